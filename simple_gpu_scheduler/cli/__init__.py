@@ -1,0 +1,93 @@
+"""The two commands: argv -> options -> one call -> exit code. The only room that knows click.
+
+What stands here is what holds for both: open streams, and a sentence for every way to fail.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from simple_gpu_scheduler.errors import BAD_INPUT, BUG, BY_SIGNAL, UserError
+
+_SIGINT = 2
+
+
+def simple_gpu_scheduler() -> NoReturn:
+    """The command `simple_gpu_scheduler`."""
+
+    def call() -> object:
+        from .main import main  # noqa: PLC0415 - what a command needs is loaded under the guard
+
+        return main.main(prog_name="simple_gpu_scheduler", standalone_mode=False)
+
+    _exit_with("simple_gpu_scheduler", call)
+
+
+def simple_hypersearch() -> NoReturn:
+    """The command `simple_hypersearch`."""
+
+    def call() -> object:
+        from .hypersearch import hypersearch  # noqa: PLC0415 - as above
+
+        return hypersearch.main(prog_name="simple_hypersearch", standalone_mode=False)
+
+    _exit_with("simple_hypersearch", call)
+
+
+def _exit_with(name: str, call: Callable[[], object]) -> NoReturn:
+    _open_closed_streams()
+    try:
+        code = _code_of(name, call)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        code = BY_SIGNAL + _SIGINT
+    except BrokenPipeError:  # the reader of our own output has left: that ends a filter, and is no failure of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _code_of(name: str, call: Callable[[], object]) -> int:
+    import click  # noqa: PLC0415 - under the guard
+
+    try:
+        result = call()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return BY_SIGNAL + _SIGINT
+    except UserError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except (BrokenPipeError, KeyboardInterrupt):
+        raise
+    except Exception:  # noqa: BLE001 - whatever is left is a bug, and its report is all that helps
+        return _report_bug(name)
+    return result if isinstance(result, int) else 0
+
+
+def _report_bug(name: str) -> int:
+    import platform  # noqa: PLC0415 - only a bug needs them
+    import traceback  # noqa: PLC0415
+
+    from simple_gpu_scheduler import __version__  # noqa: PLC0415
+
+    print(
+        f"{traceback.format_exc()}\n{name}: this is a bug in the program, not in what you typed. Please report the lines "
+        f"above (they may show your commands), with: {name} {__version__}, Python {platform.python_version()}, "
+        f"{platform.platform()}. Jobs that were running run on.",
+        file=sys.stderr,
+    )
+    return BUG
+
+
+def _open_closed_streams() -> None:
+    """Open what was closed (`2>&-`), so that no file of ours gets the number of a stream and then its text."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            setattr(sys, name, os.fdopen(fd, mode, closefd=False))

@@ -1,0 +1,169 @@
+"""From options to an exit code: checks what can be checked before anything starts, builds the parts, lets them run."""
+
+import os
+import signal
+import stat
+import threading
+import time
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from simple_gpu_scheduler.clock import SystemClock
+from simple_gpu_scheduler.engines import ENGINES, EngineOptions
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.events import Noticed, Publisher, Sink
+from simple_gpu_scheduler.gpus import FixedProbe
+from simple_gpu_scheduler.halting import Halt
+from simple_gpu_scheduler.lines import LineParser
+from simple_gpu_scheduler.policies import POLICIES
+from simple_gpu_scheduler.runner import Message, Runner, RunRules
+from simple_gpu_scheduler.scheduler import Rules, Scheduler
+from simple_gpu_scheduler.signals import signals_to
+from simple_gpu_scheduler.sinks import SINKS, SinkOptions
+from simple_gpu_scheduler.slots import Limits
+from simple_gpu_scheduler.sources import Source, check, hold_open, read_jobs
+
+_STDIN = 0
+_MOST_MISTAKES_SHOWN = 10
+
+
+class Options(NamedTuple):
+    """The command line of a run."""
+
+    gpus: tuple[str, ...]
+    jobs_per_gpu: int
+    cpu_slots: int
+    policy: str
+    delay: float
+    timeout: float | None
+    grace: float
+    retries: int
+    retry_delay: float
+    halt: Halt | None
+    null: bool
+    no_follow: bool
+    shell: str
+    chdir: str | None
+    dry_run: bool
+    quiet: bool
+    verbose: bool
+    joblog: str | None
+    files: tuple[str, ...]
+
+
+def run_jobs(options: Options) -> int:
+    """Run all jobs of the input; the exit code."""
+    shell = _find_shell(options.shell)
+    sources = _open_sources(options.files)
+    _refuse_mistakes(sources, options)
+    publisher = Publisher(_sinks(options))
+    _enter(options.chdir)
+    for source in sources:
+        _introduce(source, options, publisher)
+    return _run(sources, shell, options, publisher)
+
+
+def _run(sources: list[Source], shell: str, options: Options, publisher: Publisher) -> int:
+    inbox: SimpleQueue[Message] = SimpleQueue()
+    room = threading.Semaphore(0)
+    engine_options = EngineOptions(inbox.put, _new_run_id(), shell, options.grace, os.environb)
+    rules = Rules(options.retries, options.retry_delay, 0 if options.dry_run else options.delay)
+    limits = Limits(options.gpus, options.jobs_per_gpu, options.cpu_slots)
+    runner = Runner(
+        Scheduler(limits, POLICIES[options.policy], rules),
+        ENGINES["dry-run" if options.dry_run else "local"](engine_options),
+        FixedProbe(options.gpus),
+        publisher,
+        inbox,
+        SystemClock(),
+        room.release,
+        RunRules(options.timeout, options.grace, options.halt, reads_all=options.policy != "fifo"),
+    )
+    parser = LineParser(len(options.gpus))
+    reader = threading.Thread(
+        target=read_jobs,
+        args=(sources, parser, inbox.put, room.acquire),
+        kwargs={"by_null": options.null},
+        daemon=True,
+    )
+    with signals_to(inbox.put):
+        reader.start()
+        return runner.run()
+
+
+def _find_shell(shell: str) -> str:
+    from shutil import which  # noqa: PLC0415 - only a shell that is not the default
+
+    found = which(shell)
+    if not found:
+        raise UserError(f"--shell {shell}: there is no such program, or it may not be run")
+    return found
+
+
+def _open_sources(files: tuple[str, ...]) -> list[Source]:
+    return [_open(path) for path in files] if files else [Source(_STDIN)]
+
+
+def _open(path: str) -> Source:
+    if path == "-":
+        return Source(_STDIN)
+    try:
+        # A named pipe is opened at once this way, and not only when its first writer comes.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        raise UserError(f"cannot read {path}: it is a directory")
+    os.set_blocking(fd, True)
+    return Source(fd, path)
+
+
+def _refuse_mistakes(sources: list[Source], options: Options) -> None:
+    mistakes = check(sources, LineParser(len(options.gpus)), by_null=options.null)
+    if not mistakes:
+        return
+    lines = [f"  {refusal.place}: {refusal.problem}" for refusal in mistakes[:_MOST_MISTAKES_SHOWN]]
+    if len(mistakes) > len(lines):
+        lines.append(f"  and {len(mistakes) - len(lines)} more")
+    raise UserError("\n".join(["nothing was started, since the input has mistakes:", *lines]))
+
+
+def _sinks(options: Options) -> list[Sink]:
+    names = ["plain"]
+    if options.dry_run:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a listing ends quietly with its reader
+        names.append("dry-run")
+    elif options.joblog:
+        names.append("joblog")
+    quiet = options.quiet or options.dry_run
+    return [SINKS[name](SinkOptions(quiet, options.verbose, options.joblog or "")) for name in names]
+
+
+def _enter(directory: str | None) -> None:
+    """Go there: it is the jobs' directory, and posix_spawn has no way to give it to them alone."""
+    if directory is None:
+        return
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise UserError(f"--chdir {directory}: {error.strerror}") from None
+
+
+def _introduce(source: Source, options: Options, publisher: Publisher) -> None:
+    """Say what may surprise: that a terminal is read, or that a named pipe does not end."""
+    if os.isatty(source.fd):
+        publisher.publish(Noticed("reading commands from the terminal, one a line; Ctrl-D ends the input"))
+        return
+    try:
+        is_held = not options.no_follow and hold_open(source.fd)
+    except OSError as error:
+        raise UserError(
+            f"cannot hold the named pipe open for its writers: {error.strerror}; let yourself write to it, or use "
+            "--no-follow"
+        ) from None
+    if is_held:
+        publisher.publish(Noticed("the named pipe is held open for more commands; Ctrl-C or --no-follow ends the run"))
+
+
+def _new_run_id() -> str:
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"

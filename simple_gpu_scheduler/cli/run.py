@@ -1,0 +1,104 @@
+"""The run: its options, as click shows and checks them. What is done with them is `assembly`'s."""
+
+import os
+from typing import Any
+
+import click
+
+from simple_gpu_scheduler.gpus import looks_like_gpus, parse_gpus
+from simple_gpu_scheduler.halting import parse_halt
+from simple_gpu_scheduler.policies import POLICIES
+from simple_gpu_scheduler.units import parse_duration
+
+from .params import Command, Parsed, SeveralValues
+
+_DURATION = Parsed("duration", parse_duration)
+_EXAMPLE = "simple_gpu_scheduler --gpus 0 1 2 < gpu_commands.txt"
+
+_SECTIONS = (
+    ("Where jobs run", ("gpus", "jobs_per_gpu", "cpu_slots")),
+    ("In which order", ("policy", "delay")),
+    ("When jobs fail or hang", ("timeout", "grace", "retries", "retry_delay", "halt")),
+    ("How commands are read and run", ("null", "no_follow", "shell", "chdir")),
+    ("What is shown and kept", ("dry_run", "quiet", "verbose", "joblog")),
+    ("Other", ("version", "help")),
+)
+
+_EXAMPLES = r"""
+simple_gpu_scheduler --gpus 0 1 2 < gpu_commands.txt
+simple_gpu_scheduler --gpus 0-3 --retries 1 --joblog jobs.tsv first.txt second.txt
+mkfifo gpu.fifo; simple_gpu_scheduler --gpus 0 1 < gpu.fifo
+echo 'python train.py --lr 0.1   #: gpus=2 timeout=4h' | simple_gpu_scheduler --gpus 0,1
+simple_gpu_scheduler --gpus 0 1 --dry-run < gpu_commands.txt
+"""
+
+_HELP = """Run each line of FILES, or of stdin, as a shell command with CUDA_VISIBLE_DEVICES set to a GPU of its own.
+
+One job runs on a GPU at a time; the others wait. Behind a command, `#:` gives options to it alone: gpus, timeout,
+retries, priority, name, after. The exit code is 0 when every job succeeded, 1 when some did not, 2 for bad input.
+"""
+
+
+def _one_each(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
+    if not words:
+        raise click.UsageError(f"--gpus is missing: say which GPUs to use. For example: {_EXAMPLE}")
+    try:
+        return parse_gpus(words)
+    except ValueError as error:
+        raise click.UsageError(f"--gpus: {error}.") from None
+
+
+def _options() -> list[click.Parameter]:
+    def option(*names: str, **settings: Any) -> click.Option:
+        return click.Option(names, **settings)
+
+    return [
+        SeveralValues(
+            ["--gpus"],
+            takes=looks_like_gpus,
+            example=_EXAMPLE,
+            metavar="GPU...",
+            callback=_one_each,
+            help="The GPUs to use: 0 1 2, 0,1,2, 0-3, or UUIDs.",
+        ),
+        option("--jobs-per-gpu", type=click.IntRange(1), default=1, help="How many jobs share a GPU.  [default: 1]"),
+        option(
+            "--cpu-slots",
+            type=click.IntRange(1),
+            help="How many jobs with gpus=0 run at a time.  [default: the number of cores]",
+        ),
+        option("--policy", type=click.Choice(list(POLICIES)), default="fifo", help="[default: fifo]"),
+        option("--delay", type=_DURATION, default=0.0, help="Wait this long between two starts."),
+        option("--timeout", type=_DURATION, help="End a job that takes longer: 90, 5m, 1h30m, 2d."),
+        option(
+            "--grace", type=_DURATION, default=10.0, help="How long a job has between TERM and KILL.  [default: 10s]"
+        ),
+        option("--retries", type=click.IntRange(0), default=0, help="Try a job that fails so many times again."),
+        option("--retry-delay", type=_DURATION, default=0.0, help="Wait this long before that."),
+        option(
+            "--halt",
+            type=Parsed("rule", parse_halt),
+            default="never",
+            help="Give up after failures: soon,fail=3 starts nothing more, now,fail=10% also ends what runs.  "
+            "[default: never]",
+        ),
+        option("-0", "--null", is_flag=True, help="Jobs end in NUL, not newline, and may have several lines."),
+        option("--no-follow", is_flag=True, help="End with the last writer of a named pipe; else it is held open."),
+        option("--shell", default="/bin/sh", metavar="PATH", help="The shell that runs commands.  [default: /bin/sh]"),
+        option("--chdir", metavar="DIR", help="Run the jobs in this directory."),
+        option("--dry-run", is_flag=True, help="Print what would run where, and run nothing."),
+        option("-q", "--quiet", is_flag=True, help="Print failures only."),
+        option("-v", "--verbose", is_flag=True, help="Print successes too, and more of each job."),
+        option("--joblog", metavar="FILE", help="Write a row for each job, in GNU parallel's columns."),
+        click.Argument(["files"], nargs=-1),
+    ]
+
+
+def _run(**options: Any) -> int:
+    from .assembly import Options, run_jobs  # noqa: PLC0415 - `--help` and mistakes need none of it
+
+    cores = len(os.sched_getaffinity(0))
+    return run_jobs(Options(**options | {"cpu_slots": options["cpu_slots"] or cores}))
+
+
+run = Command("", params=_options(), callback=_run, help=_HELP, sections=_SECTIONS, examples=_EXAMPLES)

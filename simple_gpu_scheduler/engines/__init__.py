@@ -1,0 +1,59 @@
+"""Engines: where attempts run. The protocol, the messages an engine sends, and the dict of them.
+
+An engine runs what it is told to and says how it ended. It knows nothing of waiting jobs, retries or time-outs.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
+
+from simple_gpu_scheduler.jobs import Attempt, Outcome
+
+
+class Ended(NamedTuple):
+    """An attempt's main process has ended, or did not start. `left` tells of processes that could not be ended."""
+
+    attempt: Attempt
+    outcome: Outcome
+    is_settled: bool = False
+    left: str = ""
+
+
+class Engine(Protocol):
+    """Runs attempts; called from one thread only."""
+
+    def start(self, attempt: Attempt) -> None:
+        """Start it soon; an `Ended` follows, whatever happens."""
+
+    def stop(self, attempt: Attempt, *, force: bool) -> None:
+        """Ask it to end, or with `force` make it."""
+
+    def settle(self, ended: Ended) -> bool:
+        """Whether nothing of it is left. If not, what is left is being ended, and a settled `Ended` follows."""
+
+    def close(self) -> None:
+        """Nothing is started any more."""
+
+
+class EngineOptions(NamedTuple):
+    """What the command line says that any engine may want to know."""
+
+    put: Callable[[Ended], None]
+    run_id: str
+    shell: str = "/bin/sh"
+    grace: float = 10.0
+    environment: Mapping[bytes, bytes] = {}
+
+
+def _local(options: EngineOptions) -> Engine:
+    from .local import LocalEngine  # noqa: PLC0415 - loaded by those that use it
+
+    return LocalEngine(options)
+
+
+def _dry_run(options: EngineOptions) -> Engine:
+    from .dry_run import DryRunEngine  # noqa: PLC0415 - as above
+
+    return DryRunEngine(options)
+
+
+ENGINES: Mapping[str, Callable[[EngineOptions], Engine]] = {"local": _local, "dry-run": _dry_run}

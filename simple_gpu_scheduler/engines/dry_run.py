@@ -1,0 +1,25 @@
+"""The engine of `--dry-run`: every attempt succeeds at once, and nothing is run."""
+
+from simple_gpu_scheduler.engines import Ended, EngineOptions
+from simple_gpu_scheduler.jobs import SUCCESS, Attempt
+
+
+class DryRunEngine:
+    """Answers each start with a success. Since answers queue up behind each other, GPUs are used in turn."""
+
+    def __init__(self, options: EngineOptions) -> None:
+        self._put = options.put
+
+    def start(self, attempt: Attempt) -> None:
+        """It has succeeded."""
+        self._put(Ended(attempt, SUCCESS, is_settled=True))
+
+    def stop(self, attempt: Attempt, *, force: bool) -> None:
+        """It has ended already."""
+
+    def settle(self, _ended: Ended) -> bool:
+        """Nothing is ever left."""
+        return True
+
+    def close(self) -> None:
+        """There is nothing to close."""

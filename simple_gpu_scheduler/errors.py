@@ -1,0 +1,11 @@
+"""What a run can end with: the exit codes, and the error that a user can mend. Knows no other file."""
+
+SUCCEEDED = 0
+SOME_DID_NOT_SUCCEED = 1
+BAD_INPUT = 2
+BUG = 3
+BY_SIGNAL = 128
+
+
+class UserError(Exception):
+    """Something the user can mend. Its text says what happened, where, and what to do."""

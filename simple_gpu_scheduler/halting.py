@@ -1,0 +1,36 @@
+"""When enough jobs have failed to give up: `never`, `soon,fail=3`, `now,fail=10%`, as GNU parallel writes it.
+
+Pure: it is told the counts, and knows nothing of jobs or of how a run is stopped.
+"""
+
+import re
+from math import ceil
+from typing import NamedTuple
+
+# On an input that is still open nobody knows the total: a share of what was read so far must be at least this many.
+_FEWEST_OF_OPEN_INPUT = 3
+
+
+class Halt(NamedTuple):
+    """After `count` failures (`count` per cent of all jobs with `percent`); `now` ends the running ones too."""
+
+    now: bool
+    count: int
+    percent: bool = False
+
+    def is_reached(self, failed: int, jobs: int, *, all_read: bool) -> bool:
+        """Whether `failed` of the `jobs` read so far are enough."""
+        if not self.percent:
+            return failed >= self.count
+        needed = max(1, ceil(jobs * self.count / 100))
+        return failed >= (needed if all_read else max(needed, _FEWEST_OF_OPEN_INPUT))
+
+
+def parse_halt(text: str) -> Halt | None:
+    """The rule in `never`, `soon,fail=N`, `now,fail=N` or with `N%`; a ValueError says how to write one."""
+    if text == "never":
+        return None
+    match = re.fullmatch(r"(soon|now),fail=(\d{1,9})(%?)", text, re.ASCII)
+    if not match or int(match[2]) == 0:
+        raise ValueError(f"'{text}' is no halting rule; write never, soon,fail=3 or now,fail=10%")
+    return Halt(match[1] == "now", int(match[2]), bool(match[3]))

@@ -1,0 +1,68 @@
+"""The nouns as frozen values: a job, one attempt at it, and how that attempt ended.
+
+They are NamedTuples because a million of them are made and they must load quickly. They know nothing of how a line is
+written, where GPUs come from or what a process is.
+"""
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["succeeded", "failed", "timed out", "killed", "not started"]
+
+
+class Place(NamedTuple):
+    """Where a job was read: line 12, or line 12 of more.txt."""
+
+    line: int
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line} of {self.source}" if self.source else f"line {self.line}"
+
+
+class Job(NamedTuple):
+    """One command to run, with its options. `None` in an option means that the run's own setting counts."""
+
+    number: int
+    command: bytes
+    place: Place
+    gpus: int = 1
+    mem: int | None = None
+    timeout: float | None = None
+    time: float | None = None
+    retries: int | None = None
+    priority: int = 0
+    name: str = ""
+    after: tuple[int, ...] = ()
+
+
+class Attempt(NamedTuple):
+    """One run of a job, and where: the ids of its GPUs and the run-wide numbers of the slots that it takes."""
+
+    job: Job
+    number: int
+    gpus: tuple[str, ...]
+    slots: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What tells it from every other attempt of the run."""
+        return self.job.number, self.number
+
+
+class Outcome(NamedTuple):
+    """How an attempt ended. `code` is the exit code or the signal; `reason` says why one was not started."""
+
+    kind: Kind
+    code: int = 0
+    reason: str = ""
+
+
+SUCCESS = Outcome("succeeded")
+
+
+def outcome_of(wait_status: int) -> Outcome:
+    """What the status that the kernel's wait gives means."""
+    if wait_status == 0:
+        return SUCCESS
+    signal = wait_status & 0x7F
+    return Outcome("killed", signal) if signal else Outcome("failed", wait_status >> 8)

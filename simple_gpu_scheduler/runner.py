@@ -1,0 +1,230 @@
+"""The loop that owns all state: inbox -> scheduler -> engine -> events.
+
+It runs in the main thread, sleeps until a message comes or a deadline is due, and meets everything else through
+protocols. It knows nothing of order (the scheduler's), processes (the engine's), or how things are shown (the sinks').
+"""
+
+import signal
+from collections.abc import Callable, Mapping
+from queue import Empty
+from typing import Any, Literal, NamedTuple, Protocol
+
+from .clock import Clock
+from .engines import Ended, Engine
+from .events import JobDropped, JobEnded, JobStarted, LineRefused, Noticed, Publisher, StatusAsked, StopAsked
+from .gpus import Probe
+from .halting import Halt
+from .jobs import Attempt, Job, Outcome
+from .lines import Refusal
+from .scheduler import Scheduler
+from .signals import Signalled
+from .sources import Batch, SourceEnded
+from .tally import Tally
+
+# With this many jobs at hand, no more are read; enough that a job that fits is seen behind many that do not.
+READ_AHEAD = 10_000
+# The system's own limit for a wait is not much beyond.
+_LONGEST_WAIT = 86_400.0
+
+Message = Batch | SourceEnded | Ended | Signalled
+
+
+class Inbox(Protocol):
+    """Messages to the runner. The real one is a SimpleQueue: a signal handler may put to it."""
+
+    def get(self, *, timeout: float | None = None) -> Message:
+        """The next message; `Empty` when none came in time."""
+
+
+class RunRules(NamedTuple):
+    """What the loop itself must know of the command line."""
+
+    timeout: float | None = None
+    grace: float = 10.0
+    halt: Halt | None = None
+    reads_all: bool = False
+
+
+class _Run(NamedTuple):
+    """An attempt under way. `due` is the next deadline: that of its time-out, or when `ending` that of its grace."""
+
+    attempt: Attempt
+    began: float
+    began_at: float
+    due: float | None
+    ending: Literal["", "timed out", "stopped"] = ""
+    ended: float | None = None
+
+
+class Runner:
+    """One run, from its first line to its exit code."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        engine: Engine,
+        probe: Probe,
+        publisher: Publisher,
+        inbox: Inbox,
+        clock: Clock,
+        read_more: Callable[[], object],
+        rules: RunRules,
+    ) -> None:
+        self._scheduler = scheduler
+        self._engine = engine
+        self._probe = probe
+        self._publisher = publisher
+        self._inbox = inbox
+        self._clock = clock
+        self._read_more = read_more
+        self._rules = rules
+        self._tally = Tally()
+        self._running: dict[tuple[int, int], _Run] = {}
+        self._reader_waits = False
+        self._all_read = False
+        self._stopping = False
+        self._signal = 0
+        self._on: Mapping[type, Callable[[Any], None]] = {
+            Batch: self._on_batch,
+            SourceEnded: self._on_source_ended,
+            Ended: self._on_ended,
+            Signalled: self._on_signal,
+        }
+
+    def run(self) -> int:
+        """Run until the input has ended and nothing is left, or until stopped; the exit code."""
+        began = self._clock.now()
+        while not self._is_over():
+            message = self._next_message()
+            if message is not None:
+                self._on[type(message)](message)
+            self._enforce_deadlines()
+            self._start_what_fits()
+            self._let_reader_go_on()
+        self._engine.close()
+        self._tally.count("not started", self._scheduler.waiting)
+        self._publisher.publish(self._tally.summary(self._clock.now() - began, all_read=self._all_read))
+        self._publisher.close()
+        if self._publisher.has_lost_a_sink:
+            self._tally.fail()
+        return self._tally.exit_code(self._signal)
+
+    def _is_over(self) -> bool:
+        if self._running:
+            return False
+        return self._stopping or (self._all_read and not self._scheduler.waiting)
+
+    def _next_message(self) -> Message | None:
+        now = self._clock.now()
+        times = [run.due for run in self._running.values() if run.due is not None]
+        wake = self._scheduler.next_wake(now)
+        if wake is not None:
+            times.append(wake)
+        if not times:
+            return self._inbox.get()
+        try:
+            return self._inbox.get(timeout=min(max(0.0, min(times) - now), _LONGEST_WAIT))
+        except Empty:
+            return None
+
+    def _on_batch(self, batch: Batch) -> None:
+        for job in batch.jobs:
+            self._tally.read += 1
+            if isinstance(job, Refusal):
+                self._tally.refuse()
+                self._publisher.publish(LineRefused(job.place, job.problem))
+            else:
+                self._drop(self._scheduler.add(job))
+        self._reader_waits = True
+
+    def _on_source_ended(self, ended: SourceEnded) -> None:
+        self._all_read = True
+        if ended.problem:
+            self._fail(ended.problem)
+        self._check_halt()
+
+    def _on_ended(self, ended: Ended) -> None:
+        key, now = ended.attempt.key, self._clock.now()
+        run = self._running[key]
+        if not self._engine.settle(ended):
+            self._running[key] = run._replace(due=None, ended=now)
+            return
+        del self._running[key]
+        outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
+        verdict = self._scheduler.end(ended.attempt, outcome, now)
+        runtime = (run.ended or now) - run.began
+        self._publisher.publish(JobEnded(run.attempt, outcome, run.began_at, runtime, not verdict.retries))
+        if ended.left:
+            self._fail(f"job {run.attempt.job.number} left processes that this user may not end: {ended.left}")
+        if not verdict.retries:
+            self._tally.count(outcome.kind)
+            self._drop(verdict.dropped)
+            self._check_halt()
+
+    def _on_signal(self, message: Signalled) -> None:
+        number = message.number
+        if number == signal.SIGUSR1:
+            self._tell_status()
+        elif number == signal.SIGHUP:
+            self._publisher.publish(Noticed("SIGHUP: the terminal is gone, the run goes on"))
+        else:
+            name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+            again, self._signal = self._signal != 0, number
+            self._stop(name, end_running=again or number == signal.SIGTERM)
+
+    def _stop(self, why: str, *, end_running: bool) -> None:
+        """Start nothing more; with `end_running` also end what runs, and by force when it has been told before."""
+        self._stopping = True
+        self._scheduler.stop()
+        runs = [run for run in self._running.values() if run.ended is None]
+        force = end_running and any(run.ending == "stopped" for run in runs)
+        self._publisher.publish(StopAsked(why, end_running, force, len(self._running)))
+        for run in runs if end_running else ():
+            if force or not run.ending:
+                self._end(run, "stopped" if not run.ending else run.ending, force=force)
+
+    def _end(self, run: _Run, why: Literal["timed out", "stopped"], *, force: bool) -> None:
+        force = force or self._rules.grace == 0
+        self._engine.stop(run.attempt, force=force)
+        due = None if force else self._clock.now() + self._rules.grace
+        self._running[run.attempt.key] = run._replace(due=due, ending=why)
+
+    def _enforce_deadlines(self) -> None:
+        now = self._clock.now()
+        for run in [run for run in self._running.values() if run.due is not None and run.due <= now]:
+            self._end(run, run.ending or "timed out", force=bool(run.ending))
+
+    def _start_what_fits(self) -> None:
+        now = self._clock.now()
+        for attempt in self._scheduler.plan(now, self._probe.free()):
+            timeout = self._rules.timeout if attempt.job.timeout is None else attempt.job.timeout
+            due = None if timeout is None else now + timeout
+            self._running[attempt.key] = _Run(attempt, now, self._clock.wall(), due)
+            self._publisher.publish(JobStarted(attempt))
+            self._engine.start(attempt)
+
+    def _let_reader_go_on(self) -> None:
+        has_room = self._rules.reads_all or self._scheduler.waiting < READ_AHEAD
+        if self._reader_waits and has_room and not self._stopping:
+            self._reader_waits = False
+            self._read_more()
+
+    def _drop(self, jobs: tuple[Job, ...]) -> None:
+        for job in jobs:
+            self._tally.count("not started")
+            self._publisher.publish(JobDropped(job, "a job that it comes after did not succeed"))
+
+    def _check_halt(self) -> None:
+        halt, failed = self._rules.halt, self._tally.failed
+        if halt and not self._stopping and halt.is_reached(failed, self._tally.read, all_read=self._all_read):
+            jobs = f"{failed} job{'' if failed == 1 else 's'} did not succeed"
+            self._stop(f"--halt: {jobs}", end_running=halt.now)
+
+    def _fail(self, sentence: str) -> None:
+        self._tally.fail()
+        self._publisher.publish(Noticed(sentence, is_failure=True))
+
+    def _tell_status(self) -> None:
+        now = self._clock.now()
+        running = [(run.attempt, now - run.began) for run in self._running.values()]
+        self._publisher.publish(StatusAsked(running, self._scheduler.waiting))

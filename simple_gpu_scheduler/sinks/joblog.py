@@ -1,0 +1,52 @@
+"""The job log: a row for each job that ran, in the columns of GNU parallel, so that people's scripts for it work.
+
+`Send` is 0, and so is `Receive`: a job's output is its own and is not counted. It knows nothing of resuming.
+"""
+
+import os
+
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.events import Event, JobEnded
+from simple_gpu_scheduler.jobs import Outcome
+
+_HEADER = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
+_SIGTERM = 15
+
+
+class JobLog:
+    """Appends to a file that only its owner may read, since commands hold what people type."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            os.write(self._fd, _HEADER)
+        except OSError as error:
+            raise UserError(f"cannot write the job log {path}: {error.strerror}") from None
+
+    def take(self, event: Event, /) -> None:
+        """Write a row at the end of a job."""
+        if isinstance(event, JobEnded) and event.is_final and event.outcome.kind != "not started":
+            self._append(row(event))
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+    def _append(self, text: bytes) -> None:
+        while text:  # a disk that fills up takes a part of a row before it refuses the rest
+            text = text[os.write(self._fd, text) :]
+
+
+def row(event: JobEnded) -> bytes:
+    """One row; a newline in the command is a NUL there, as GNU parallel has it, so that a row stays a line."""
+    exit_code, signal = _codes(event.outcome)
+    start = (
+        f"{event.attempt.job.number}\t:\t{event.started_at:.3f}\t{event.runtime:10.3f}\t0\t0\t{exit_code}\t{signal}\t"
+    )
+    return start.encode() + event.attempt.job.command.replace(b"\n", b"\0") + b"\n"
+
+
+def _codes(outcome: Outcome) -> tuple[int, int]:
+    if outcome.kind == "timed out":
+        return -1, _SIGTERM
+    return (0, outcome.code) if outcome.kind == "killed" else (outcome.code, 0)

@@ -1,0 +1,54 @@
+"""How jobs, places and outcomes are worded for people, safe to print on a terminal. It prints nothing itself."""
+
+import re
+import signal
+
+from simple_gpu_scheduler.jobs import Attempt, Job, Outcome
+
+# Control characters, and what turns the direction of text round: a command must not move the cursor or hide its end.
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_LONGEST_SHOWN = 1000
+
+
+def show_command(command: bytes) -> str:
+    """The command as one line; what cannot be shown is escaped, and what is very long is cut."""
+    shown = command[: _LONGEST_SHOWN + 1].strip().decode("utf-8", "backslashreplace")
+    cut = shown if len(command) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "…"
+    return safe(cut)
+
+
+def safe(text: str) -> str:
+    """The text with control characters written out: `\\x1b`, `\\n`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def show_gpus(attempt: Attempt) -> str:
+    """Where an attempt runs: `gpu 0`, `gpus 0,1` or `cpu`."""
+    if not attempt.gpus:
+        return "cpu"
+    return f"gpu{'s' if len(attempt.gpus) > 1 else ''} {','.join(attempt.gpus)}"
+
+
+def show_job(job: Job) -> str:
+    """Which job: `job 3 (line 7)`, with its name where it has one."""
+    return f"job {job.number} ({job.place})" + (f" {job.name}" if job.name else "")
+
+
+def show_outcome(outcome: Outcome) -> str:
+    """How it ended: `failed with exit code 1`, `was killed by SIGKILL`, `timed out`."""
+    if outcome.kind == "failed":
+        return f"failed with exit code {outcome.code}"
+    if outcome.kind == "killed":
+        return f"was killed by {_signal_name(outcome.code)}"
+    if outcome.kind == "not started":
+        return f"could not be started: {outcome.reason}"
+    return outcome.kind
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal has no name
+        return f"signal {number}"

@@ -1,0 +1,39 @@
+"""Durations and sizes as people write them, both ways. Knows nothing of what they are used for."""
+
+import re
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_NUMBER = r"\d+(?:\.\d+)?"
+_DURATION = re.compile(rf"(?:{_NUMBER}[smhd])+", re.ASCII)
+_PART = re.compile(rf"({_NUMBER})([smhd])", re.ASCII)
+_SIZE = re.compile(rf"({_NUMBER})([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
+
+
+def parse_duration(text: str) -> float:
+    """Seconds in `90`, `90s`, `5m`, `1h30m` or `2d`; a ValueError says how to write one."""
+    if re.fullmatch(_NUMBER, text, re.ASCII):
+        return float(text)
+    if not _DURATION.fullmatch(text):
+        raise ValueError(f"'{text}' is not a duration; write 90, 90s, 5m, 1h30m or 2d")
+    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+
+
+def parse_size(text: str) -> int:
+    """Bytes in `512M` or `10G` (of 1,024); a ValueError says how to write one."""
+    match = _SIZE.fullmatch(text)
+    if not match:
+        raise ValueError(f"'{text}' is not a size; write 512M or 10G")
+    return int(float(match[1]) * _BYTES[match[2].upper()])
+
+
+def show_duration(seconds: float) -> str:
+    """A duration with the two units that matter: `0.3 s`, `42 s`, `5 min 3 s`, `1 h 30 min`, `2 d 4 h`."""
+    if seconds < 9.95:  # noqa: PLR2004 - above it a tenth of a second tells nobody anything
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for size, unit, smaller_size, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // smaller_size
+            return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
+    return f"{whole} s"
