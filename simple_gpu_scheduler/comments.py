@@ -11,7 +11,7 @@ _ENDS_WORD = b" \t\n;&|()<>"
 _HEREDOC = re.compile(rb"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|()<>'\"\\])+)")
 _ANSI_STRING = re.compile(rb"\$'(?:[^'\\]|\\.)*'?", re.DOTALL)
 
-# What may be open, and whether words (and so comments) are met inside: a `"` string, `${`, `$((`, `$(`, `(`, a backtick.
+# Of what may be open (a `"` string, `${`, `$((`, `$(`, `(`, a backtick), those in which words and so comments are met.
 _HOLDS_COMMANDS = (b"$(", b"(", b"`")
 
 

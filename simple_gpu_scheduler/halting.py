@@ -12,17 +12,17 @@ _FEWEST_OF_OPEN_INPUT = 3
 
 
 class Halt(NamedTuple):
-    """After `count` failures (`count` per cent of all jobs with `percent`); `now` ends the running ones too."""
+    """After so many `failures`, of a hundred jobs with `percent`; `now` ends the running ones too."""
 
     now: bool
-    count: int
+    failures: int
     percent: bool = False
 
     def is_reached(self, failed: int, jobs: int, *, all_read: bool) -> bool:
         """Whether `failed` of the `jobs` read so far are enough."""
         if not self.percent:
-            return failed >= self.count
-        needed = max(1, ceil(jobs * self.count / 100))
+            return failed >= self.failures
+        needed = max(1, ceil(jobs * self.failures / 100))
         return failed >= (needed if all_read else max(needed, _FEWEST_OF_OPEN_INPUT))
 
 

@@ -8,7 +8,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from .errors import UserError
 
@@ -30,7 +30,7 @@ def adopt_orphans() -> None:
         raise UserError("this system cannot tell which processes a job leaves behind; Linux 3.4 or newer can")
 
 
-def start(argv: Sequence[bytes], environment: Mapping[bytes, bytes]) -> int:
+def start(argv: tuple[bytes, ...], environment: Mapping[bytes, bytes]) -> int:
     """Start a program in a session of its own, with nothing to read; its pid. An OSError says why it did not start.
 
     posix_spawn and not `subprocess`: it loads in no time, and starts in half of it.

@@ -42,7 +42,7 @@ class Slots:
         return sum(gpu in free or len(self._free[at]) < self._per_gpu for at, gpu in enumerate(self._gpus))
 
     def take(self, width: int, positions: Iterable[int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
-        """Take one place on `width` of these GPUs, the emptiest first: their ids and the slots. No width: a CPU slot."""
+        """Take a place on `width` of these GPUs, the emptiest first: their ids and the slots. No width: a CPU slot."""
         if not width:
             return (), (heappop(self._free_cpu),)
         chosen = sorted(sorted(positions, key=lambda at: (-len(self._free[at]), at))[:width])

@@ -75,8 +75,8 @@ def _report_bug(name: str) -> int:
     from simple_gpu_scheduler import __version__  # noqa: PLC0415
 
     print(
-        f"{traceback.format_exc()}\n{name}: this is a bug in the program, not in what you typed. Please report the lines "
-        f"above (they may show your commands), with: {name} {__version__}, Python {platform.python_version()}, "
+        f"{traceback.format_exc()}\n{name}: this is a bug in the program, not in what you typed. Please report the "
+        f"lines above (they may show your commands), with: {name} {__version__}, Python {platform.python_version()}, "
         f"{platform.platform()}. Jobs that were running run on.",
         file=sys.stderr,
     )

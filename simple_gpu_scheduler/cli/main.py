@@ -2,8 +2,6 @@
 
 import click
 
-from simple_gpu_scheduler import __version__
-
 from .run import run
 
 
@@ -25,18 +23,3 @@ class DefaultGroup(click.Group):
 
 
 main = DefaultGroup("simple_gpu_scheduler", default=run)
-run.params.append(
-    click.Option(
-        ["--version"],
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        help="Show the version and exit.",
-        callback=lambda ctx, _param, asked: _show_version(ctx) if asked else None,
-    )
-)
-
-
-def _show_version(ctx: click.Context) -> None:
-    click.echo(f"simple_gpu_scheduler {__version__}")
-    ctx.exit()

@@ -8,50 +8,61 @@ from typing import Any
 
 import click
 
+_BETWEEN = "\0"  # the one character that no argument can hold
+
 
 class SeveralValues(click.Option):
     """An option that takes all the words behind it that look like its values, and may be given several times.
 
-    click's own options take a fixed number. `takes` says what looks like a value; `fewest` words are taken in any case.
+    click's own options take a fixed number. `takes` says what looks like a value. The parameter's value is a tuple of
+    the words for each time that the option was given.
     """
 
-    def __init__(self, *args: Any, takes: Callable[[str], bool], example: str, fewest: int = 0, **kwargs: Any) -> None:
-        super().__init__(*args, multiple=True, **kwargs)
+    def __init__(self, *args: Any, takes: Callable[[str], bool], example: str, **kwargs: Any) -> None:
+        words = Parsed("words", lambda text: tuple(text.split(_BETWEEN)))
+        super().__init__(*args, **{"multiple": True, "type": words, **kwargs})
         self.takes = takes
         self.example = example
-        self.fewest = fewest
+
+
+class _Context(click.Context):
+    @property
+    def command_path(self) -> str:
+        """The words that call the command; the default command has none of its own."""
+        return super().command_path.strip()
 
 
 class Command(click.Command):
     """A command whose options may be `SeveralValues` and are shown in sections, with examples at the end."""
 
+    context_class = _Context
+
     def __init__(self, *args: Any, sections: Sequence[tuple[str, Sequence[str]]], examples: str, **kwargs: Any) -> None:
-        super().__init__(*args, context_settings={"help_option_names": ["-h", "--help"]}, **kwargs)
+        super().__init__(*args, **{"context_settings": {"help_option_names": ["-h", "--help"]}, **kwargs})
         self.sections = sections
         self.examples = examples
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Give each value its option, as click wants it."""
+        """Make several values one, as click wants it."""
         several = [param for param in self.params if isinstance(param, SeveralValues)]
-        return super().parse_args(ctx, args if ctx.resilient_parsing else spread(args, several))
-
-    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The usage line, without the empty name of a default command."""
-        formatter.write_usage(ctx.command_path.strip(), " ".join(self.collect_usage_pieces(ctx)))
+        return super().parse_args(ctx, args if ctx.resilient_parsing else join_values(args, several))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by section, in the order of the sections."""
-        records = {param.name: param.get_help_record(ctx) for param in self.get_params(ctx)}
+        """The options by section, in the order of the sections; at the end those that are in none."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        records = {option.name: record for option in options if (record := option.get_help_record(ctx))}
         for title, names in self.sections:
             with formatter.section(title):
-                formatter.write_dl([record for name in names if (record := records.get(name))])
+                formatter.write_dl([records.pop(name) for name in names])
+        with formatter.section("Other"):
+            formatter.write_dl(list(records.values()))
         with formatter.section("Examples"):
             for line in self.examples.strip().splitlines():
                 formatter.write(f"  {line}\n" if line else "\n")
 
 
-def spread(args: Iterable[str], options: Iterable[SeveralValues]) -> list[str]:
-    """`--gpus 0 1 -v` as `--gpus 0 --gpus 1 -v`; what stands behind `--` is left alone."""
+def join_values(args: Iterable[str], options: Iterable[SeveralValues]) -> list[str]:
+    """`--gpus 0 1 -v` with the 0 and the 1 made one word; what stands behind `--` is left alone."""
     by_name = {name: option for option in options for name in option.opts}
     rest = list(args)
     result: list[str] = []
@@ -65,11 +76,11 @@ def spread(args: Iterable[str], options: Iterable[SeveralValues]) -> list[str]:
             result.append(word)
             continue
         values = [value] if equals else []
-        while rest and (len(values) < option.fewest or option.takes(rest[0])):
+        while rest and option.takes(rest[0]):
             values.append(rest.pop(0))
         if not values:
             raise click.UsageError(_without_value(option, rest))
-        result += [part for value in values for part in (option.opts[0], value)]
+        result += [option.opts[0], _BETWEEN.join(values)]
     return result
 
 
@@ -78,7 +89,7 @@ def _without_value(option: SeveralValues, rest: list[str]) -> str:
     return f"{option.opts[0]} needs at least one value{found}. For example: {option.example}"
 
 
-class Parsed(click.ParamType):
+class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic only in newer versions of click
     """A value that a function reads; its ValueError is the message."""
 
     def __init__(self, name: str, parse: Callable[[str], object]) -> None:
@@ -93,3 +104,16 @@ class Parsed(click.ParamType):
             return self._parse(value)
         except ValueError as error:
             self.fail(f"{error}.", param, ctx)
+
+
+def version_option(version: str) -> click.Option:
+    """`--version`, without click's own, which looks the version up in the slow way."""
+
+    def show(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
+        if asked and not ctx.resilient_parsing:
+            click.echo(version)
+            ctx.exit()
+
+    return click.Option(
+        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show the version and exit."
+    )

@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
+from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.gpus import looks_like_gpus, parse_gpus
 from simple_gpu_scheduler.halting import parse_halt
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.units import parse_duration
 
-from .params import Command, Parsed, SeveralValues
+from .params import Command, Parsed, SeveralValues, version_option
 
 _DURATION = Parsed("duration", parse_duration)
 _EXAMPLE = "simple_gpu_scheduler --gpus 0 1 2 < gpu_commands.txt"
@@ -21,7 +22,6 @@ _SECTIONS = (
     ("When jobs fail or hang", ("timeout", "grace", "retries", "retry_delay", "halt")),
     ("How commands are read and run", ("null", "no_follow", "shell", "chdir")),
     ("What is shown and kept", ("dry_run", "quiet", "verbose", "joblog")),
-    ("Other", ("version", "help")),
 )
 
 _EXAMPLES = r"""
@@ -39,11 +39,11 @@ retries, priority, name, after. The exit code is 0 when every job succeeded, 1 w
 """
 
 
-def _one_each(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
-    if not words:
+def _one_each(_ctx: click.Context, _param: click.Parameter, given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+    if not given:
         raise click.UsageError(f"--gpus is missing: say which GPUs to use. For example: {_EXAMPLE}")
     try:
-        return parse_gpus(words)
+        return parse_gpus(word for words in given for word in words)
     except ValueError as error:
         raise click.UsageError(f"--gpus: {error}.") from None
 
@@ -61,10 +61,17 @@ def _options() -> list[click.Parameter]:
             callback=_one_each,
             help="The GPUs to use: 0 1 2, 0,1,2, 0-3, or UUIDs.",
         ),
-        option("--jobs-per-gpu", type=click.IntRange(1), default=1, help="How many jobs share a GPU.  [default: 1]"),
+        option(
+            "--jobs-per-gpu",
+            type=click.IntRange(1),
+            metavar="N",
+            default=1,
+            help="How many jobs share a GPU.  [default: 1]",
+        ),
         option(
             "--cpu-slots",
             type=click.IntRange(1),
+            metavar="N",
             help="How many jobs with gpus=0 run at a time.  [default: the number of cores]",
         ),
         option("--policy", type=click.Choice(list(POLICIES)), default="fifo", help="[default: fifo]"),
@@ -73,7 +80,13 @@ def _options() -> list[click.Parameter]:
         option(
             "--grace", type=_DURATION, default=10.0, help="How long a job has between TERM and KILL.  [default: 10s]"
         ),
-        option("--retries", type=click.IntRange(0), default=0, help="Try a job that fails so many times again."),
+        option(
+            "--retries",
+            type=click.IntRange(0),
+            metavar="N",
+            default=0,
+            help="Try a job that fails so many times again.",
+        ),
         option("--retry-delay", type=_DURATION, default=0.0, help="Wait this long before that."),
         option(
             "--halt",
@@ -90,6 +103,7 @@ def _options() -> list[click.Parameter]:
         option("-q", "--quiet", is_flag=True, help="Print failures only."),
         option("-v", "--verbose", is_flag=True, help="Print successes too, and more of each job."),
         option("--joblog", metavar="FILE", help="Write a row for each job, in GNU parallel's columns."),
+        version_option(f"simple_gpu_scheduler {__version__}"),
         click.Argument(["files"], nargs=-1),
     ]
 
