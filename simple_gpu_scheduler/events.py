@@ -95,7 +95,7 @@ class Publisher:
 
     def publish(self, event: Event) -> None:
         """Tell every sink."""
-        for sink in tuple(self._sinks):
+        for sink in self._sinks:
             try:
                 sink.take(event)
             except Exception as error:  # noqa: BLE001 - whatever ails a sink, the jobs go on
@@ -103,7 +103,7 @@ class Publisher:
 
     def close(self) -> None:
         """Tell every sink that it is over."""
-        for sink in tuple(self._sinks):
+        for sink in self._sinks:
             try:
                 sink.close()
             except Exception as error:  # noqa: BLE001 - as above
@@ -112,6 +112,6 @@ class Publisher:
     def _lose(self, sink: Sink, error: Exception) -> None:
         if sink not in self._sinks:
             return
-        self._sinks.remove(sink)
+        self._sinks = [other for other in self._sinks if other is not sink]  # a new list: the old is being walked
         self.has_lost_a_sink = True
         self.publish(Noticed(f"{type(sink).__name__} stopped recording: {error}; the jobs go on", is_failure=True))

@@ -25,6 +25,7 @@ from .tally import Tally
 READ_AHEAD = 10_000
 # The system's own limit for a wait is not much beyond.
 _LONGEST_WAIT = 86_400.0
+_NEVER = float("inf")
 
 Message = Batch | SourceEnded | Ended | Signalled
 
@@ -46,12 +47,11 @@ class RunRules(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """An attempt under way. `due` is the next deadline: that of its time-out, or when `ending` that of its grace."""
+    """An attempt under way: when it began by both clocks, and why it is being ended or when its main process was."""
 
     attempt: Attempt
     began: float
     began_at: float
-    due: float | None
     ending: Literal["", "timed out", "stopped"] = ""
     ended: float | None = None
 
@@ -80,6 +80,8 @@ class Runner:
         self._rules = rules
         self._tally = Tally()
         self._running: dict[tuple[int, int], _Run] = {}
+        # The next deadline of those that have one: of the time-out, or once they are being ended of the grace period.
+        self._due: dict[tuple[int, int], float] = {}
         self._reader_waits = False
         self._all_read = False
         self._stopping = False
@@ -116,14 +118,11 @@ class Runner:
 
     def _next_message(self) -> Message | None:
         now = self._clock.now()
-        times = [run.due for run in self._running.values() if run.due is not None]
-        wake = self._scheduler.next_wake(now)
-        if wake is not None:
-            times.append(wake)
-        if not times:
+        wake = min(min(self._due.values(), default=_NEVER), self._scheduler.next_wake(now))
+        if wake == _NEVER:
             return self._inbox.get()
         try:
-            return self._inbox.get(timeout=min(max(0.0, min(times) - now), _LONGEST_WAIT))
+            return self._inbox.get(timeout=min(max(0.0, wake - now), _LONGEST_WAIT))
         except Empty:
             return None
 
@@ -146,8 +145,9 @@ class Runner:
     def _on_ended(self, ended: Ended) -> None:
         key, now = ended.attempt.key, self._clock.now()
         run = self._running[key]
+        self._due.pop(key, None)
         if not self._engine.settle(ended):
-            self._running[key] = run._replace(due=None, ended=now)
+            self._running[key] = run._replace(ended=now)
             return
         del self._running[key]
         outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
@@ -186,20 +186,24 @@ class Runner:
     def _end(self, run: _Run, why: Literal["timed out", "stopped"], *, force: bool) -> None:
         force = force or self._rules.grace == 0
         self._engine.stop(run.attempt, force=force)
-        due = None if force else self._clock.now() + self._rules.grace
-        self._running[run.attempt.key] = run._replace(due=due, ending=why)
+        key = run.attempt.key
+        self._running[key] = run._replace(ending=why)
+        self._due[key] = _NEVER if force else self._clock.now() + self._rules.grace
 
     def _enforce_deadlines(self) -> None:
+        if not self._due:
+            return
         now = self._clock.now()
-        for run in [run for run in self._running.values() if run.due is not None and run.due <= now]:
+        for run in [self._running[key] for key, due in self._due.items() if due <= now]:
             self._end(run, run.ending or "timed out", force=bool(run.ending))
 
     def _start_what_fits(self) -> None:
         now = self._clock.now()
         for attempt in self._scheduler.plan(now, self._probe.free()):
             timeout = self._rules.timeout if attempt.job.timeout is None else attempt.job.timeout
-            due = None if timeout is None else now + timeout
-            self._running[attempt.key] = _Run(attempt, now, self._clock.wall(), due)
+            if timeout is not None:
+                self._due[attempt.key] = now + timeout
+            self._running[attempt.key] = _Run(attempt, now, self._clock.wall())
             self._publisher.publish(JobStarted(attempt))
             self._engine.start(attempt)
 

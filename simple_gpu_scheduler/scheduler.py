@@ -12,6 +12,8 @@ from .jobs import Attempt, Job, Outcome
 from .policies import Rank
 from .slots import Limits, Slots
 
+_NEVER = float("inf")
+
 
 class Rules(NamedTuple):
     """What holds for every job that does not say otherwise."""
@@ -94,12 +96,13 @@ class Scheduler:
             self._no_start_before = now + self._rules.delay
         return starts
 
-    def next_wake(self, now: float) -> float | None:
-        """When `plan` may have something to start though nothing has happened; None for never."""
-        times = [self._delayed[0][0]] if self._delayed else []
-        if self._waiting and self._no_start_before > now:
-            times.append(self._no_start_before)
-        return None if self._stopped else min(times, default=None)
+    def next_wake(self, now: float) -> float:
+        """When `plan` may have something to start though nothing has happened; infinity for never."""
+        if self._stopped:
+            return _NEVER
+        retry = self._delayed[0][0] if self._delayed else _NEVER
+        start = self._no_start_before if self._waiting and self._no_start_before > now else _NEVER
+        return min(retry, start)
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float) -> Verdict:
         """An attempt has ended and nothing of it is left."""
@@ -138,7 +141,7 @@ class Scheduler:
             positions = self._slots.with_places(free, held) if width else []
             if self._slots.has_cpu() if not width else len(positions) >= width:
                 return self._start(width, positions)
-            if width and not held and self._slots.within_reach(free) >= width:
+            if positions and not held and self._slots.within_reach(free) >= width:
                 held = 1
         return None
 

@@ -4,7 +4,7 @@ Slots are numbered over the whole run: first those of the first GPU, and so on, 
 that run at the same time have the same number, so a job can make a port or a directory of it.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -41,11 +41,13 @@ class Slots:
         """On how many GPUs a wide job could be, were all our own jobs to end."""
         return sum(gpu in free or len(self._free[at]) < self._per_gpu for at, gpu in enumerate(self._gpus))
 
-    def take(self, width: int, positions: Iterable[int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def take(self, width: int, positions: Sequence[int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
         """Take a place on `width` of these GPUs, the emptiest first: their ids and the slots. No width: a CPU slot."""
         if not width:
             return (), (heappop(self._free_cpu),)
-        chosen = sorted(sorted(positions, key=lambda at: (-len(self._free[at]), at))[:width])
+        if self._per_gpu > 1:
+            positions = sorted(positions, key=lambda at: -len(self._free[at]))
+        chosen = sorted(positions[:width])
         return tuple(self._gpus[at] for at in chosen), tuple(heappop(self._free[at]) for at in chosen)
 
     def give_back(self, slots: Iterable[int]) -> None:

@@ -14,7 +14,7 @@ from .jobs import Job
 from .lines import LONGEST_COMMAND, LineParser, Refusal
 
 # Small enough that cutting and parsing one chunk never keeps the other threads waiting for long.
-_CHUNK = 16 * 1024
+_CHUNK = 4 * 1024
 # A line may be longer than its command by its options, but not endless: what is over this is dropped, and since it is
 # longer than any command the line is refused.
 _LONGEST_LINE = LONGEST_COMMAND + 64 * 1024

@@ -1,5 +1,6 @@
 """From options to an exit code: checks what can be checked before anything starts, builds the parts, lets them run."""
 
+import gc
 import os
 import signal
 import stat
@@ -86,15 +87,20 @@ def _run(sources: list[Source], shell: str, options: Options, publisher: Publish
         kwargs={"by_null": options.null},
         daemon=True,
     )
+    gc.freeze()  # what has been loaded stays, so it need not be looked through again
+    gc.enable()
     with signals_to(inbox.put):
         reader.start()
         return runner.run()
 
 
 def _find_shell(shell: str) -> str:
-    from shutil import which  # noqa: PLC0415 - only a shell that is not the default
+    if "/" in shell:
+        found = shell if os.access(shell, os.X_OK) and not os.path.isdir(shell) else None
+    else:
+        from shutil import which  # noqa: PLC0415 - 2 ms that the default does not need
 
-    found = which(shell)
+        found = which(shell)
     if not found:
         raise UserError(f"--shell {shell}: there is no such program, or it may not be run")
     return found

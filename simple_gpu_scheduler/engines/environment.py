@@ -5,16 +5,23 @@ from collections.abc import Mapping
 from simple_gpu_scheduler.jobs import Attempt
 
 RUN, JOB, ATTEMPT = b"SGS_RUN", b"SGS_JOB", b"SGS_ATTEMPT"
+_OWN = (b"CUDA_VISIBLE_DEVICES", RUN, JOB, ATTEMPT, b"SGS_NAME", b"SGS_SLOT")
 
 
-def environment_of(attempt: Attempt, run_id: str, inherited: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
-    """What the user's environment becomes for this attempt. CUDA counts as NVML does unless the user says otherwise."""
+def inherited(environment: Mapping[bytes, bytes]) -> list[bytes]:
+    """What a job gets of the user's environment. CUDA counts as NVML does unless the user says otherwise."""
+    kept = {b"CUDA_DEVICE_ORDER": b"PCI_BUS_ID", **environment}
+    return [b"%s=%s" % item for item in kept.items() if item[0] not in _OWN]
+
+
+def own(attempt: Attempt, run_id: bytes) -> list[bytes]:
+    """What this attempt alone is told."""
     job = attempt.job
-    environment = {b"CUDA_DEVICE_ORDER": b"PCI_BUS_ID", **inherited}
-    environment[b"CUDA_VISIBLE_DEVICES"] = ",".join(attempt.gpus).encode() if attempt.gpus else b"-1"
-    environment[JOB] = b"%d" % job.number
-    environment[b"SGS_NAME"] = job.name.encode()
-    environment[ATTEMPT] = b"%d" % attempt.number
-    environment[b"SGS_SLOT"] = b"%d" % attempt.slots[0]
-    environment[RUN] = run_id.encode()
-    return environment
+    return [
+        b"CUDA_VISIBLE_DEVICES=" + (",".join(attempt.gpus).encode() if attempt.gpus else b"-1"),
+        b"SGS_JOB=%d" % job.number,
+        b"SGS_NAME=" + job.name.encode(),
+        b"SGS_ATTEMPT=%d" % attempt.number,
+        b"SGS_SLOT=%d" % attempt.slots[0],
+        b"SGS_RUN=" + run_id,
+    ]

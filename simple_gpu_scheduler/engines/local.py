@@ -6,26 +6,34 @@ nothing of GPUs, order or time.
 
 import signal
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
 from simple_gpu_scheduler import process_tree, processes
 from simple_gpu_scheduler.engines import Ended, EngineOptions
-from simple_gpu_scheduler.engines.environment import ATTEMPT, JOB, RUN, environment_of
+from simple_gpu_scheduler.engines.environment import ATTEMPT, JOB, RUN, inherited, own
 from simple_gpu_scheduler.jobs import Attempt, Outcome, outcome_of
 
 Key = tuple[int, int]
+
+_ABOUT_A_START = 0.001
 
 
 class LocalEngine:
     """Runs attempts as shell commands on this machine."""
 
     def __init__(self, options: EngineOptions) -> None:
-        self._options = options
+        self._put = options.put
         self._shell = options.shell.encode("utf-8", "surrogateescape")
+        self._grace = options.grace
+        self._run_id = options.run_id.encode()
+        self._inherited = inherited(options.environment)
+        self._starter = processes.Starter()
         self._work: SimpleQueue[Callable[[], Ended] | None] = SimpleQueue()
         self._threads = 0
         self._busy = 0
+        self._starting: set[Key] = set()
         self._lock = threading.Lock()  # over the three below, and so over pids: none is signalled after it was reaped
         self._pids: dict[Key, int] = {}
         self._mains: dict[int, Key] = {}
@@ -37,7 +45,7 @@ class LocalEngine:
         self._do(lambda: self._run(attempt))
 
     def stop(self, attempt: Attempt, *, force: bool) -> None:
-        """Signal the attempt's process group, or keep it from starting if no thread has come to it yet."""
+        """Signal the attempt's process group, or have that done as soon as it has one."""
         with self._lock:
             pid = self._pids.get(attempt.key)
             if pid is not None:
@@ -68,7 +76,7 @@ class LocalEngine:
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
-            self._options.put(work())
+            self._put(work())
 
     def _run(self, attempt: Attempt) -> Ended:
         try:
@@ -84,30 +92,41 @@ class LocalEngine:
         return Ended(attempt, outcome_of(status))
 
     def _start(self, attempt: Attempt) -> int | None:
-        command = attempt.job.command
+        key, command = attempt.key, attempt.job.command
+        if key in self._cancelled:
+            return None
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if command[:1] in (b"-", b"+") else ()
-        environment = environment_of(attempt, self._options.run_id, self._options.environment)
-        with self._lock:
-            if attempt.key in self._cancelled:
-                return None
-            pid = processes.start((self._shell, b"-c", *guard, command), environment)
-            self._pids[attempt.key] = pid
-            self._mains[pid] = attempt.key
+        self._starting.add(key)
+        try:
+            pid = self._starter.start(
+                (self._shell, b"-c", *guard, command), [*self._inherited, *own(attempt, self._run_id)]
+            )
+            with self._lock:
+                self._pids[key] = pid
+                self._mains[pid] = key
+                if key in self._cancelled:
+                    processes.signal_group(pid, signal.SIGTERM)
+        finally:
+            self._starting.discard(key)
         return pid
 
     def _sweep(self, ended: Ended) -> Ended:
-        left = process_tree.end_strays(self._running_mains, self._owner, self._options.grace)
+        left = process_tree.end_strays(self._running_mains, self._owner, self._grace)
         pids = ", ".join(str(process.pid) for process in left)
         return ended._replace(is_settled=True, left=pids)
 
     def _running_mains(self) -> dict[int, Key]:
+        """The main processes, including those that are just being started: they must not be taken for strays."""
+        starting = set(self._starting)
+        while starting & self._starting:
+            time.sleep(_ABOUT_A_START)
         with self._lock:
             return dict(self._mains)
 
     def _owner(self, pid: int) -> Key | None:
         marks = process_tree.read_environment(pid, (RUN, JOB, ATTEMPT))
-        if marks.get(RUN) != self._options.run_id.encode():
+        if marks.get(RUN) != self._run_id:
             return None
         try:
             return int(marks[JOB]), int(marks[ATTEMPT])

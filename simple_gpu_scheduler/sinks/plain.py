@@ -3,6 +3,9 @@
 It words events; how the words get out without ever making the run wait is the writer's.
 """
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from simple_gpu_scheduler.events import (
     Event,
     JobDropped,
@@ -30,9 +33,20 @@ class PlainLines:
         self._verbose = verbose
         self._writer = Writer(_STDERR)
 
+        self._words: Mapping[type, Callable[[Any], str]] = {
+            JobStarted: self._started,
+            JobEnded: self._ended,
+            JobDropped: _dropped,
+            LineRefused: _refused,
+            StopAsked: _stopping,
+            StatusAsked: _status,
+            Noticed: self._noticed,
+            RunEnded: self._summary,
+        }
+
     def take(self, event: Event, /) -> None:
         """Write the event's line, if it has one."""
-        line = self._line(event)
+        line = self._words[type(event)](event)
         if line:
             self._writer.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
@@ -40,31 +54,28 @@ class PlainLines:
         """Wait until everything is written, or nobody reads any more."""
         self._writer.close()
 
-    def _line(self, event: Event) -> str:
-        if isinstance(event, JobStarted):
-            return "" if self._quiet else _started(event, self._verbose)
-        if isinstance(event, JobEnded):
-            return _ended(event) if self._verbose or event.outcome.kind != "succeeded" else ""
-        if isinstance(event, RunEnded):
-            return "" if self._quiet else _summary(event)
-        if isinstance(event, Noticed) and self._quiet and not event.is_failure:
+    def _started(self, event: JobStarted) -> str:
+        if self._quiet:
             return ""
-        return _other(event)
+        attempt = event.attempt
+        line = f"Processing command `{show_command(attempt.job.command)}` on {show_gpus(attempt)}"
+        if self._verbose:
+            line += f": {show_job(attempt.job)}, attempt {attempt.number}, slot {attempt.slots[0]}"
+        return line
 
+    def _ended(self, event: JobEnded) -> str:
+        outcome, job = event.outcome, event.attempt.job
+        if outcome.kind == "succeeded" and not self._verbose:
+            return ""
+        again = "" if event.is_final else ", is tried again"
+        took = "" if outcome.kind == "not started" else f" after {show_duration(event.runtime)}"
+        return f"{show_job(job)} {show_outcome(outcome)}{took}{again}: {show_command(job.command)}"
 
-def _started(event: JobStarted, verbose: bool) -> str:
-    attempt = event.attempt
-    line = f"Processing command `{show_command(attempt.job.command)}` on {show_gpus(attempt)}"
-    if verbose:
-        line += f": {show_job(attempt.job)}, attempt {attempt.number}, slot {attempt.slots[0]}"
-    return line
+    def _noticed(self, event: Noticed) -> str:
+        return "" if self._quiet and not event.is_failure else safe(event.sentence)
 
-
-def _ended(event: JobEnded) -> str:
-    job = event.attempt.job
-    again = "" if event.is_final else ", is tried again"
-    took = "" if event.outcome.kind == "not started" else f" after {show_duration(event.runtime)}"
-    return f"{show_job(job)} {show_outcome(event.outcome)}{took}{again}: {show_command(job.command)}"
+    def _summary(self, event: RunEnded) -> str:
+        return "" if self._quiet else _summary(event)
 
 
 def _summary(event: RunEnded) -> str:
@@ -75,16 +86,12 @@ def _summary(event: RunEnded) -> str:
     )
 
 
-def _other(event: Event) -> str:
-    if isinstance(event, JobDropped):
-        return f"{show_job(event.job)} was not started: {event.reason}: {show_command(event.job.command)}"
-    if isinstance(event, LineRefused):
-        return f"{event.place}: not started: {safe(event.problem)}"
-    if isinstance(event, StopAsked):
-        return _stopping(event)
-    if isinstance(event, StatusAsked):
-        return _status(event)
-    return safe(event.sentence) if isinstance(event, Noticed) else ""
+def _dropped(event: JobDropped) -> str:
+    return f"{show_job(event.job)} was not started: {event.reason}: {show_command(event.job.command)}"
+
+
+def _refused(event: LineRefused) -> str:
+    return f"{event.place}: not started: {safe(event.problem)}"
 
 
 def _stopping(event: StopAsked) -> str:

@@ -12,23 +12,24 @@ _LONGEST_SHOWN = 1000
 
 def show_command(command: bytes) -> str:
     """The command as one line; what cannot be shown is escaped, and what is very long is cut."""
-    shown = command[: _LONGEST_SHOWN + 1].strip().decode("utf-8", "backslashreplace")
-    cut = shown if len(command) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "…"
-    return safe(cut)
+    if len(command) > _LONGEST_SHOWN:
+        return safe(command[:_LONGEST_SHOWN].decode("utf-8", "backslashreplace")) + "…"
+    return safe(command.decode("utf-8", "backslashreplace").strip())
 
 
 def safe(text: str) -> str:
     """The text with control characters written out: `\\x1b`, `\\n`."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def show_gpus(attempt: Attempt) -> str:
     """Where an attempt runs: `gpu 0`, `gpus 0,1` or `cpu`."""
-    if not attempt.gpus:
-        return "cpu"
-    return f"gpu{'s' if len(attempt.gpus) > 1 else ''} {','.join(attempt.gpus)}"
+    gpus = attempt.gpus
+    if len(gpus) == 1:
+        return f"gpu {gpus[0]}"
+    return f"gpus {','.join(gpus)}" if gpus else "cpu"
 
 
 def show_job(job: Job) -> str:

@@ -22,31 +22,32 @@ class Writer:
     def __init__(self, fd: int) -> None:
         self._blocking = fd
         self._direct = _without_waiting(fd)
-        self._changed = threading.Condition()
-        self._backlog: list[bytes] = []
+        self._lock = threading.Lock()  # over the four below
+        self._kept: list[bytes] = []
         self._size = 0
         self._dropped = 0
+        self._is_writing = False
+        self._has_text = threading.Event()
+        self._closing = threading.Event()
         self._thread: threading.Thread | None = None
-        self._busy = False
-        self._closed = False
         self._written_at = float("-inf")
 
     def write(self, text: bytes) -> None:
         """Write it now if that needs no waiting, else soon."""
-        with self._changed:
-            if not self._backlog and not self._busy and time.monotonic() - self._written_at >= _PAUSE:
+        with self._lock:
+            is_behind = self._kept or self._is_writing
+            if not is_behind and time.monotonic() - self._written_at >= _PAUSE:
                 text = self._write_directly(text)
             if text:
                 self._keep(text)
 
     def close(self) -> None:
         """Wait until all is written or nobody is there to read it."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self._closing.set()
+        self._has_text.set()
         if self._thread:
             self._thread.join()
-        if self._direct not in (None, self._blocking):
+        if self._direct is not None and self._direct != self._blocking:
             os.close(self._direct)
 
     def _write_directly(self, text: bytes) -> bytes:
@@ -62,40 +63,41 @@ class Writer:
             return b""
 
     def _keep(self, text: bytes) -> None:
-        self._backlog.append(text)
+        self._kept.append(text)
         self._size += len(text)
         while self._size > _MOST_KEPT:
-            self._size -= len(self._backlog.pop(0))
+            self._size -= len(self._kept.pop(0))
             self._dropped += 1
         if self._thread is None:
-            self._thread = threading.Thread(target=self._write_backlog, daemon=True)
+            self._thread = threading.Thread(target=self._write_kept, daemon=True)
             self._thread.start()
-        self._changed.notify_all()
+        if len(self._kept) == 1:
+            self._has_text.set()
 
-    def _write_backlog(self) -> None:
+    def _write_kept(self) -> None:
         while text := self._next():
             try:
                 while text:
                     text = text[os.write(self._blocking, text) :]
             except OSError:  # as above
                 pass
-            with self._changed:
-                self._busy = False
-                self._written_at = time.monotonic()
+            self._written_at = time.monotonic()
+            self._is_writing = False
 
     def _next(self) -> bytes:
         """All that is to be written, after a pause in which more may come; nothing when it is over."""
-        with self._changed:
-            while not self._backlog and not self._closed:
-                self._changed.wait()
-            self._changed.wait_for(lambda: self._closed, self._written_at + _PAUSE - time.monotonic())
-            text = b"".join(self._backlog)
+        self._has_text.wait()
+        self._closing.wait(max(0.0, self._written_at + _PAUSE - time.monotonic()))
+        with self._lock:
+            text = b"".join(self._kept)
             if self._dropped:
                 text = b"(%d lines were dropped while nobody read them)\n" % self._dropped + text
-            self._backlog.clear()
+            self._kept.clear()
             self._size = self._dropped = 0
-            self._busy = bool(text)
-            return text
+            self._is_writing = bool(text)
+            if not self._closing.is_set():
+                self._has_text.clear()
+        return text
 
 
 def _without_waiting(fd: int) -> int | None:
