@@ -1,0 +1,99 @@
+"""What the tests share: the real program as a process, and waiting for a condition."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SCHEDULER = [sys.executable, "-m", "simple_gpu_scheduler"]
+HYPERSEARCH = [sys.executable, "-c", "from simple_gpu_scheduler.cli import simple_hypersearch as s; s()"]
+
+
+def until(condition: Callable[[], object], what: str = "", seconds: float = 30) -> None:
+    """Wait for a condition; fail when it does not come true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"it did not come true: {what or condition}"
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def has_text(path: Path, text: str = "\n") -> Callable[[], bool]:
+    """A condition: the file holds this text."""
+    return lambda: path.exists() and text in path.read_text()
+
+
+class Program:
+    """The scheduler as a user runs it, in a directory of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def run(self, *args: str, stdin: bytes | str = b"", **settings) -> "subprocess.CompletedProcess[bytes]":
+        """Run it with this on stdin, through a pipe, until it ends."""
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        settings = {"cwd": self.directory, "timeout": 120, "capture_output": True} | settings
+        return subprocess.run([*SCHEDULER, *args], input=data, check=False, **settings)
+
+    def start(self, *args: str, **settings) -> "subprocess.Popen[bytes]":
+        """Start it, with stdin and stderr piped."""
+        pipe = subprocess.PIPE
+        settings = {"cwd": self.directory, "stdin": pipe, "stdout": pipe, "stderr": pipe} | settings
+        process = subprocess.Popen([*SCHEDULER, *args], **settings)
+        self._started.append(process)
+        return process
+
+    def feed(self, process: "subprocess.Popen[bytes]", text: str) -> None:
+        """Give it its input, whole."""
+        assert process.stdin
+        process.stdin.write(text.encode())
+        process.stdin.close()
+        process.stdin = None
+
+    def close(self) -> None:
+        """End what a failed test has left."""
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Iterator[Program]:
+    program = Program(tmp_path)
+    yield program
+    program.close()
+
+
+@pytest.fixture
+def pids(tmp_path: Path) -> Iterator[Callable[[str], int]]:
+    """Reads a pid that a job wrote to a file, waiting for it; what is still alive at the end is killed."""
+    seen: list[int] = []
+
+    def read(name: str) -> int:
+        path = tmp_path / name
+        until(has_text(path), f"{name} is written")
+        seen.append(int(path.read_text()))
+        return seen[-1]
+
+    yield read
+    for pid in seen:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)

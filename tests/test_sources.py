@@ -1,0 +1,148 @@
+"""Bytes -> logical lines, however they are cut on the way in."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.jobs import Job
+from simple_gpu_scheduler.lines import LineParser
+from simple_gpu_scheduler.sources import Batch, LineCutter, Source, SourceEnded, check, hold_open, read_jobs
+
+
+def cut(data: bytes, *sizes: int, by_null: bool = False) -> list[tuple[int, bytes]]:
+    cutter = LineCutter(by_null=by_null)
+    lines = []
+    for size in sizes:
+        lines += cutter.feed(data[:size])
+        data = data[size:]
+    return lines + cutter.feed(data) + cutter.finish()
+
+
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"", []),
+        (b"a\nb\n", [(1, b"a"), (2, b"b")]),
+        (b"a\nb", [(1, b"a"), (2, b"b")]),
+        (b"\n\na\n", [(1, b""), (2, b""), (3, b"a")]),
+        (b"a\r\nb\r\n", [(1, b"a"), (2, b"b")]),
+        (b"a\rb\n", [(1, b"a\rb")]),
+        (b"a \\\nb\nc\n", [(1, b"a \\\nb"), (3, b"c")]),
+        (b"a \\\r\nb\r\n", [(1, b"a \\\nb")]),
+        (b"a \\\\\nb\n", [(1, b"a \\\\"), (2, b"b")]),
+        (b"a \\\\\\\nb\n", [(1, b"a \\\\\\\nb")]),
+        (b"a \\\nb \\\nc", [(1, b"a \\\nb \\\nc")]),
+        (b"a \\", [(1, b"a \\")]),
+        (b"a \\\n", [(1, b"a \\\n")]),
+        (b"# comment \\\nb\n", [(1, b"# comment \\"), (2, b"b")]),
+        (b"a # comment \\\nb\n", [(1, b"a # comment \\"), (2, b"b")]),
+        (b"\xef\xbb\xbfa\nb\n", [(1, b"a"), (2, b"b")]),
+    ],
+)
+def test_lines_end_and_go_on_as_in_a_shell_script(data: bytes, lines: list[tuple[int, bytes]]) -> None:
+    assert cut(data) == lines
+
+
+def test_with_null_jobs_hold_newlines_and_keep_every_byte() -> None:
+    assert cut(b"a\\\nb\r\n\0c\0", by_null=True) == [(1, b"a\\\nb\r\n"), (3, b"c")]
+    assert cut(b"a\0b", by_null=True) == [(1, b"a"), (1, b"b")]
+
+
+@given(st.binary(), st.lists(st.integers(0, 20)), st.booleans())
+def test_it_does_not_matter_how_the_input_is_cut(data: bytes, sizes: list[int], by_null: bool) -> None:
+    if not data.startswith(b"\xef"):  # a mark that is itself cut in two is not looked for
+        assert cut(data, *sizes, by_null=by_null) == cut(data, by_null=by_null)
+
+
+@given(st.lists(st.binary().filter(lambda line: b"\0" not in line)))
+def test_every_byte_between_nulls_comes_through(jobs: list[bytes]) -> None:
+    if not jobs or not jobs[0].startswith(b"\xef"):
+        assert [text for _, text in cut(b"".join(job + b"\0" for job in jobs), by_null=True)] == jobs
+
+
+def test_an_endless_line_is_not_kept_whole() -> None:
+    cutter = LineCutter()
+    for _ in range(1000):
+        assert cutter.feed(b"x" * 65536) == []
+    [(number, line)] = cutter.feed(b"\n")
+    assert number == 1
+    assert 131_071 < len(line) < 300_000
+
+
+def test_lines_that_go_on_without_end_are_not_kept_whole() -> None:
+    cutter = LineCutter()
+    longest = max(len(line) for _ in range(300) for _, line in cutter.feed(b"x \\\n" * 1000))
+    assert longest < 300_000
+
+
+def read_all(*sources: Source, by_null: bool = False) -> tuple[list[object], SourceEnded]:
+    messages: list[Batch | SourceEnded] = []
+    read_jobs(list(sources), LineParser(4), messages.append, lambda: None, by_null=by_null)
+    *batches, ended = messages
+    assert isinstance(ended, SourceEnded)
+    return [job for batch in batches if isinstance(batch, Batch) for job in batch.jobs], ended
+
+
+def opened(path: Path, data: bytes) -> Source:
+    path.write_bytes(data)
+    return Source(os.open(path, os.O_RDONLY), path.name)
+
+
+def test_files_are_read_one_after_another_and_numbered_on(tmp_path: Path) -> None:
+    jobs, ended = read_all(opened(tmp_path / "a", b"one\ntwo"), opened(tmp_path / "b", b"three\n"))
+    assert [(job.number, str(job.place)) for job in jobs if isinstance(job, Job)] == [
+        (1, "line 1 of a"),
+        (2, "line 2 of a"),
+        (3, "line 1 of b"),
+    ]
+    assert ended == SourceEnded()
+
+
+def test_a_source_that_cannot_be_read_is_said_and_the_next_is_read(tmp_path: Path) -> None:
+    jobs, ended = read_all(Source(os.open(tmp_path, os.O_RDONLY), "dir"), opened(tmp_path / "b", b"true\n"))
+    assert len(jobs) == 1
+    assert ended.problem == "reading dir failed: Is a directory; what follows there was not read"
+
+
+def test_a_pipe_that_somebody_made_non_blocking_is_waited_for() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    if os.fork() == 0:  # pragma: no cover - in the child
+        os.close(reading)
+        os.write(writing, b"one\n")
+        os._exit(0)
+    os.close(writing)
+    jobs, ended = read_all(Source(reading))
+    os.wait()
+    assert len(jobs) == 1
+    assert not ended.problem
+
+
+def test_mistakes_in_a_file_are_found_without_taking_anything_from_it(tmp_path: Path) -> None:
+    source = opened(tmp_path / "a", b"true\ntrue #: gpu=1\n" + b"x" * 200_000)
+    mistakes = check([source], LineParser(4))
+    assert [str(mistake.place) for mistake in mistakes] == ["line 2 of a"]
+    assert os.read(source.fd, 5) == b"true\n"
+
+
+def test_a_large_file_is_checked_in_part_and_a_pipe_not_at_all(tmp_path: Path) -> None:
+    source = opened(tmp_path / "a", b"true #: gpu=1\n" + b"true\n" * 400_000 + b"true #: gpu=1\n")
+    assert len(check([source, source], LineParser(4))) == 1
+    reading, writing = os.pipe()
+    os.write(writing, b"true #: gpu=1\n")
+    assert check([Source(reading), source], LineParser(4)) == []
+
+
+def test_only_a_named_pipe_is_held_open(tmp_path: Path) -> None:
+    assert not hold_open(os.open(os.devnull, os.O_RDONLY))
+    assert not hold_open(os.pipe()[0])
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    assert os.read(fd, 1) == b""
+    assert hold_open(fd)
+    with pytest.raises(BlockingIOError):
+        os.read(fd, 1)
