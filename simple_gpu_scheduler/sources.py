@@ -49,6 +49,7 @@ class LineCutter:
         self._end = b"\0" if by_null else b"\n"
         self._partial = bytearray()
         self._joined: list[bytes] = []
+        self._joined_size = 0
         self._line = 1
         self._began = 1
         self._at_start = True
@@ -75,8 +76,7 @@ class LineCutter:
             return []
         lines = list(self._complete(last))
         if self._joined:  # a backslash with nothing behind it to go on in
-            lines.append((self._began, b"\n".join(self._joined)))
-            self._joined.clear()
+            lines.append((self._began, self._take_joined()))
         return lines
 
     def _keep(self, piece: bytes) -> None:
@@ -96,9 +96,15 @@ class LineCutter:
                 return
             self._began = number
         self._joined.append(line)
-        if not _goes_on(line) or sum(map(len, self._joined)) > _LONGEST_LINE:
-            yield self._began, b"\n".join(self._joined)
-            self._joined.clear()
+        self._joined_size += len(line)
+        if not _goes_on(line) or self._joined_size > _LONGEST_LINE:
+            yield self._began, self._take_joined()
+
+    def _take_joined(self) -> bytes:
+        joined = b"\n".join(self._joined)
+        self._joined.clear()
+        self._joined_size = 0
+        return joined
 
 
 def _goes_on(line: bytes) -> bool:

@@ -47,7 +47,7 @@ NO_COMMENT = [
     b'echo "${x:-a #: b}"',
     b'echo "$(echo "a #: b")"',
     b"echo \"`echo 'a #: b'`\"",
-    b"echo \"'\" \"a #: b\"",
+    b'echo "\'" "a #: b"',
     b"echo $(( 1 #: b ))",
     b"cat <<E\na #: b\nE\n",
     b'cat <<"E"\na #: b\n',
