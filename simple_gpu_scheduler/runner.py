@@ -220,7 +220,9 @@ class Runner:
 
     def _check_halt(self) -> None:
         halt, failed = self._rules.halt, self._tally.failed
-        if halt and not self._stopping and halt.is_reached(failed, self._tally.read, all_read=self._all_read):
+        if not halt or self._stopping or self._is_over():
+            return
+        if halt.is_reached(failed, self._tally.read, all_read=self._all_read):
             jobs = f"{failed} job{'' if failed == 1 else 's'} did not succeed"
             self._stop(f"--halt: {jobs}", end_running=halt.now)
 

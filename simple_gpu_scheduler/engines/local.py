@@ -57,7 +57,8 @@ class LocalEngine:
         """Look for what the attempt left behind; if there is something, let a thread end it first."""
         self._busy -= 1
         self._cancelled.discard(ended.attempt.key)
-        if ended.is_settled or not processes.has_orphans():
+        has_orphans = processes.has_orphans()  # asked in any case: it also reaps those that a sweep has ended
+        if ended.is_settled or not has_orphans:
             return True
         self._do(lambda: self._sweep(ended))
         return False

@@ -1,0 +1,402 @@
+"""The loop, with a clock and an engine made by hand: no time passes and no process is started."""
+
+import signal
+from collections.abc import Callable
+from heapq import heappop, heappush
+from queue import Empty
+
+from simple_gpu_scheduler.engines import Ended
+from simple_gpu_scheduler.events import (
+    Event,
+    JobDropped,
+    JobEnded,
+    JobStarted,
+    LineRefused,
+    Noticed,
+    Publisher,
+    RunEnded,
+    StatusAsked,
+    StopAsked,
+)
+from simple_gpu_scheduler.gpus import FixedProbe
+from simple_gpu_scheduler.halting import parse_halt
+from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.lines import Refusal
+from simple_gpu_scheduler.policies import fifo
+from simple_gpu_scheduler.runner import READ_AHEAD, Message, Runner, RunRules
+from simple_gpu_scheduler.scheduler import Rules, Scheduler
+from simple_gpu_scheduler.signals import Signalled
+from simple_gpu_scheduler.slots import Limits
+from simple_gpu_scheduler.sources import Batch, SourceEnded
+
+KILLED = Outcome("killed", signal.SIGKILL)
+TERMINATED = Outcome("killed", signal.SIGTERM)
+
+
+class World:
+    """A clock that goes on only when the loop waits, messages at set times, and an engine that obeys or does not."""
+
+    def __init__(self, gpus: str = "01", **rules) -> None:
+        halt = parse_halt(rules.pop("halt", "never"))
+        run_rules = {name: rules.pop(name) for name in ("timeout", "grace", "reads_all") if name in rules}
+        self.time = 0.0
+        self.queue: list[tuple[float, int, Message]] = []
+        self.events: list[tuple[float, Event]] = []
+        self.stops: list[tuple[float, int, bool]] = []
+        self.takes: dict[int, float] = {}
+        self.outcomes: dict[int, list[Outcome]] = {}
+        self.stubborn: set[int] = set()
+        self.leaves_something: set[int] = set()
+        self.reads = 0
+        self.gone: set[tuple[int, int]] = set()
+        self.scheduler = Scheduler(Limits(tuple(gpus)), fifo, Rules(**rules))
+        self.runner = Runner(
+            self.scheduler,
+            self,
+            FixedProbe(tuple(gpus)),
+            Publisher([self]),
+            self,
+            self,
+            self.read_more,
+            RunRules(halt=halt, **run_rules),
+        )
+
+    def at(self, time: float, message: Message) -> None:
+        heappush(self.queue, (time, len(self.queue) + len(self.events) * 1000, message))
+
+    def jobs(self, *jobs: Job | Refusal, ends: bool = True) -> "World":
+        self.at(0, Batch(list(jobs)))
+        if ends:
+            self.at(0, SourceEnded())
+        return self
+
+    def read_more(self) -> None:
+        self.reads += 1
+
+    # The clock.
+    def now(self) -> float:
+        return self.time
+
+    def wall(self) -> float:
+        return 1_000_000 + self.time
+
+    # The inbox.
+    def get(self, *, timeout: float | None = None) -> Message:
+        while self.queue and isinstance(self.queue[0][2], Ended) and self._is_past(self.queue[0][2]):
+            heappop(self.queue)
+        if timeout is not None and (not self.queue or self.queue[0][0] > self.time + timeout):
+            self.time += timeout
+            raise Empty
+        assert self.queue, "the loop would sleep for ever"
+        self.time = max(self.time, self.queue[0][0])
+        return heappop(self.queue)[2]
+
+    def _is_past(self, ended: Ended) -> bool:
+        return ended.attempt.key in self.gone and not ended.is_settled
+
+    # The engine.
+    def start(self, attempt: Attempt) -> None:
+        outcomes = self.outcomes.get(attempt.job.number, [SUCCESS])
+        outcome = outcomes[min(attempt.number, len(outcomes)) - 1]
+        self.at(self.time + self.takes.get(attempt.job.number, 1), Ended(attempt, outcome))
+
+    def stop(self, attempt: Attempt, *, force: bool) -> None:
+        self.stops.append((self.time, attempt.job.number, force))
+        if force or attempt.job.number not in self.stubborn:
+            self.queue = [entry for entry in self.queue if getattr(entry[2], "attempt", None) != attempt]
+            self.at(self.time, Ended(attempt, KILLED if force else TERMINATED))
+
+    def settle(self, ended: Ended) -> bool:
+        if ended.attempt.job.number in self.leaves_something and not ended.is_settled:
+            self.at(self.time + 5, ended._replace(is_settled=True))
+            return False
+        return True
+
+    # The sink. Its close is the engine's too.
+    def take(self, event: Event) -> None:
+        self.events.append((self.time, event))
+
+    def close(self) -> None:
+        pass
+
+    def run(self) -> int:
+        return self.runner.run()
+
+    def of(self, kind: type) -> list:
+        return [event for _, event in self.events if isinstance(event, kind)]
+
+    def starts(self) -> list[tuple[float, int]]:
+        return [(time, event.attempt.job.number) for time, event in self.events if isinstance(event, JobStarted)]
+
+    def summary(self) -> RunEnded:
+        [summary] = self.of(RunEnded)
+        return summary
+
+
+def job(number: int, **options) -> Job:
+    return Job(number, b"true", Place(number), **options)
+
+
+def jobs(count: int) -> list[Job]:
+    return [job(number) for number in range(1, count + 1)]
+
+
+def failing(world: World, *numbers: int, outcome: Outcome = Outcome("failed", 1)) -> World:
+    for number in numbers:
+        world.outcomes[number] = [outcome]
+    return world
+
+
+def test_a_gpu_is_given_to_the_next_job_as_soon_as_one_ends() -> None:
+    world = World().jobs(*jobs(4))
+    world.takes = {1: 3, 2: 1}
+    assert world.run() == 0
+    assert world.starts() == [(0, 1), (0, 2), (1, 3), (2, 4)]
+    assert world.summary() == RunEnded(4, 0, 0, 0, 3, all_read=True)
+
+
+def test_an_empty_input_is_a_success() -> None:
+    assert World().jobs().run() == 0
+
+
+def test_each_end_is_told_with_its_times() -> None:
+    world = World().jobs(job(1))
+    world.takes = {1: 2.5}
+    world.run()
+    [end] = world.of(JobEnded)
+    assert (end.outcome, end.started_at, end.runtime, end.is_final) == (SUCCESS, 1_000_000, 2.5, True)
+
+
+def test_a_failure_makes_the_exit_code_one() -> None:
+    world = failing(World().jobs(*jobs(3)), 2)
+    assert world.run() == 1
+    assert world.summary()[:4] == (2, 1, 0, 0)
+
+
+def test_a_refused_line_makes_the_exit_code_two_and_the_others_run() -> None:
+    world = failing(World().jobs(job(1), Refusal(2, Place(2), "why", is_bad_option=True), job(3)), 1)
+    assert world.run() == 2
+    assert world.of(LineRefused) == [LineRefused(Place(2), "why")]
+    assert world.summary()[:4] == (1, 1, 0, 1)
+
+
+def test_a_job_is_ended_at_its_time_out_and_killed_after_the_grace_period() -> None:
+    world = World(timeout=10, grace=3).jobs(job(1), job(2, timeout=4), job(3))
+    world.takes = {1: 100, 2: 100, 3: 1}
+    world.stubborn = {1}
+    assert world.run() == 1
+    assert world.stops == [(4, 2, False), (10, 1, False), (13, 1, True)]
+    assert [end.outcome.kind for end in world.of(JobEnded)] == ["timed out", "succeeded", "timed out"]
+    assert world.summary()[:4] == (1, 0, 2, 0)
+
+
+def test_without_a_grace_period_a_job_is_killed_at_once() -> None:
+    world = World(timeout=10, grace=0).jobs(job(1))
+    world.takes = {1: 100}
+    world.run()
+    assert world.stops == [(10, 1, True)]
+
+
+def test_a_timed_out_job_is_tried_again() -> None:
+    world = World(timeout=10, retries=1).jobs(job(1))
+    world.takes = {1: 100}
+    assert world.run() == 1
+    assert [end.is_final for end in world.of(JobEnded)] == [False, True]
+    assert world.summary()[:4] == (0, 0, 1, 0)
+
+
+def test_a_job_that_succeeds_at_the_second_attempt_has_succeeded() -> None:
+    world = World(retries=2, retry_delay=7).jobs(job(1))
+    world.outcomes = {1: [Outcome("failed", 1), SUCCESS]}
+    assert world.run() == 0
+    assert world.starts() == [(0, 1), (8, 1)]
+
+
+def test_what_an_attempt_leaves_behind_is_gone_before_its_gpu_is_given_away() -> None:
+    world = World("0").jobs(*jobs(2))
+    world.leaves_something = {1}
+    assert world.run() == 0
+    assert world.starts() == [(0, 1), (6, 2)]
+    assert world.of(JobEnded)[0].runtime == 1
+
+
+def test_time_outs_do_not_strike_while_the_leftovers_are_ended() -> None:
+    world = World("0", timeout=3).jobs(job(1))
+    world.leaves_something = {1}
+    assert world.run() == 0
+    assert world.stops == []
+
+
+def test_processes_that_cannot_be_ended_are_said_and_make_the_run_a_failure() -> None:
+    world = World("0")
+    world.start = lambda attempt: world.at(1, Ended(attempt, SUCCESS, is_settled=True, left="42"))
+    assert world.jobs(job(1)).run() == 1
+    assert world.of(Noticed) == [Noticed("job 1 left processes that this user may not end: 42", is_failure=True)]
+
+
+def test_the_first_ctrl_c_starts_nothing_more_and_waits() -> None:
+    world = World("0").jobs(*jobs(3), ends=False)
+    world.takes = {1: 10}
+    world.at(5, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert world.stops == []
+    assert world.of(StopAsked) == [StopAsked("Ctrl-C", False, False, 1)]
+    assert world.summary() == RunEnded(1, 0, 0, 2, 10, all_read=False)
+
+
+def test_the_second_ends_what_runs_and_the_third_kills_it() -> None:
+    world = World("0", grace=60).jobs(job(1))
+    world.takes, world.stubborn = {1: 1000}, {1}
+    for time in (5, 6, 7):
+        world.at(time, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert world.stops == [(6, 1, False), (7, 1, True)]
+    assert world.summary()[:4] == (0, 1, 0, 0)
+
+
+def test_term_ends_what_runs_at_once_and_kills_it_after_the_grace_period() -> None:
+    world = World("0", grace=3).jobs(*jobs(2))
+    world.takes, world.stubborn = {1: 1000}, {1}
+    world.at(5, Signalled(signal.SIGTERM))
+    assert world.run() == 143
+    assert world.stops == [(5, 1, False), (8, 1, True)]
+
+
+def test_a_stop_does_not_call_a_timed_out_job_by_another_name() -> None:
+    world = World("0", timeout=5, grace=10).jobs(job(1))
+    world.takes, world.stubborn = {1: 1000}, {1}
+    world.at(7, Signalled(signal.SIGTERM))
+    assert world.run() == 143
+    assert world.stops == [(5, 1, False), (15, 1, True)]
+    assert world.summary()[:4] == (0, 0, 1, 0)
+
+
+def test_hangup_changes_nothing() -> None:
+    world = World("0").jobs(*jobs(2))
+    world.at(0.5, Signalled(signal.SIGHUP))
+    assert world.run() == 0
+    assert world.of(Noticed)[0].sentence == "SIGHUP: the terminal is gone, the run goes on"
+
+
+def test_usr1_tells_what_runs_and_what_waits() -> None:
+    world = World("0").jobs(*jobs(3))
+    world.at(0.5, Signalled(signal.SIGUSR1))
+    assert world.run() == 0
+    [status] = world.of(StatusAsked)
+    assert [(attempt.job.number, time) for attempt, time in status.running] == [(1, 0.5)]
+    assert status.waiting == 2
+
+
+def test_nothing_more_is_read_after_a_stop() -> None:
+    world = World("0").jobs(*jobs(1), ends=False)
+    world.takes = {1: 10}
+    world.at(5, Signalled(signal.SIGINT))
+    world.at(6, Batch([job(2)]))
+    world.run()
+    assert world.reads == 1
+    assert world.summary().not_started == 1
+
+
+def test_halt_soon_starts_nothing_more() -> None:
+    world = failing(World("0", halt="soon,fail=2").jobs(*jobs(5)), 1, 2, 3)
+    assert world.run() == 1
+    assert world.starts() == [(0, 1), (1, 2)]
+    assert world.of(StopAsked) == [StopAsked("--halt: 2 jobs did not succeed", False, False, 0)]
+    assert world.summary()[:4] == (0, 2, 0, 3)
+
+
+def test_halt_now_ends_what_runs() -> None:
+    world = failing(World("01", halt="now,fail=1").jobs(*jobs(5)), 1)
+    world.takes = {2: 100}
+    assert world.run() == 1
+    assert world.stops == [(1, 2, False)]
+
+
+def test_halt_by_a_share_waits_for_the_whole_input() -> None:
+    world = failing(World("0", halt="soon,fail=50%").jobs(*jobs(4), ends=False), 1, 2)
+    world.at(100, SourceEnded())
+    assert world.run() == 1
+    assert world.of(StopAsked) == []
+    world = failing(World("0", halt="soon,fail=50%").jobs(*jobs(4)), 1, 2)
+    world.run()
+    assert world.starts() == [(0, 1), (1, 2)]
+
+
+def test_jobs_after_a_failure_are_not_started_and_said() -> None:
+    world = failing(World("0").jobs(job(1, name="a"), job(2, after=(1,)), job(3)), 1)
+    assert world.run() == 1
+    assert [event.job.number for event in world.of(JobDropped)] == [2]
+    assert world.summary()[:4] == (1, 1, 0, 1)
+
+
+def test_a_source_that_fails_is_said_and_makes_the_run_a_failure() -> None:
+    world = World("0")
+    world.at(0, SourceEnded("reading stdin failed"))
+    assert world.run() == 1
+    assert world.of(Noticed) == [Noticed("reading stdin failed", is_failure=True)]
+
+
+def test_reading_ahead_has_a_bound() -> None:
+    world = World("0").jobs(*jobs(READ_AHEAD + 2))
+    world.takes = dict.fromkeys(range(1, READ_AHEAD + 3), 1)
+    reads_at_start: list[int] = []
+    world.at(0.5, Signalled(signal.SIGUSR1))
+    take = world.take
+    world.take = lambda event: (
+        reads_at_start.append(world.reads) if isinstance(event, StatusAsked) else None,
+        take(event),
+    )
+    world.run()
+    assert reads_at_start == [0]
+    assert world.reads == 1
+
+
+def test_a_policy_that_ranks_reads_all() -> None:
+    world = World("0", reads_all=True).jobs(*jobs(READ_AHEAD + 2), ends=False)
+    world.at(0.5, Signalled(signal.SIGINT))
+    world.run()
+    assert world.reads == 1
+
+
+def test_a_sink_that_fails_stops_no_job_and_is_said() -> None:
+    class Broken:
+        def take(self, _event: Event) -> None:
+            raise OSError(28, "No space left on device")
+
+        def close(self) -> None:
+            raise AssertionError("it has been left out")
+
+    world = World("0")
+    world.runner._publisher._sinks.insert(0, Broken())
+    assert world.jobs(*jobs(2)).run() == 1
+    assert world.summary()[:4] == (2, 0, 0, 0)
+    [notice] = world.of(Noticed)
+    assert notice.sentence == "Broken stopped recording: [Errno 28] No space left on device; the jobs go on"
+
+
+def test_a_sink_that_cannot_close_is_said() -> None:
+    class Broken:
+        def take(self, _event: Event) -> None:
+            pass
+
+        def close(self) -> None:
+            raise OSError(5, "Input/output error")
+
+    world = World("0")
+    world.runner._publisher._sinks.insert(0, Broken())
+    assert world.jobs(*jobs(1)).run() == 1
+    assert len(world.of(Noticed)) == 1
+
+
+def test_a_wait_for_longer_than_the_system_can_is_cut() -> None:
+    world = World("0", timeout=1e300).jobs(job(1))
+    waits: list[float | None] = []
+    get: Callable[..., Message] = world.get
+
+    def recording(*, timeout: float | None = None) -> Message:
+        waits.append(timeout)
+        return get(timeout=timeout)
+
+    world.get = recording
+    assert world.run() == 0
+    assert max(wait for wait in waits if wait) <= 86_400
