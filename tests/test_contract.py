@@ -189,7 +189,7 @@ def test_exit_codes_tell_the_truth(program: Program) -> None:
     assert program.run().returncode == 2
 
 
-def test_a_bug_is_reported_as_one(program: Program) -> None:
+def test_a_bug_is_reported_as_one() -> None:
     broken = "import simple_gpu_scheduler.cli.assembly as a; a._new_run_id = None; "
     call = [SCHEDULER[0], "-c", broken + "from simple_gpu_scheduler.cli import simple_gpu_scheduler as s; s()"]
     done = subprocess.run([*call, "--gpus", "0"], input=b"true\n", capture_output=True, check=False)
@@ -342,7 +342,7 @@ def test_a_dry_run_prints_what_would_run_where_and_runs_nothing(program: Program
     assert list(program.directory.iterdir()) == []
 
 
-def test_output_that_nobody_reads_any_more_ends_quietly(program: Program) -> None:
+def test_output_that_nobody_reads_any_more_ends_quietly() -> None:
     for args in (["--dry-run", "--gpus", "0"], ["--help"]):
         command = " ".join([*SCHEDULER, *args])
         done = subprocess.run(
@@ -437,7 +437,7 @@ def test_ten_thousand_lines_of_which_every_third_fails(program: Program) -> None
     assert len(done.stderr.splitlines()) == 3333
 
 
-def test_a_job_that_prints_a_hundred_megabytes(program: Program) -> None:
+def test_a_job_that_prints_a_hundred_megabytes() -> None:
     command = [*SCHEDULER, "--gpus", "0"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         assert process.stdin

@@ -141,9 +141,9 @@ def jobs(count: int) -> list[Job]:
     return [job(number) for number in range(1, count + 1)]
 
 
-def failing(world: World, *numbers: int, outcome: Outcome = Outcome("failed", 1)) -> World:
+def failing(world: World, *numbers: int) -> World:
     for number in numbers:
-        world.outcomes[number] = [outcome]
+        world.outcomes[number] = [Outcome("failed", 1)]
     return world
 
 

@@ -125,7 +125,8 @@ def test_what_a_job_leaves_behind_is_gone_before_the_next_has_the_gpu(program: P
 
 
 def test_a_daemon_of_a_running_job_is_spared_while_others_end(program: Program, pids: Pids) -> None:
-    first = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' & while [ ! -e go ]; do sleep 0.01; done; kill -0 $(cat daemon)"
+    daemonise = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' &"
+    first = f"{daemonise} while [ ! -e go ]; do sleep 0.01; done; kill -0 $(cat daemon)"
     process = program.start("--gpus", "0 1", "--grace", "0.5")
     waits = "while [ ! -s daemon ]; do sleep 0.01; done"
     program.feed(process, f"{first}\n{waits}\n" + "sleep 1000 & true\n" * 3 + "touch go\n")
@@ -156,7 +157,9 @@ def test_orphans_that_end_by_themselves_are_reaped_when_a_job_ends(program: Prog
 
 
 def test_when_the_scheduler_is_killed_its_jobs_run_on(program: Program, pids: Pids) -> None:
-    process = program.start("--gpus", "0")
+    # Coverage's data of a killed process would be a torn file.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    process = program.start("--gpus", "0", env=environment)
     program.feed(process, "echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done; touch done\n")
     job = pids("pid")
     process.kill()

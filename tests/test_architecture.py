@@ -1,0 +1,100 @@
+"""The rooms: who may import what, read from the source."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT
+
+PACKAGE = ROOT / "simple_gpu_scheduler"
+FILES = sorted(PACKAGE.rglob("*.py"))
+PURE = {"scheduler", "slots", "policies", "halting", "tally", "jobs", "units", "comments", "options", "lines", "events"}
+PURE |= {"hypersearch", "errors"}
+NOT_FOR_PURE = {"time", "threading", "subprocess", "pynvml", "rich", "click", "os", "socket", "signal", "ctypes"}
+ONLY_IN = {"pynvml": {"gpus"}, "click": {"cli"}, "rich": {"sinks", "cli"}, "ctypes": {"processes"}}
+
+# Each room, and those of ours that it may know beside itself.
+FIRST = {"errors", "jobs", "events", "units"}
+MAY_KNOW = {
+    "errors": set(),
+    "jobs": set(),
+    "units": set(),
+    "comments": set(),
+    "events": {"jobs"},
+    "options": {"units"},
+    "policies": {"jobs"},
+    "halting": set(),
+    "slots": set(),
+    "tally": {"errors", "events", "jobs"},
+    "lines": {"comments", "options", "jobs"},
+    "sources": {"comments", "jobs", "lines"},
+    "hypersearch": {"errors"},
+    "scheduler": {"jobs", "policies", "slots"},
+    "clock": set(),
+    "gpus": FIRST,
+    "signals": FIRST,
+    "processes": FIRST,
+    "process_tree": FIRST,
+    "engines": FIRST | {"processes", "process_tree"},
+    "sinks": FIRST,
+}
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """The names that a file imports, those of ours with all their dots."""
+    names: set[str] = set()
+    package = ["simple_gpu_scheduler", *path.relative_to(PACKAGE).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) + 1 - node.level] if node.level else []
+            base = ".".join([*start, *([node.module] if node.module else [])])
+            names |= {f"{base}.{alias.name}" for alias in node.names}
+    return names
+
+
+def known_rooms(path: Path) -> set[str]:
+    ours = (name.split(".") for name in imports(path) if name.startswith("simple_gpu_scheduler."))
+    return {parts[1] for parts in ours if (PACKAGE / parts[1]).exists() or (PACKAGE / f"{parts[1]}.py").exists()}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+class TestFile:
+    def test_says_what_it_does(self, path: Path) -> None:
+        assert ast.get_docstring(ast.parse(path.read_text()))
+
+    def test_is_short(self, path: Path) -> None:
+        tree = ast.parse(path.read_text())
+        assert len(path.read_text().splitlines()) <= 250
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        assert all((node.end_lineno or 0) - node.lineno < 60 for node in functions)
+
+    def test_knows_only_what_its_room_may(self, path: Path) -> None:
+        allowed = MAY_KNOW.get(room(path))
+        if allowed is not None:
+            assert known_rooms(path) - {room(path)} <= allowed
+
+    def test_leaves_risky_libraries_to_their_room(self, path: Path) -> None:
+        tops = {name.split(".")[0] for name in imports(path)}
+        if room(path) in PURE:
+            assert not tops & NOT_FOR_PURE
+        assert all(room(path) in rooms for library, rooms in ONLY_IN.items() if library in tops)
+
+
+def test_help_loads_neither_rich_nor_nvml_nor_the_loop() -> None:
+    script = """
+import sys
+from simple_gpu_scheduler.cli.main import main
+main.main(args=["--help"], standalone_mode=False)
+print(sorted({"rich", "pynvml", "importlib.metadata", "subprocess", "simple_gpu_scheduler.runner"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,83 @@
+"""The grid of a sweep, and the command that prints it."""
+
+import subprocess
+
+import pytest
+
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.hypersearch.grid import commands
+
+from .conftest import HYPERSEARCH
+
+
+def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_grid_in_its_order() -> None:
+    done = hypersearch("x {a} {b}", "-p", "a", "1", "-2", "-p", "b", "p", "q r", "--sampling-mode", "grid")
+    assert done.stdout.splitlines() == ["x 1 p", "x 1 'q r'", "x -2 p", "x -2 'q r'"]
+
+
+def test_it_is_shuffled_unless_asked_and_the_seed_gives_the_same_lines() -> None:
+    values = [str(number) for number in range(50)]
+    lines = [hypersearch("x {a}", "--seed", seed, "-p", "a", *values).stdout.splitlines() for seed in ("1", "1", "2")]
+    assert lines[0] == lines[1] != lines[2]
+    assert sorted(lines[0]) == sorted(f"x {value}" for value in values) != lines[0]
+
+
+def test_a_sample_holds_no_combination_twice() -> None:
+    values = [str(number) for number in range(10)]
+    lines = hypersearch("{a}{b}{c}", *(word for name in "abc" for word in ("-p", name, *values)), "--n-samples", "300")
+    assert len(set(lines.stdout.splitlines())) == 300
+
+
+def test_values_are_one_word_to_the_shell() -> None:
+    [line] = commands(
+        "printf '[%s]' {a} {b}", {"a": ["a b; rm -rf '$x'"], "b": [""]}, shuffled=False, samples=None, seed=0
+    )
+    assert subprocess.run(["sh", "-c", line], capture_output=True, check=True).stdout == b"[a b; rm -rf '$x'][]"
+
+
+def test_braces_of_the_shell_are_doubled() -> None:
+    done = hypersearch("awk '{{print $1}}' {f}", "-p", "f", "x")
+    assert done.stdout == "awk '{print $1}' x\n"
+
+
+def test_a_reader_that_leaves_ends_it_quietly() -> None:
+    values = " ".join(f"-p {name} {' '.join(map(str, range(100)))}" for name in "abcd")
+    command = f"{HYPERSEARCH[0]} -c '{HYPERSEARCH[2]}' '{{a}}{{b}}{{c}}{{d}}' {values} --sampling-mode grid | head -2"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("0000\n0001\n", "")
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["awk '{print}' {a}", "-p", "a", "1"], "the pattern has {print} but there is no parameter of that name"),
+        (["x {}", "-p", "a", "1"], "the pattern has {} but there is no parameter of that name; add -p NAME VALUE..."),
+        (["x {a", "-p", "a", "1"], "the pattern has a brace that is no placeholder"),
+        (["x", "-p", "a", "1"], "the pattern does not use the parameter a; write {a} in it, or leave out -p a"),
+        (["x {a}", "-p", "a"], "the parameter a has no values; write -p a VALUE..."),
+        (["x {a}", "-p", "a", "1", "-p", "a", "2"], "the parameter a is given twice"),
+        (["x {a:03d}", "-p", "a", "1"], "{a} cannot be formatted; write it without ':' and '!'"),
+        (["x {a}", "-p"], "-p needs at least one value. For example: simple_hypersearch"),
+        ([], "Missing argument 'PATTERN'"),
+    ],
+)
+def test_mistakes_are_named(args: list[str], sentence: str) -> None:
+    done = hypersearch(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_grid_beyond_counting_is_an_error() -> None:
+    parameters = {name: [str(number) for number in range(100)] for name in "abcdefghij"}
+    with pytest.raises(UserError, match="more than can be counted"):
+        commands("{a}{b}{c}{d}{e}{f}{g}{h}{i}{j}", parameters, shuffled=True, samples=3, seed=0)
+
+
+def test_it_feeds_the_scheduler() -> None:
+    done = hypersearch("--version")
+    assert done.stdout.startswith("simple_hypersearch 0.")

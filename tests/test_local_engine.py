@@ -1,0 +1,117 @@
+"""The local engine, in a process of its own: it adopts orphans, and that is for a whole process."""
+
+import subprocess
+import sys
+
+PREPARE = """
+import os, signal, threading
+from queue import SimpleQueue
+from simple_gpu_scheduler.engines import ENGINES, EngineOptions
+from simple_gpu_scheduler.jobs import Attempt, Job, Outcome, Place
+inbox = SimpleQueue()
+def attempt(command, number=1):
+    return Attempt(Job(number, command, Place(number)), 1, ("0",), (number,))
+def engine(**options):
+    return ENGINES["local"](EngineOptions(inbox.put, "run", environment=os.environb, **options))
+"""
+
+
+def run(script: str, **settings) -> None:
+    subprocess.run([sys.executable, "-c", PREPARE + script], check=True, timeout=60, **settings)
+
+
+def test_an_attempt_that_is_stopped_before_a_thread_came_to_it_is_not_started() -> None:
+    run("""
+subject = engine()
+subject._work.put(lambda: (started.wait(), None)[1])  # keeps the thread that is about to come busy
+started = threading.Event()
+subject._threads, subject._busy = 0, 0
+one = attempt(b"touch /tmp/never")
+subject._cancelled.add(one.key)
+subject.start(one)
+started.set()
+assert inbox.get() is None
+ended = inbox.get(timeout=30)
+assert ended.outcome == Outcome("not started", reason="it was stopped first"), ended
+assert subject.settle(ended)
+assert not subject._cancelled
+subject.close()
+""")
+
+
+def test_a_stop_that_comes_while_the_process_is_being_started_ends_it() -> None:
+    run("""
+subject = engine()
+start = subject._starter.start
+def slow(argv, environment):
+    pid = start(argv, environment)
+    subject.stop(one, force=False)
+    return pid
+subject._starter.start = slow
+one = attempt(b"exec sleep 1000")
+subject.start(one)
+assert inbox.get(timeout=30).outcome == Outcome("killed", signal.SIGTERM)
+""")
+
+
+def test_a_stop_of_what_has_ended_signals_nobody() -> None:
+    run("""
+subject = engine()
+one = attempt(b"true")
+subject.start(one)
+ended = inbox.get(timeout=30)
+subject.stop(one, force=True)
+assert subject.settle(ended)
+""")
+
+
+def test_what_cannot_be_started_is_said() -> None:
+    run("""
+subject = engine(shell="/no/such/shell")
+subject.start(attempt(b"true"))
+assert inbox.get(timeout=30).outcome == Outcome("not started", reason="No such file or directory")
+""")
+
+
+def test_a_stopped_job_is_woken_to_be_ended() -> None:
+    run("""
+subject = engine()
+one = attempt(b"kill -STOP $$; true")
+subject.start(one)
+pid = None
+while pid is None:
+    pid = subject._pids.get(one.key)
+while open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0] != "T":
+    pass
+subject.stop(one, force=False)
+assert inbox.get(timeout=30).outcome == Outcome("killed", signal.SIGTERM)
+""")
+
+
+def test_threads_are_made_when_they_are_needed_and_used_again() -> None:
+    run("""
+subject = engine()
+for number in range(20):
+    subject.start(attempt(b"true", number))
+    assert subject.settle(inbox.get(timeout=30))
+assert subject._threads == 1
+for number in range(3):
+    subject.start(attempt(b"sleep 0.2", number))
+assert subject._threads == 3
+""")
+
+
+def test_a_mark_that_makes_no_sense_is_no_mark() -> None:
+    run("""
+subject = engine()
+child = subject._starter.start((b"/bin/sleep", b"1000"), [b"SGS_RUN=run", b"SGS_JOB=x", b"SGS_ATTEMPT=1"])
+while b"sleep" not in open(f"/proc/{child}/cmdline", "rb").read():
+    pass
+assert subject._owner(child) is None
+marked = subject._starter.start((b"/bin/sleep", b"1000"), [b"SGS_RUN=run", b"SGS_JOB=3", b"SGS_ATTEMPT=1"])
+while b"sleep" not in open(f"/proc/{marked}/cmdline", "rb").read():
+    pass
+assert subject._owner(marked) == (3, 1)
+os.kill(child, 9)
+os.kill(marked, 9)
+""")
