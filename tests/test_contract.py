@@ -215,9 +215,9 @@ def test_every_end_that_is_no_success_has_a_line(program: Program) -> None:
     ends = [line for line in done.stderr.decode().splitlines() if line.startswith("job")]
     shown = [re.sub(r"\d\.\d s", "T", line) for line in ends]
     assert shown == [
-        "job 2 (line 3) failed with exit code 3 after T, is tried again: exit 3",
+        "job 2 (line 3) failed with exit code 3 after T, trying again: exit 3",
         "job 2 (line 3) failed with exit code 3 after T: exit 3",
-        "job 3 (line 4) was killed by SIGKILL after T, is tried again: kill -9 $$",
+        "job 3 (line 4) was killed by SIGKILL after T, trying again: kill -9 $$",
         "job 3 (line 4) was killed by SIGKILL after T: kill -9 $$",
     ]
 

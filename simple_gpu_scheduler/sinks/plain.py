@@ -67,7 +67,7 @@ class PlainLines:
         outcome, job = event.outcome, event.attempt.job
         if outcome.kind == "succeeded" and not self._verbose:
             return ""
-        again = "" if event.is_final else ", is tried again"
+        again = "" if event.is_final else ", trying again"
         took = "" if outcome.kind == "not started" else f" after {show_duration(event.runtime)}"
         return f"{show_job(job)} {show_outcome(outcome)}{took}{again}: {show_command(job.command)}"
 
