@@ -1,0 +1,107 @@
+"""Each example of the README does what it shows, in a shell, command by command."""
+
+import re
+import select
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT
+
+Step = tuple[str, list[str]]
+
+
+def examples() -> list[list[Step]]:
+    """The console blocks: each command with the lines that it shows."""
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    found = []
+    for block in blocks:
+        steps: list[Step] = []
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                steps.append((line[2:], []))
+            else:
+                steps[-1][1].append(line)
+        found.append(steps)
+    return found
+
+
+def comparable(lines: list[str]) -> list[str]:
+    """Without what differs from run to run: times, which GPU was free first, what was learnt, and the order."""
+    for pattern, placeholder in (
+        (r"\d+\.\d s\b", "T s"),
+        (r"\bgpu[ =]\d", "gpu N"),
+        (r"(loss|accuracy) \d\.\d+", r"\1 X"),
+    ):
+        lines = [re.sub(pattern, placeholder, line) for line in lines]
+    return sorted(lines)
+
+
+class Shell:
+    """A shell that is typed into, and what it shows."""
+
+    def __init__(self, directory: Path) -> None:
+        path = f"{ROOT / 'bin'}:/usr/local/bin:/usr/bin:/bin"
+        self.process = subprocess.Popen(
+            ["bash", "--noprofile", "--norc"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=directory,
+            env={"PATH": path, "HOME": str(directory)},
+        )
+        self.shown = b""
+
+    def type(self, text: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(text.encode())
+        self.process.stdin.flush()
+
+    def lines(self, count: int) -> list[str]:
+        """The next lines, as soon as so many have been shown."""
+        assert self.process.stdout
+        end = time.monotonic() + 60
+        while self.shown.count(b"\n") < count:
+            ready, _, _ = select.select([self.process.stdout], [], [], end - time.monotonic())
+            assert ready, f"only this was shown: {self.shown.decode()}"
+            self.shown += self.process.stdout.read1(65536)
+        lines = self.shown.split(b"\n", count)
+        self.shown = lines.pop()
+        return [line.decode() for line in lines]
+
+    def rest(self) -> str:
+        """What is shown beyond that, to the end."""
+        return (self.shown + self.process.communicate(timeout=60)[0]).decode()
+
+
+@pytest.mark.parametrize("steps", examples(), ids=lambda steps: steps[-1][0][:40])
+def test_an_example_of_the_readme_prints_what_it_shows(steps: list[Step], tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    (tmp_path / "env.sh").write_text('GREETING="hello from env.sh"\n')
+    shell = Shell(tmp_path)
+    for command, expected in steps:
+        if command.startswith("cat "):
+            (tmp_path / command.split()[1]).write_text("\n".join(expected) + "\n")
+        shell.type(f"{command}\n")
+        assert comparable(shell.lines(len(expected))) == comparable(expected), command
+    assert shell.rest() == ""
+
+
+def test_the_readme_shows_at_least_its_five_examples() -> None:
+    assert len(examples()) >= 5
+
+
+def test_every_option_is_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text()
+    command = [ROOT / "bin/simple_gpu_scheduler", "--help"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    options = set(re.findall(r"--[a-z-]+", shown.split("Examples:")[0]))
+    assert {option for option in options if option not in readme} == {"--help", "--version"}
+
+
+def test_files_that_the_documents_point_to_are_there() -> None:
+    for document in (*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("docs/*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
