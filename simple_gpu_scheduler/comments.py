@@ -9,32 +9,41 @@ import re
 
 _ENDS_WORD = b" \t\n;&|()<>"
 _HEREDOC = re.compile(rb"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|()<>'\"\\])+)")
-_ANSI_STRING = re.compile(rb"\$'(?:[^'\\]|\\.)*'?", re.DOTALL)
+_ANSI_STRING = re.compile(rb"(?:[^'\\]|\\.)*", re.DOTALL)
 
 # Of what may be open (a `"` string, `${`, `$((`, `$(`, `(`, a backtick), those in which words and so comments are met.
 _HOLDS_COMMANDS = (b"$(", b"(", b"`")
+_CLOSED_BY_QUOTE = (b"'", b"$'")
 
 
-class _Scan:
-    """One pass over one text. `open` is the stack of what has been opened and not yet closed."""
+class CommentScanner:
+    """One pass over a text, which may come in parts: each is looked at once, however long the whole is."""
 
-    def __init__(self, text: bytes) -> None:
-        self.text = text
+    def __init__(self) -> None:
+        self.text = b""
         self.at = 0
-        self.open: list[bytes] = []
+        self.open: list[bytes] = []  # what has been opened and not yet closed
+        self.in_string: list[bool] = [False]  # the same, deeper by one: is a `"` open around it, in the same command
+        self.backtick = -1  # at which depth one is open
         self.word_begins = True  # would a word begin at `at`, and so may a comment
         self.word_began = True  # the same of the character that is being looked at
         self.heredocs: list[tuple[bool, bytes]] = []
-        self.comments: list[int] = []
+        self.comments: list[int] = []  # where those begin that stand in the open
+        self.ends_in_comment = False
 
-    def run(self) -> list[int]:
+    def feed(self, text: bytes) -> "CommentScanner":
+        """Go on with this much more."""
+        self.text = self.text + text if self.text else text
         text, size = self.text, len(self.text)
         while self.at < size:
+            if self.open and self.open[-1] in _CLOSED_BY_QUOTE:
+                self._skip_string()
+                continue
             char = text[self.at : self.at + 1]
             self.word_began = self.word_begins
             self.word_begins = char in _ENDS_WORD and self._in_commands()
-            _STEPS.get(char, _Scan.plain)(self)
-        return self.comments
+            _STEPS.get(char, CommentScanner.plain)(self)
+        return self
 
     def plain(self) -> None:
         self.at += 1
@@ -42,35 +51,44 @@ class _Scan:
     def _in_commands(self) -> bool:
         return not self.open or self.open[-1] in _HOLDS_COMMANDS
 
-    def _in_string(self) -> bool:
-        """Whether a double quote is open around this point, with no command substitution in between."""
-        for opened in reversed(self.open):
-            if opened in _HOLDS_COMMANDS:
-                return False
-            if opened == b'"':
-                return True
-        return False
-
     def _push(self, opened: bytes) -> None:
         self.open.append(opened)
+        self.in_string.append(opened == b'"' or (self.in_string[-1] and opened not in _HOLDS_COMMANDS))
         self.at += len(opened)
 
-    def _close(self, width: int = 1) -> None:
+    def _pop(self) -> None:
         self.open.pop()
+        self.in_string.pop()
+
+    def _close(self, width: int = 1) -> None:
+        self._pop()
         self.at += width
         self.word_begins = False
 
     def backslash(self) -> None:
+        if self.text[self.at + 1 : self.at + 2] in (b"\n", b""):  # the line goes on as if the two were not there
+            self.word_begins = self.word_began
         self.at += 2
 
     def single_quote(self) -> None:
-        if self._in_string():
+        if self.in_string[-1]:
             self.at += 1
             return
-        end = self.text.find(b"'", self.at + 1)
-        self.at = len(self.text) if end < 0 else end + 1
-        if end < 0:
-            self.open.append(b"'")
+        self._push(b"'")
+
+    def _skip_string(self) -> None:
+        """To the end of a string in single quotes, or as far as the text goes."""
+        if self.open[-1] == b"'":
+            end = self.text.find(b"'", self.at)
+            end = len(self.text) if end < 0 else end
+        else:
+            match = _ANSI_STRING.match(self.text, self.at)
+            end = match.end() if match else self.at
+        self.at = end
+        if self.text[end : end + 1] == b"'":
+            self._close()
+        else:  # nothing more, or a backslash at the very end
+            self.at = len(self.text)
 
     def double_quote(self) -> None:
         if self.open and self.open[-1] == b'"':
@@ -80,9 +98,8 @@ class _Scan:
 
     def dollar(self) -> None:
         rest = self.text[self.at : self.at + 3]
-        if rest[:2] == b"$'" and not self._in_string():
-            match = _ANSI_STRING.match(self.text, self.at)
-            self.at = match.end() if match else self.at + 2
+        if rest[:2] == b"$'" and not self.in_string[-1]:
+            self._push(rest[:2])
         elif rest == b"$((":
             self._push(rest)
         elif rest[:2] in (b"$(", b"${"):
@@ -91,12 +108,15 @@ class _Scan:
         else:
             self.at += 2 if rest[1:2] in (b"#", b"$") else 1
 
-    def backtick(self) -> None:
-        if b"`" in self.open:
-            while self.open[-1] != b"`":
-                self.open.pop()
-            self._close()
+    def back_quote(self) -> None:
+        if self.backtick >= 0:
+            while len(self.open) > self.backtick:
+                self._pop()
+            self.backtick = -1
+            self.at += 1
+            self.word_begins = False
         else:
+            self.backtick = len(self.open)
             self._push(b"`")
             self.word_begins = True
 
@@ -159,27 +179,30 @@ class _Scan:
             return
         if not self.open:
             self.comments.append(self.at)
-        ends = [self.text.find(b"\n", self.at)]
-        if b"`" in self.open:  # a backtick ends its command wherever it stands
-            ends.append(self.text.find(b"`", self.at))
-        self.at = min((end for end in ends if end >= 0), default=len(self.text))
+        end = self.text.find(b"\n", self.at)
+        end = len(self.text) if end < 0 else end
+        if self.backtick >= 0:  # it ends its command wherever it stands
+            quote = self.text.find(b"`", self.at, end)
+            end = end if quote < 0 else quote
+        self.ends_in_comment = end == len(self.text)
+        self.at = end
 
 
 _STEPS = {
-    b"\\": _Scan.backslash,
-    b"'": _Scan.single_quote,
-    b'"': _Scan.double_quote,
-    b"$": _Scan.dollar,
-    b"`": _Scan.backtick,
-    b"(": _Scan.bracket,
-    b")": _Scan.close_bracket,
-    b"}": _Scan.close_brace,
-    b"<": _Scan.less,
-    b"\n": _Scan.newline,
-    b"#": _Scan.hash,
+    b"\\": CommentScanner.backslash,
+    b"'": CommentScanner.single_quote,
+    b'"': CommentScanner.double_quote,
+    b"$": CommentScanner.dollar,
+    b"`": CommentScanner.back_quote,
+    b"(": CommentScanner.bracket,
+    b")": CommentScanner.close_bracket,
+    b"}": CommentScanner.close_brace,
+    b"<": CommentScanner.less,
+    b"\n": CommentScanner.newline,
+    b"#": CommentScanner.hash,
 }
 
 
 def find_comments(text: bytes) -> list[int]:
     """Where the comments begin that stand in the open: in no quote, substitution, bracket or here-document."""
-    return _Scan(text).run() if b"#" in text else []
+    return CommentScanner().feed(text).comments if b"#" in text else []

@@ -13,6 +13,9 @@ from .options import parse_options
 # The kernel's MAX_ARG_STRLEN is 32 pages with the NUL at the end; a longer `sh -c COMMAND` cannot be started.
 LONGEST_COMMAND = 131_071
 
+# A line may be longer than its command by its options and blanks, but not endless.
+LONGEST_LINE = LONGEST_COMMAND + 64 * 1024
+
 _OPTIONS = b"#:"
 
 
@@ -42,15 +45,17 @@ class LineParser:
         self._defaults = {}
         self._bad_default = None
 
-    def parse(self, text: bytes, line: int) -> Job | Refusal | None:
-        """What the line that began at number `line` asks for."""
+    def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
+        """What the line that began at number `line` asks for. It had `size` bytes; `text` may lack what is too much."""
         stripped = text.strip()
+        if size > len(text) and not _is_comment(stripped):
+            return self._refuse(line, f"the line has {size:,} bytes, which is longer than any command with its options")
         if not stripped:
             return None
         if b"#" not in stripped:
             return self._job(text, line, self._defaults)
         if stripped.startswith(b"#") and b"\n" not in stripped:
-            return self._default(stripped, line) if stripped.startswith(_OPTIONS) else None
+            return None if _is_comment(stripped) else self._default(stripped, line)
         return self._with_options(text, line)
 
     def _with_options(self, text: bytes, line: int) -> Job | Refusal | None:
@@ -107,6 +112,10 @@ class LineParser:
     def _refuse(self, line: int, problem: str, *, is_bad_option: bool = False) -> Refusal:
         self._count += 1
         return Refusal(self._count, Place(line, self._source), problem, is_bad_option)
+
+
+def _is_comment(stripped: bytes) -> bool:
+    return stripped.startswith(b"#") and not stripped.startswith(_OPTIONS) and b"\n" not in stripped
 
 
 def split_options(text: bytes) -> tuple[bytes, dict[str, Any]]:

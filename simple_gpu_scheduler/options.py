@@ -25,7 +25,7 @@ def _priority(text: str) -> int:
 
 
 def _name(text: str) -> str:
-    if not _NAME.fullmatch(text):
+    if not _NAME.fullmatch(text) or not text.isprintable():
         raise ValueError(f"'{text}' is not a name; leave out quotes, commas and backslashes")
     return text
 

@@ -1,7 +1,8 @@
 """What an attempt leaves behind when its main process has ended, and ending it: TERM, a grace period, KILL.
 
 Daemons make a session of their own and outlive their parent; as orphans they become children of this process. Which of
-those may belong to a job that still runs is decided by a pure function over a snapshot of /proc.
+those may belong to an attempt that still runs is decided by a pure function over a snapshot of /proc. How an attempt
+marks its processes is the engine's.
 """
 
 import os
@@ -9,11 +10,13 @@ import signal
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-Key = tuple[int, int]
+# To whom the mark of a process points: an attempt that runs, one that has ended, or it has no mark.
+Owner = Literal["running", "ended", "unknown"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
+_CLEAN_LOOKS = 2
 
 
 class Process(NamedTuple):
@@ -23,59 +26,76 @@ class Process(NamedTuple):
     parent: int
     session: int
     born: int
-    is_zombie: bool
+    has_ended: bool
 
 
 Table = Mapping[int, Process]
-FindOwner = Callable[[int], Key | None]
 
 
-def strays(table: Table, me: int, mains: Mapping[int, Key], owner: FindOwner) -> list[Process]:
+class Running(NamedTuple):
+    """What must not be ended: the main processes of the running attempts, and children from before the first one.
+
+    With `spares_unknown` an orphan without a mark is nobody's leftover: this process adopts others' orphans as well.
+    """
+
+    mains: Collection[int]
+    before: Collection[int] = ()
+    spares_unknown: bool = False
+
+
+def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner]) -> list[Process]:
     """The orphans of `me` that cannot belong to an attempt that still runs, and all below them.
 
-    `mains` are the main processes of the running attempts, `owner` reads the mark in a process's environment. A process
-    that has left its session and cleared its environment tells nothing: it may belong to whatever ran when it was born.
+    One that has left its session and lost its mark tells nothing: it may belong to whatever ran when it was born.
     """
     below: dict[int, list[Process]] = {}
     for process in table.values():
         below.setdefault(process.parent, []).append(process)
-    running = set(mains.values())
-    oldest = min((table[pid].born for pid in mains if pid in table), default=None)
+    oldest = min((table[pid].born for pid in running.mains if pid in table), default=None)
     found = []
     for orphan in below.get(me, ()):
-        if orphan.pid in mains or orphan.session in mains or orphan.session == table[me].session:
+        if orphan.pid in running.mains or orphan.pid in running.before or orphan.session in running.mains:
             continue
-        key = owner(orphan.pid)
-        if key in running or (key is None and oldest is not None and oldest <= orphan.born):
+        whose = owner(orphan.pid)
+        may_be_of_one = running.spares_unknown or (oldest is not None and oldest <= orphan.born)
+        if whose == "running" or (whose == "unknown" and may_be_of_one):
             continue
         found.append(orphan)
     for process in found:  # grows while it is walked
         found += below.get(process.pid, ())
-    return [process for process in found if not process.is_zombie]
+    return [process for process in found if not process.has_ended]
 
 
-def end_strays(mains: Callable[[], Mapping[int, Key]], owner: FindOwner, grace: float) -> list[Process]:
-    """End all strays and wait until they are gone; those that cannot be ended, since they are another user's."""
+def end_strays(
+    running: Callable[[], Running], owner: Callable[[int], Owner], grace: float, hurry: Callable[[], bool]
+) -> list[Process]:
+    """End all strays and wait until they are gone; those that cannot be ended, since they are another user's.
+
+    A snapshot is not taken in an instant, and a process that forks and exits meanwhile may slip through one: so it
+    takes two clean ones in a row. With `hurry` the grace period is over.
+    """
     kill_at = time.monotonic() + grace
     told: set[Process] = set()
     beyond_us: set[Process] = set()
-    pause = _FIRST_PAUSE
-    while True:
-        left = [process for process in strays(read_table(), os.getpid(), mains(), owner) if process not in beyond_us]
-        if not left:
-            return list(beyond_us)
-        force = time.monotonic() >= kill_at
+    pause, clean = _FIRST_PAUSE, 0
+    while clean < _CLEAN_LOOKS:
+        found = strays(read_table(), os.getpid(), running(), owner)
+        left = [process for process in found if process not in beyond_us]
+        clean = 0 if left else clean + 1
+        force = hurry() or time.monotonic() >= kill_at
         for process in left:
             if (force or process not in told) and not _tell(process, force=force):
                 beyond_us.add(process)
         told.update(left)
-        time.sleep(pause)
+        time.sleep(pause if left else _FIRST_PAUSE)
         pause = min(2 * pause, _LONGEST_PAUSE)
+    return list(beyond_us)
 
 
 def _tell(process: Process, *, force: bool) -> bool:
     """Signal a process; False when that is not allowed."""
-    if _read_process(process.pid) != process:  # it has ended, and the pid may be another's
+    now = read_process(process.pid)
+    if now is None or (now.born, now.session) != (process.born, process.session):  # the pid may be another's
         return True
     try:
         with suppress(ProcessLookupError):
@@ -86,13 +106,28 @@ def _tell(process: Process, *, force: bool) -> bool:
     return True
 
 
+def children(pid: int) -> frozenset[int]:
+    """The pids of its children, now."""
+    return frozenset(process.pid for process in read_table().values() if process.parent == pid)
+
+
 def read_table() -> dict[int, Process]:
-    """All processes that can be seen, by pid."""
-    processes = (_read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())
-    return {process.pid: process for process in processes if process}
+    """All processes that can be seen, by pid.
+
+    The newest are read first: they are the ones that may be gone in a moment. One whose parent has gone by the time
+    that is looked for has been given to another, and is read again.
+    """
+    pids = sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True)
+    table = {pid: process for pid in pids if (process := read_process(pid))}
+    for pid in [process.pid for process in table.values() if process.parent not in table]:
+        again = read_process(pid)
+        if again:
+            table[pid] = again
+    return table
 
 
-def _read_process(pid: int) -> Process | None:
+def read_process(pid: int) -> Process | None:
+    """One row, or None when there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
             fields = file.read().rpartition(b") ")[2].split()
@@ -100,14 +135,16 @@ def _read_process(pid: int) -> Process | None:
         return None
     if len(fields) < 20:  # noqa: PLR2004 - as above, between open and read
         return None
-    return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), fields[0] in (b"Z", b"X"))
+    # A zombie whose other threads run on has not ended: its main thread alone has.
+    has_ended = fields[0] in (b"Z", b"X") and int(fields[17]) < 2  # noqa: PLR2004
+    return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), has_ended)
 
 
-def read_environment(pid: int, names: Collection[bytes]) -> dict[bytes, bytes]:
-    """These variables as the process was started with; those that it does not have, or that may not be read, lack."""
+def read_variable(pid: int, name: bytes) -> bytes:
+    """A variable of the environment that a process was started with; nothing when it has none or may not be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            pairs = [pair.partition(b"=") for pair in file.read().split(b"\0")]
+            pairs = file.read().split(b"\0")
     except OSError:
-        return {}
-    return {name: value for name, _, value in pairs if name in names}
+        return b""
+    return next((pair[len(name) + 1 :] for pair in pairs if pair.startswith(name + b"=")), b"")

@@ -29,6 +29,7 @@ _slow_libc = ctypes.CDLL(None)
 
 def adopt_orphans() -> None:
     """From now on a process whose parent ends becomes a child of the main thread, and not of init."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would let no exit code be read
     if sys.platform != "linux" or _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise UserError("this system cannot tell which processes a job leaves behind; Linux 3.4 or newer can")
 
@@ -85,11 +86,17 @@ def reap(pid: int) -> int:
     return status.value
 
 
-def signal_group(pid: int, number: int) -> None:
-    """Signal a session leader that was not reaped, and its process group. A stopped group is made to go on."""
-    os.killpg(pid, number)
-    if number != signal.SIGKILL:
+def signal_group(pid: int, number: int) -> bool:
+    """Signal a session leader that was not reaped, and its group; False if all of them are another user's.
+
+    A stopped group is made to go on, since it could not act on the signal.
+    """
+    try:
+        os.killpg(pid, number)
         os.killpg(pid, signal.SIGCONT)
+    except PermissionError:
+        return False
+    return True
 
 
 def has_orphans() -> bool:

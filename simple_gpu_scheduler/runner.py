@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from .clock import Clock
 from .engines import Ended, Engine
+from .errors import Broken
 from .events import JobDropped, JobEnded, JobStarted, LineRefused, Noticed, Publisher, StatusAsked, StopAsked
 from .gpus import Probe
 from .halting import Halt
@@ -27,7 +28,7 @@ READ_AHEAD = 10_000
 _LONGEST_WAIT = 86_400.0
 _NEVER = float("inf")
 
-Message = Batch | SourceEnded | Ended | Signalled
+Message = Batch | SourceEnded | Ended | Broken | Signalled
 
 
 class Inbox(Protocol):
@@ -85,16 +86,18 @@ class Runner:
         self._reader_waits = False
         self._all_read = False
         self._stopping = False
+        self._told_to_end = False
         self._signal = 0
         self._on: Mapping[type, Callable[[Any], None]] = {
             Batch: self._on_batch,
             SourceEnded: self._on_source_ended,
             Ended: self._on_ended,
+            Broken: _raise,
             Signalled: self._on_signal,
         }
 
-    def run(self) -> int:
-        """Run until the input has ended and nothing is left, or until stopped; the exit code."""
+    def run(self) -> None:
+        """Run until the input has ended and nothing is left, or until stopped."""
         began = self._clock.now()
         while not self._is_over():
             message = self._next_message()
@@ -106,7 +109,9 @@ class Runner:
         self._engine.close()
         self._tally.count("not started", self._scheduler.waiting)
         self._publisher.publish(self._tally.summary(self._clock.now() - began, all_read=self._all_read))
-        self._publisher.close()
+
+    def exit_code(self) -> int:
+        """What became of the run; to be asked when its sinks are closed, since that may fail too."""
         if self._publisher.has_lost_a_sink:
             self._tally.fail()
         return self._tally.exit_code(self._signal)
@@ -170,25 +175,27 @@ class Runner:
         else:
             name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
             again, self._signal = self._signal != 0, number
-            self._stop(name, end_running=again or number == signal.SIGTERM)
+            self._stop(name, end_running=again or number != signal.SIGINT)
 
     def _stop(self, why: str, *, end_running: bool) -> None:
-        """Start nothing more; with `end_running` also end what runs, and by force when it has been told before."""
+        """Start nothing more; with `end_running` also end what runs, and by force when that has been said before."""
         self._stopping = True
         self._scheduler.stop()
-        runs = [run for run in self._running.values() if run.ended is None]
-        force = end_running and any(run.ending == "stopped" for run in runs)
+        force = end_running and self._told_to_end
+        self._told_to_end = self._told_to_end or end_running
         self._publisher.publish(StopAsked(why, end_running, force, len(self._running)))
-        for run in runs if end_running else ():
-            if force or not run.ending:
-                self._end(run, "stopped" if not run.ending else run.ending, force=force)
+        for run in tuple(self._running.values()) if end_running else ():
+            if force or not (run.ending or run.ended):
+                self._end(run, run.ending or "stopped", force=force)
 
     def _end(self, run: _Run, why: Literal["timed out", "stopped"], *, force: bool) -> None:
         force = force or self._rules.grace == 0
-        self._engine.stop(run.attempt, force=force)
         key = run.attempt.key
         self._running[key] = run._replace(ending=why)
         self._due[key] = _NEVER if force else self._clock.now() + self._rules.grace
+        if not self._engine.stop(run.attempt, force=force):
+            self._due[key] = _NEVER
+            self._fail(f"job {run.attempt.job.number} runs as another user and cannot be ended; waiting for its end")
 
     def _enforce_deadlines(self) -> None:
         if not self._due:
@@ -234,3 +241,7 @@ class Runner:
         now = self._clock.now()
         running = [(run.attempt, now - run.began) for run in self._running.values()]
         self._publisher.publish(StatusAsked(running, self._scheduler.waiting))
+
+
+def _raise(message: Broken) -> None:
+    raise message.error

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NamedTuple
 
-_MESSAGES = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+_MESSAGES = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1)
 
 
 class Signalled(NamedTuple):
@@ -17,7 +17,7 @@ class Signalled(NamedTuple):
 
 @contextmanager
 def signals_to(put: Callable[[Signalled], None]) -> Iterator[None]:
-    """Put signals on the inbox while the run goes on. Afterwards Ctrl-C and TERM end the program at once."""
+    """Put signals on the inbox while the run goes on. Afterwards Ctrl-C and the like end the program at once."""
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         put(Signalled(number))
@@ -30,5 +30,5 @@ def signals_to(put: Callable[[Signalled], None]) -> Iterator[None]:
     try:
         yield
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)

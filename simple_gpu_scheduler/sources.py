@@ -6,18 +6,18 @@ It knows how lines end and go on, and what a named pipe is. It knows nothing of 
 import os
 import select
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
-from .comments import find_comments
+from .comments import CommentScanner
+from .errors import Broken
 from .jobs import Job
-from .lines import LONGEST_COMMAND, LineParser, Refusal
+from .lines import LONGEST_LINE as _LONGEST_LINE
+from .lines import LineParser, Refusal
 
 # Small enough that cutting and parsing one chunk never keeps the other threads waiting for long.
 _CHUNK = 4 * 1024
-# A line may be longer than its command by its options, but not endless: what is over this is dropped, and since it is
-# longer than any command the line is refused.
-_LONGEST_LINE = LONGEST_COMMAND + 64 * 1024
+_TAIL = 64
 # How much of a file is looked through for mistakes before anything starts.
 _CHECKED = 1024 * 1024
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -42,86 +42,131 @@ class SourceEnded(NamedTuple):
     problem: str = ""
 
 
+class Line(NamedTuple):
+    """A logical line and the number of its first physical one. What is over `_LONGEST_LINE` of its bytes is dropped."""
+
+    number: int
+    text: bytes
+    size: int
+
+
 class LineCutter:
-    """Cuts bytes, as they come, into (number of the first line, logical line)."""
+    """Cuts bytes, as they come, into logical lines."""
 
     def __init__(self, *, by_null: bool = False) -> None:
         self._end = b"\0" if by_null else b"\n"
         self._partial = bytearray()
-        self._joined: list[bytes] = []
-        self._joined_size = 0
-        self._line = 1
-        self._began = 1
+        self._partial_size = 0
+        self._joined: Joined | None = None
+        self._number = 1
         self._at_start = True
 
-    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+    def feed(self, data: bytes) -> list[Line]:
         """The lines that this much more input completes."""
         pieces = data.split(self._end)
-        if self._at_start and (pieces[0] or len(pieces) > 1):
+        if self._at_start and data:
             self._at_start = False
             pieces[0] = pieces[0].removeprefix(_BYTE_ORDER_MARK)
         if len(pieces) == 1:
             self._keep(pieces[0])
             return []
-        self._keep(pieces[0])
-        pieces[0] = bytes(self._partial)
-        self._partial = bytearray(pieces.pop())
-        return [line for piece in pieces for line in self._complete(piece)]
+        last = pieces.pop()
+        lines: list[Line] = []
+        if self._partial_size:
+            self._keep(pieces[0])
+            lines += self._complete(bytes(self._partial), self._partial_size)
+            del pieces[0]
+        for piece in pieces:
+            lines += self._complete(piece, len(piece))
+        self._partial, self._partial_size = bytearray(last), len(last)
+        return lines
 
-    def finish(self) -> list[tuple[int, bytes]]:
+    def finish(self) -> list[Line]:
         """The last line, when the input ended without ending it."""
-        last = bytes(self._partial)
-        self._partial.clear()
-        if not last and not self._joined:
-            return []
-        lines = list(self._complete(last))
+        lines = self._complete(bytes(self._partial), self._partial_size) if self._partial_size else []
+        self._partial_size = 0
         if self._joined:  # a backslash with nothing behind it to go on in
-            lines.append((self._began, self._take_joined()))
+            lines.append(self._joined.line())
+            self._joined = None
         return lines
 
     def _keep(self, piece: bytes) -> None:
-        self._partial += piece[: max(0, _LONGEST_LINE - len(self._partial))]
+        """Add to the unfinished line; of one that is too long the begin and the end, which says whether it goes on."""
+        self._partial += piece
+        self._partial_size += len(piece)
+        if len(self._partial) > _LONGEST_LINE:
+            del self._partial[_LONGEST_LINE - _TAIL : -_TAIL]
 
-    def _complete(self, line: bytes) -> Iterator[tuple[int, bytes]]:
-        number = self._line
+    def _complete(self, text: bytes, size: int) -> list[Line]:
+        number = self._number
         if self._end == b"\0":
-            self._line += line.count(b"\n")
-            yield number, line
-            return
-        self._line += 1
-        line = line.removesuffix(b"\r")
-        if not self._joined:
-            if not line.endswith(b"\\"):
-                yield number, line
-                return
-            self._began = number
-        self._joined.append(line)
-        self._joined_size += len(line)
-        if not _goes_on(line) or self._joined_size > _LONGEST_LINE:
-            yield self._began, self._take_joined()
-
-    def _take_joined(self) -> bytes:
-        joined = b"\n".join(self._joined)
-        self._joined.clear()
-        self._joined_size = 0
-        return joined
+            self._number += text.count(b"\n")
+            return [Line(number, text, size)]
+        self._number += 1
+        if text.endswith(b"\r"):
+            text, size = text[:-1], size - 1
+        if self._joined is None:
+            if not text.endswith(b"\\"):
+                return [Line(number, text, size)]
+            self._joined = Joined(number)
+        self._joined.add(text, size)
+        if self._joined.goes_on(text):
+            return []
+        line = self._joined.line()
+        self._joined = None
+        return [line]
 
 
-def _goes_on(line: bytes) -> bool:
-    """Whether a shell reads on in the next line: it ends in a backslash that none escapes, outside a comment."""
-    backslashes = len(line) - len(line.rstrip(b"\\"))
-    return backslashes % 2 == 1 and not find_comments(line)
+class Joined:
+    """The physical lines of a logical one that ends in a backslash so far."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._text = bytearray()
+        self._size = 0
+        self._scanner = CommentScanner()
+
+    def add(self, text: bytes, size: int) -> None:
+        """The next of them."""
+        separator = b"\n" if self._size else b""
+        self._size += size + len(separator)
+        if len(self._text) < _LONGEST_LINE:
+            self._text += separator + text
+            self._scanner.feed(separator + text)
+
+    def goes_on(self, text: bytes) -> bool:
+        """Whether a shell reads on behind `text`, the last one: behind a backslash that none escapes, in no comment."""
+        backslashes = len(text) - len(text.rstrip(b"\\"))
+        return backslashes % 2 == 1 and not self._scanner.ends_in_comment
+
+    def line(self) -> Line:
+        """All of it."""
+        return Line(self._number, bytes(self._text[:_LONGEST_LINE]), self._size)
 
 
 def read_jobs(
     sources: list[Source],
     parser: LineParser,
-    put: Callable[[Batch | SourceEnded], None],
+    put: Callable[[Batch | SourceEnded | Broken], None],
     wait_for_room: Callable[[], object],
     *,
     by_null: bool = False,
 ) -> None:
     """The reader thread: put every job of the sources, in order, and then the end. It never raises."""
+    try:
+        put(_read_all(sources, parser, put, wait_for_room, by_null=by_null))
+    except Exception as error:  # noqa: BLE001 - the loop raises it; here it would be an end that never comes
+        put(Broken(error))
+
+
+def _read_all(
+    sources: list[Source],
+    parser: LineParser,
+    put: Callable[[Batch], None],
+    wait_for_room: Callable[[], object],
+    *,
+    by_null: bool,
+) -> SourceEnded:
     problem = ""
     for source in sources:
         parser.begin(source.name)
@@ -132,7 +177,7 @@ def read_jobs(
         except OSError as error:
             problem = f"reading {source.name or 'stdin'} failed: {error.strerror}; what follows there was not read"
         _put(parser, cutter.finish(), put, wait_for_room)
-    put(SourceEnded(problem))
+    return SourceEnded(problem)
 
 
 def _read(fd: int) -> bytes:
@@ -145,11 +190,11 @@ def _read(fd: int) -> bytes:
 
 def _put(
     parser: LineParser,
-    lines: list[tuple[int, bytes]],
-    put: Callable[[Batch | SourceEnded], None],
+    lines: list[Line],
+    put: Callable[[Batch], None],
     wait_for_room: Callable[[], object],
 ) -> None:
-    jobs = [job for number, text in lines if (job := parser.parse(text, number)) is not None]
+    jobs = [job for line in lines if (job := parser.parse(*line)) is not None]
     if jobs:
         put(Batch(jobs))
         wait_for_room()
@@ -159,13 +204,16 @@ def check(sources: list[Source], parser: LineParser, *, by_null: bool = False) -
     """Wrong options in the first part of each plain file, found without taking anything from it."""
     found: list[Refusal] = []
     for source in sources:
-        if not stat.S_ISREG(os.fstat(source.fd).st_mode):
-            return found  # what comes behind a pipe may lean on names that are still in it
-        data = os.pread(source.fd, _CHECKED, os.lseek(source.fd, 0, os.SEEK_CUR))
+        try:
+            if not stat.S_ISREG(os.fstat(source.fd).st_mode):
+                return found  # what comes behind a pipe may lean on names that are still in it
+            data = os.pread(source.fd, _CHECKED, os.lseek(source.fd, 0, os.SEEK_CUR))
+        except OSError:  # the reader will meet it too, and say it
+            return found
         parser.begin(source.name)
         cutter = LineCutter(by_null=by_null)
         lines = cutter.feed(data) + ([] if len(data) == _CHECKED else cutter.finish())
-        jobs = [parser.parse(text, number) for number, text in lines]
+        jobs = [parser.parse(*line) for line in lines]
         found += [job for job in jobs if isinstance(job, Refusal) and job.is_bad_option]
         if len(data) == _CHECKED:
             return found

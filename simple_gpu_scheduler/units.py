@@ -4,7 +4,7 @@ import re
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_NUMBER = r"\d+(?:\.\d+)?"
+_NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
 _DURATION = re.compile(rf"(?:{_NUMBER}[smhd])+", re.ASCII)
 _PART = re.compile(rf"({_NUMBER})([smhd])", re.ASCII)
 _SIZE = re.compile(rf"({_NUMBER})([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)

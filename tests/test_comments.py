@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.comments import find_comments
+from simple_gpu_scheduler.comments import CommentScanner, find_comments
 
 COMMENT = [
     (b"a #: b", 2),
@@ -86,6 +86,20 @@ def test_what_is_called_a_comment_never_reaches_the_command(tail: bytes) -> None
         end = text.find(b"\n", at)
         rest = b"" if end < 0 else text[end:]
         assert shell_says(text[:at] + rest) == shell_says(text)
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.integers(0, 40))
+def test_a_text_may_come_in_parts_that_end_at_a_continued_line(pieces: list[str], cut: int) -> None:
+    text = "".join(pieces).replace("\n", "").encode()
+    first, second = text[:cut].rstrip(b"\\$`(<&)"), text[cut:]
+    whole = first + b" \\\n" + second
+    parts = CommentScanner().feed(first + b" \\").feed(b"\n" + second)
+    assert parts.comments == find_comments(whole)
+
+
+def test_a_hostile_line_takes_no_longer_than_others() -> None:
+    for opener, inner in (("${", "'"), ("$(", "`x`"), ('"', "'"), ("(", "#")):
+        find_comments((opener * 60_000 + inner * 60_000 + " #").encode())
 
 
 WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)

@@ -13,7 +13,7 @@ from simple_gpu_scheduler.options import KEYS
 
 def parse(*lines: bytes, gpus: int = 4) -> list[Job | Refusal | None]:
     parser = LineParser(gpus)
-    return [parser.parse(line, number) for number, line in enumerate(lines, 1)]
+    return [parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1)]
 
 
 def job(line: bytes) -> Job:
@@ -77,10 +77,10 @@ def test_a_default_holds_for_the_lines_below_it_and_adds_to_earlier_ones() -> No
 def test_defaults_end_with_their_file_and_names_do_not() -> None:
     parser = LineParser(4)
     parser.begin("a.txt")
-    parser.parse(b"#: gpus=2", 1)
-    parser.parse(b"true #: name=x", 2)
+    parser.parse(1, b"#: gpus=2", 9)
+    parser.parse(2, b"true #: name=x", 14)
     parser.begin("b.txt")
-    parsed = parser.parse(b"true #: after=x", 1)
+    parsed = parser.parse(1, b"true #: after=x", 15)
     assert parsed == Job(2, b"true", Place(1, "b.txt"), after=(1,))
     assert str(parsed.place) == "line 1 of b.txt"
 
@@ -107,6 +107,7 @@ def test_a_name_given_again_means_the_later_job() -> None:
         (b"name='a'", "name: ''a'' is not a name; leave out quotes, commas and backslashes"),
         (b"after=nobody", "after=nobody: no earlier job has that name"),
         (b"name=\xff", "options must be UTF-8"),
+        ("name=a\u202eb".encode(), "name: 'a\u202eb' is not a name; leave out quotes, commas and backslashes"),
     ],
 )
 def test_a_wrong_option_is_refused_with_a_sentence(options: bytes, sentence: str) -> None:
@@ -137,6 +138,19 @@ def test_what_the_system_cannot_start_is_refused() -> None:
     assert problem(b"x" * (LONGEST_COMMAND + 1)).startswith("the command has 131,072 bytes")
     assert problem(b"a\0b").startswith("the command has a NUL byte")
     assert problem(b"a\0b #: gpus=1").startswith("the command has a NUL byte")
+
+
+def test_a_line_of_which_a_part_was_dropped_is_refused_whatever_is_left_of_it() -> None:
+    for text in (b"   ", b"true", b"true #: gpus=1", b"#: gpus=1", b"# a\ntrue"):
+        refused = LineParser(4).parse(1, text, 1_000_000)
+        assert isinstance(refused, Refusal), text
+        assert refused.problem == "the line has 1,000,000 bytes, which is longer than any command with its options"
+    assert LineParser(4).parse(1, b"# only a comment", 1_000_000) is None
+
+
+def test_numbers_without_end_are_refused() -> None:
+    for key in ("mem", "timeout", "gpus", "priority"):
+        assert problem(f"true #: {key}={'9' * 400}".encode()).startswith(f"{key}: ")
 
 
 def test_options_of_a_job_of_several_lines_stand_behind_its_last() -> None:

@@ -27,14 +27,14 @@ subject._work.put(lambda: (started.wait(), None)[1])  # keeps the thread that is
 started = threading.Event()
 subject._threads, subject._busy = 0, 0
 one = attempt(b"touch /tmp/never")
-subject._cancelled.add(one.key)
+subject.stop(one, force=False)
 subject.start(one)
 started.set()
 assert inbox.get() is None
 ended = inbox.get(timeout=30)
 assert ended.outcome == Outcome("not started", reason="it was stopped first"), ended
 assert subject.settle(ended)
-assert not subject._cancelled
+assert not subject._told
 subject.close()
 """)
 
@@ -101,17 +101,65 @@ assert subject._threads == 3
 """)
 
 
-def test_a_mark_that_makes_no_sense_is_no_mark() -> None:
+def test_a_forced_stop_that_comes_while_the_process_is_being_started_kills_it() -> None:
     run("""
 subject = engine()
-child = subject._starter.start((b"/bin/sleep", b"1000"), [b"SGS_RUN=run", b"SGS_JOB=x", b"SGS_ATTEMPT=1"])
-while b"sleep" not in open(f"/proc/{child}/cmdline", "rb").read():
-    pass
-assert subject._owner(child) is None
-marked = subject._starter.start((b"/bin/sleep", b"1000"), [b"SGS_RUN=run", b"SGS_JOB=3", b"SGS_ATTEMPT=1"])
-while b"sleep" not in open(f"/proc/{marked}/cmdline", "rb").read():
-    pass
-assert subject._owner(marked) == (3, 1)
-os.kill(child, 9)
-os.kill(marked, 9)
+start = subject._starter.start
+def slow(argv, environment):
+    pid = start(argv, environment)
+    while not os.path.exists(f"/proc/{pid}/stat") or open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0] != "S":
+        pass
+    subject.stop(one, force=True)
+    return pid
+subject._starter.start = slow
+one = attempt(b"trap '' TERM; sleep 1000; sleep 1000")
+subject.start(one)
+assert inbox.get(timeout=30).outcome == Outcome("killed", signal.SIGKILL)
+""")
+
+
+def test_a_mark_is_found_among_those_of_schedulers_around_and_inside() -> None:
+    run("""
+subject = engine()
+subject._marks[1] = b"/run.3.1"
+def owner(tree):
+    child = subject._starter.start((b"/bin/sleep", b"1000"), [b"SGS_TREE=" + tree])
+    while b"sleep" not in open(f"/proc/{child}/cmdline", "rb").read():
+        pass
+    try:
+        return subject._owner(child)
+    finally:
+        os.kill(child, 9)
+assert owner(b"/run.3.1") == owner(b"/outer.1.1/run.3.1") == owner(b"/run.3.1/inner.9.9") == "running"
+assert owner(b"/run.3.2") == owner(b"/run.31.1") == owner(b"/outer.1.1/run.2.1/inner.1.1") == "ended"
+assert owner(b"") == owner(b"/other.3.1") == "unknown"
+""")
+
+
+def test_a_bug_in_a_thread_is_told_and_not_waited_for() -> None:
+    run("""
+subject = engine()
+subject._starter = None
+subject.start(attempt(b"true"))
+assert isinstance(inbox.get(timeout=30).error, AttributeError)
+""")
+
+
+def test_without_any_thread_an_attempt_is_not_started_and_with_one_it_waits() -> None:
+    run("""
+subject = engine()
+Thread = threading.Thread
+class Refused:
+    def __init__(self, **_): pass
+    def start(self): raise RuntimeError("can't start new thread")
+threading.Thread = Refused
+subject.start(attempt(b"true"))
+ended = inbox.get(timeout=30)
+assert ended.outcome.kind == "not started" and "ulimit -u" in ended.outcome.reason
+assert subject.settle(ended)
+threading.Thread = Thread
+subject.start(attempt(b"true", 1))
+threading.Thread = Refused
+subject.start(attempt(b"true", 2))
+assert [inbox.get(timeout=30).outcome.kind for _ in range(2)] == ["succeeded"] * 2
 """)

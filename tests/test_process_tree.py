@@ -9,67 +9,72 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler import process_tree, processes
-from simple_gpu_scheduler.process_tree import Process, strays
+from simple_gpu_scheduler.process_tree import Owner, Process, Running, strays
 
 from .conftest import is_alive, until
 
 ME, MAIN_A, MAIN_B = 100, 200, 300
-A, B = (1, 1), (2, 1)
 
 
 def table(*rows: tuple[int, int, int, int]) -> dict[int, Process]:
     """Rows of pid, parent, session, born; this process is there already."""
-    processes = [Process(ME, 1, ME, 0, is_zombie=False)]
-    processes += [Process(*row, is_zombie=False) for row in rows]
+    processes = [Process(ME, 1, ME, 0, has_ended=False)]
+    processes += [Process(*row, has_ended=False) for row in rows]
     return {process.pid: process for process in processes}
 
 
-def found(rows: dict[int, Process], mains: dict[int, tuple[int, int]], owners: dict[int, tuple[int, int]]) -> set[int]:
-    return {process.pid for process in strays(rows, ME, mains, owners.get)}
+def found(rows: dict[int, Process], running: Running, **owners: Owner) -> set[int]:
+    return {process.pid for process in strays(rows, ME, running, lambda pid: owners.get(f"p{pid}", "unknown"))}
 
 
 def test_what_a_running_job_has_is_left_alone() -> None:
     rows = table((MAIN_A, ME, MAIN_A, 10), (201, MAIN_A, MAIN_A, 11), (202, ME, MAIN_A, 12))
-    assert found(rows, {MAIN_A: A}, {}) == set()
+    assert found(rows, Running({MAIN_A})) == set()
 
 
 def test_an_orphan_in_the_session_of_an_ended_job_is_a_stray_and_all_below_it() -> None:
     rows = table((MAIN_A, ME, MAIN_A, 10), (301, ME, MAIN_B, 11), (302, 301, MAIN_B, 12), (303, 302, 303, 13))
-    assert found(rows, {MAIN_A: A}, {301: B}) == {301, 302, 303}
+    assert found(rows, Running({MAIN_A}), p301="ended") == {301, 302, 303}
 
 
-def test_a_daemon_is_known_by_the_mark_in_its_environment() -> None:
+def test_a_daemon_is_known_by_its_mark() -> None:
     rows = table((MAIN_A, ME, MAIN_A, 10), (301, ME, 301, 11), (201, ME, 201, 11))
-    assert found(rows, {MAIN_A: A}, {301: B, 201: A}) == {301}
+    assert found(rows, Running({MAIN_A}), p301="ended", p201="running") == {301}
 
 
 def test_a_daemon_without_a_mark_is_spared_while_an_older_job_runs_that_may_own_it() -> None:
     rows = table((MAIN_A, ME, MAIN_A, 10), (301, ME, 301, 11))
-    assert found(rows, {MAIN_A: A}, {}) == set()
-    assert found(table((301, ME, 301, 11)), {}, {}) == {301}
+    assert found(rows, Running({MAIN_A})) == set()
+    assert found(table((301, ME, 301, 11)), Running(())) == {301}
     younger = table((MAIN_A, ME, MAIN_A, 12), (301, ME, 301, 11))
-    assert found(younger, {MAIN_A: A}, {}) == {301}
+    assert found(younger, Running({MAIN_A})) == {301}
 
 
 def test_children_from_before_this_program_was_executed_are_not_its_jobs() -> None:
-    assert found(table((50, ME, ME, 1)), {}, {}) == set()
+    assert found(table((50, ME, ME, 1), (51, ME, 51, 1)), Running((), before={50, 51})) == set()
+
+
+def test_where_orphans_of_others_are_adopted_too_only_a_mark_makes_a_stray() -> None:
+    rows = table((301, ME, 301, 11), (302, ME, 302, 11))
+    assert found(rows, Running((), spares_unknown=True), p302="ended") == {302}
 
 
 def test_zombies_have_ended_but_what_is_below_them_has_not() -> None:
-    rows = table((302, 301, MAIN_B, 12)) | {301: Process(301, ME, MAIN_B, 11, is_zombie=True)}
-    assert found(rows, {}, {}) == {302}
+    rows = table((302, 301, MAIN_B, 12)) | {301: Process(301, ME, MAIN_B, 11, has_ended=True)}
+    assert found(rows, Running(())) == {302}
 
 
 def test_the_table_knows_this_process() -> None:
     this = process_tree.read_table()[os.getpid()]
-    assert (this.parent, this.session, this.is_zombie) == (os.getppid(), os.getsid(0), False)
+    assert (this.parent, this.session, this.has_ended) == (os.getppid(), os.getsid(0), False)
 
 
-def test_the_environment_of_a_process_is_read_and_of_none_is_empty() -> None:
+def test_a_variable_of_a_process_is_read_and_of_none_is_empty() -> None:
     with subprocess.Popen(["sleep", "60"], env={"A": "1", "B": "2"}) as process:
-        until(lambda: process_tree.read_environment(process.pid, [b"A"]) == {b"A": b"1"})
+        until(lambda: process_tree.read_variable(process.pid, b"B") == b"2")
+        assert process_tree.read_variable(process.pid, b"C") == b""
         process.kill()
-    assert process_tree.read_environment(process.pid, [b"A"]) == {}
+    assert process_tree.read_variable(process.pid, b"A") == b""
 
 
 # A job that leaves a daemon with a session of its own, which ignores TERM or not, and clears its environment or not.
@@ -101,7 +106,7 @@ pid = processes.Starter().start((sys.executable.encode(), b"-c", daemon.encode()
 processes.wait_for_end(pid)
 assert processes.reap(pid) == 0
 assert processes.has_orphans()
-assert process_tree.end_strays(dict, lambda pid: None, 0.3) == []
+assert process_tree.end_strays(lambda: process_tree.Running(()), lambda pid: 'unknown', 0.3, bool) == []
 assert not processes.has_orphans()
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
@@ -124,7 +129,7 @@ def test_a_process_of_another_user_is_named_and_not_waited_for(monkeypatch: pyte
 
         monkeypatch.setattr(os, "kill", refuse)
         until(lambda: os.getsid(other.pid) == other.pid)
-        left = process_tree.end_strays(dict, lambda _pid: None, 60)
+        left = process_tree.end_strays(lambda: Running(()), lambda _pid: "unknown", 60, bool)
         monkeypatch.undo()
         assert other.pid in [process.pid for process in left]
         other.kill()

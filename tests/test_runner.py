@@ -5,7 +5,10 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from queue import Empty
 
+import pytest
+
 from simple_gpu_scheduler.engines import Ended
+from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.events import (
     Event,
     JobDropped,
@@ -47,8 +50,8 @@ class World:
         self.outcomes: dict[int, list[Outcome]] = {}
         self.stubborn: set[int] = set()
         self.leaves_something: set[int] = set()
+        self.anothers: set[int] = set()
         self.reads = 0
-        self.gone: set[tuple[int, int]] = set()
         self.scheduler = Scheduler(Limits(tuple(gpus)), fifo, Rules(**rules))
         self.runner = Runner(
             self.scheduler,
@@ -82,8 +85,6 @@ class World:
 
     # The inbox.
     def get(self, *, timeout: float | None = None) -> Message:
-        while self.queue and isinstance(self.queue[0][2], Ended) and self._is_past(self.queue[0][2]):
-            heappop(self.queue)
         if timeout is not None and (not self.queue or self.queue[0][0] > self.time + timeout):
             self.time += timeout
             raise Empty
@@ -91,20 +92,20 @@ class World:
         self.time = max(self.time, self.queue[0][0])
         return heappop(self.queue)[2]
 
-    def _is_past(self, ended: Ended) -> bool:
-        return ended.attempt.key in self.gone and not ended.is_settled
-
     # The engine.
     def start(self, attempt: Attempt) -> None:
         outcomes = self.outcomes.get(attempt.job.number, [SUCCESS])
         outcome = outcomes[min(attempt.number, len(outcomes)) - 1]
         self.at(self.time + self.takes.get(attempt.job.number, 1), Ended(attempt, outcome))
 
-    def stop(self, attempt: Attempt, *, force: bool) -> None:
+    def stop(self, attempt: Attempt, *, force: bool) -> bool:
         self.stops.append((self.time, attempt.job.number, force))
+        if attempt.job.number in self.anothers:
+            return False
         if force or attempt.job.number not in self.stubborn:
             self.queue = [entry for entry in self.queue if getattr(entry[2], "attempt", None) != attempt]
             self.at(self.time, Ended(attempt, KILLED if force else TERMINATED))
+        return True
 
     def settle(self, ended: Ended) -> bool:
         if ended.attempt.job.number in self.leaves_something and not ended.is_settled:
@@ -120,7 +121,9 @@ class World:
         pass
 
     def run(self) -> int:
-        return self.runner.run()
+        self.runner.run()
+        self.runner._publisher.close()
+        return self.runner.exit_code()
 
     def of(self, kind: type) -> list:
         return [event for _, event in self.events if isinstance(event, kind)]
@@ -269,6 +272,40 @@ def test_a_stop_does_not_call_a_timed_out_job_by_another_name() -> None:
     assert world.run() == 143
     assert world.stops == [(5, 1, False), (15, 1, True)]
     assert world.summary()[:4] == (0, 0, 1, 0)
+
+
+def test_the_third_ctrl_c_kills_what_times_out_and_hurries_what_ends_leftovers() -> None:
+    world = World("01", timeout=2, grace=60).jobs(job(1), job(2))
+    world.takes, world.stubborn, world.leaves_something = {1: 1000, 2: 1}, {1}, {2}
+    for time in (3, 4, 5):
+        world.at(time, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert world.stops == [(2, 1, False), (5, 1, True), (5, 2, True)]
+
+
+def test_a_job_that_became_another_users_is_waited_for_and_said() -> None:
+    world = World("0", timeout=2, grace=3).jobs(job(1), job(2))
+    world.takes, world.anothers = {1: 10}, {1}
+    assert world.run() == 1
+    assert world.starts() == [(0, 1), (10, 2)]
+    assert [notice.sentence for notice in world.of(Noticed)] == [
+        "job 1 runs as another user and cannot be ended; waiting for its end"
+    ]
+
+
+def test_a_bug_in_a_thread_is_raised_by_the_loop() -> None:
+    world = World("0").jobs(job(1))
+    world.at(0.5, Broken(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        world.run()
+
+
+def test_quit_is_as_term() -> None:
+    world = World("0").jobs(job(1))
+    world.takes = {1: 100}
+    world.at(1, Signalled(signal.SIGQUIT))
+    assert world.run() == 131
+    assert world.stops == [(1, 1, False)]
 
 
 def test_hangup_changes_nothing() -> None:

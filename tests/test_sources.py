@@ -1,6 +1,7 @@
 """Bytes -> logical lines, however they are cut on the way in."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.jobs import Job
-from simple_gpu_scheduler.lines import LineParser
+from simple_gpu_scheduler.lines import LONGEST_LINE, LineParser
 from simple_gpu_scheduler.sources import Batch, LineCutter, Source, SourceEnded, check, hold_open, read_jobs
 
 
@@ -18,7 +19,9 @@ def cut(data: bytes, *sizes: int, by_null: bool = False) -> list[tuple[int, byte
     for size in sizes:
         lines += cutter.feed(data[:size])
         data = data[size:]
-    return lines + cutter.feed(data) + cutter.finish()
+    lines += cutter.feed(data) + cutter.finish()
+    assert all(size == len(text) for _, text, size in lines)
+    return [(number, text) for number, text, _ in lines]
 
 
 @pytest.mark.parametrize(
@@ -35,8 +38,12 @@ def cut(data: bytes, *sizes: int, by_null: bool = False) -> list[tuple[int, byte
         (b"a \\\\\nb\n", [(1, b"a \\\\"), (2, b"b")]),
         (b"a \\\\\\\nb\n", [(1, b"a \\\\\\\nb")]),
         (b"a \\\nb \\\nc", [(1, b"a \\\nb \\\nc")]),
+        (b"a\\\n#b \\\n c\n", [(1, b"a\\\n#b \\\n c")]),
+        (b"a \\\n#b \\\n c\n", [(1, b"a \\\n#b \\"), (3, b" c")]),
+        (b"echo 'q \\\n# c' \\\n d\n", [(1, b"echo 'q \\\n# c' \\\n d")]),
+        (b"echo $'q\\' \\\n# c' \\\n d\n", [(1, b"echo $'q\\' \\\n# c' \\\n d")]),
         (b"a \\", [(1, b"a \\")]),
-        (b"a \\\n", [(1, b"a \\\n")]),
+        (b"a \\\n", [(1, b"a \\")]),
         (b"# comment \\\nb\n", [(1, b"# comment \\"), (2, b"b")]),
         (b"a # comment \\\nb\n", [(1, b"a # comment \\"), (2, b"b")]),
         (b"\xef\xbb\xbfa\nb\n", [(1, b"a"), (2, b"b")]),
@@ -67,15 +74,27 @@ def test_an_endless_line_is_not_kept_whole() -> None:
     cutter = LineCutter()
     for _ in range(1000):
         assert cutter.feed(b"x" * 65536) == []
-    [(number, line)] = cutter.feed(b"\n")
-    assert number == 1
-    assert 131_071 < len(line) < 300_000
+    [line] = cutter.feed(b"\n")
+    assert (line.number, line.size) == (1, 65_536_000)
+    assert len(line.text) == LONGEST_LINE
 
 
-def test_lines_that_go_on_without_end_are_not_kept_whole() -> None:
+def test_a_line_that_is_too_long_still_goes_on_in_the_next() -> None:
     cutter = LineCutter()
-    longest = max(len(line) for _ in range(300) for _, line in cutter.feed(b"x \\\n" * 1000))
-    assert longest < 300_000
+    lines = cutter.feed(b"x" * 300_000 + b" \\\ntail\nnext\n")
+    assert [(line.number, line.size, line.text[-4:]) for line in lines] == [(1, 300_007, b"xxxx"), (3, 4, b"next")]
+    cutter = LineCutter()
+    for part in (b"x" * 100_000, b"x" * 200_000, b" \\", b"\nta"):
+        assert cutter.feed(part) == []
+    assert [line.size for line in cutter.feed(b"il\nnext\n")] == [300_007, 4]
+
+
+def test_lines_that_go_on_without_end_are_one_and_not_kept_whole() -> None:
+    cutter = LineCutter()
+    assert all(cutter.feed(b"x y#'z'\\\n" * 1000) == [] for _ in range(300))
+    [line] = cutter.feed(b"end\n")
+    assert line.number == 1
+    assert len(line.text) <= LONGEST_LINE < line.size
 
 
 def read_all(*sources: Source, by_null: bool = False) -> tuple[list[object], SourceEnded]:
@@ -110,13 +129,9 @@ def test_a_source_that_cannot_be_read_is_said_and_the_next_is_read(tmp_path: Pat
 def test_a_pipe_that_somebody_made_non_blocking_is_waited_for() -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
-    if os.fork() == 0:  # pragma: no cover - in the child
-        os.close(reading)
-        os.write(writing, b"one\n")
-        os._exit(0)
-    os.close(writing)
-    jobs, ended = read_all(Source(reading))
-    os.wait()
+    with subprocess.Popen(["sh", "-c", "echo one"], stdout=writing):
+        os.close(writing)
+        jobs, ended = read_all(Source(reading))
     assert len(jobs) == 1
     assert not ended.problem
 

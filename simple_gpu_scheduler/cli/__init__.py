@@ -3,15 +3,16 @@
 What stands here is what holds for both: open streams, and a sentence for every way to fail.
 """
 
+import errno
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
-from simple_gpu_scheduler.errors import BAD_INPUT, BUG, BY_SIGNAL, UserError
-
-_SIGINT = 2
+from simple_gpu_scheduler.errors import BAD_INPUT, BUG, SOME_DID_NOT_SUCCEED, UserError
 
 
 def simple_gpu_scheduler() -> NoReturn:
@@ -38,15 +39,10 @@ def simple_hypersearch() -> NoReturn:
 
 def _exit_with(name: str, call: Callable[[], object]) -> NoReturn:
     gc.disable()  # loading makes no garbage, and looking for it takes 2 ms
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the run takes it over, Ctrl-C ends us without a word
     _open_closed_streams()
-    try:
-        code = _code_of(name, call)
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except KeyboardInterrupt:
-        code = BY_SIGNAL + _SIGINT
-    except BrokenPipeError:  # the reader of our own output has left: that ends a filter, and is no failure of it
-        code = 0
+    code = _code_of(name, call)
     # Taking the interpreter apart takes 4 ms, and it would pull the ground from under the threads that still wait.
     os._exit(code)
 
@@ -56,19 +52,27 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
 
     try:
         result = call()
+        sys.stdout.flush()
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):  # as in _say
+            error.show()
         return error.exit_code
-    except click.Abort:
-        return BY_SIGNAL + _SIGINT
     except UserError as error:
-        print(f"{name}: {error}", file=sys.stderr)
+        _say(f"{name}: {error}")
         return BAD_INPUT
-    except (BrokenPipeError, KeyboardInterrupt):
-        raise
-    except Exception:  # noqa: BLE001 - whatever is left is a bug, and its report is all that helps
+    except BrokenPipeError:  # the reader of our own output has left: that ends a filter, and is no failure of it
+        return 0
+    except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and its report is all that helps
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            _say(f"{name}: the output cannot be written: {error.strerror}")
+            return SOME_DID_NOT_SUCCEED
         return _report_bug(name)
     return result if isinstance(result, int) else 0
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):  # stderr is closed or full: there is nobody to tell, and the exit code tells the rest
+        print(text, file=sys.stderr, flush=True)
 
 
 def _report_bug(name: str) -> int:
@@ -77,11 +81,10 @@ def _report_bug(name: str) -> int:
 
     from simple_gpu_scheduler import __version__  # noqa: PLC0415
 
-    print(
+    _say(
         f"{traceback.format_exc()}\n{name}: this is a bug in the program, not in what you typed. Please report the "
         f"lines above (they may show your commands), with: {name} {__version__}, Python {platform.python_version()}, "
-        f"{platform.platform()}. Jobs that were running run on.",
-        file=sys.stderr,
+        f"{platform.platform()}. Jobs that were running run on."
     )
     return BUG
 

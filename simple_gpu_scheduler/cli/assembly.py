@@ -55,8 +55,9 @@ class Options(NamedTuple):
 def run_jobs(options: Options) -> int:
     """Run all jobs of the input; the exit code."""
     shell = _find_shell(options.shell)
-    sources = _open_sources(options.files)
+    sources = _open_sources(options)
     _refuse_mistakes(sources, options)
+    _keep_input(sources, options.joblog)
     publisher = Publisher(_sinks(options))
     _enter(options.chdir)
     for source in sources:
@@ -90,13 +91,20 @@ def _run(sources: list[Source], shell: str, options: Options, publisher: Publish
     gc.freeze()  # what has been loaded stays, so it need not be looked through again
     gc.enable()
     with signals_to(inbox.put):
-        reader.start()
-        return runner.run()
+        try:
+            reader.start()
+        except RuntimeError:
+            raise UserError(
+                "the system lets this user start no more threads (ulimit -u); nothing was started"
+            ) from None
+        runner.run()
+    publisher.close()  # may wait for somebody to read; Ctrl-C ends that
+    return runner.exit_code()
 
 
 def _find_shell(shell: str) -> str:
     if "/" in shell:
-        found = shell if os.access(shell, os.X_OK) and not os.path.isdir(shell) else None
+        found = os.path.abspath(shell) if os.access(shell, os.X_OK) and not os.path.isdir(shell) else None
     else:
         from shutil import which  # noqa: PLC0415 - 2 ms that the default does not need
 
@@ -106,16 +114,16 @@ def _find_shell(shell: str) -> str:
     return found
 
 
-def _open_sources(files: tuple[str, ...]) -> list[Source]:
-    return [_open(path) for path in files] if files else [Source(_STDIN)]
+def _open_sources(options: Options) -> list[Source]:
+    return [_open(path, waits=options.no_follow) for path in options.files] if options.files else [Source(_STDIN)]
 
 
-def _open(path: str) -> Source:
+def _open(path: str, *, waits: bool) -> Source:
     if path == "-":
         return Source(_STDIN)
     try:
-        # A named pipe is opened at once this way, and not only when its first writer comes.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        # A named pipe that is held open is opened at once; else its first writer is waited for, or it would seem empty.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     if stat.S_ISDIR(os.fstat(fd).st_mode):
@@ -132,6 +140,16 @@ def _refuse_mistakes(sources: list[Source], options: Options) -> None:
     if len(mistakes) > len(lines):
         lines.append(f"  and {len(mistakes) - len(lines)} more")
     raise UserError("\n".join(["nothing was started, since the input has mistakes:", *lines]))
+
+
+def _keep_input(sources: list[Source], joblog: str | None) -> None:
+    """Refuse a job log that is the input: it would be emptied before it was read."""
+    try:
+        log = os.stat(joblog) if joblog else None
+    except OSError:  # there is none yet
+        return
+    if log and any(os.path.samestat(log, os.fstat(source.fd)) for source in sources) and stat.S_ISREG(log.st_mode):
+        raise UserError(f"--joblog {joblog}: that is the file that the commands are read from")
 
 
 def _sinks(options: Options) -> list[Sink]:

@@ -63,14 +63,14 @@ def _options() -> list[click.Parameter]:
         ),
         option(
             "--jobs-per-gpu",
-            type=click.IntRange(1),
+            type=click.IntRange(1, 1000),
             metavar="N",
             default=1,
             help="How many jobs share a GPU.  [default: 1]",
         ),
         option(
             "--cpu-slots",
-            type=click.IntRange(1),
+            type=click.IntRange(1, 100_000),
             metavar="N",
             help="How many jobs with gpus=0 run at a time.  [default: the number of cores]",
         ),

@@ -6,6 +6,7 @@ An engine runs what it is told to and says how it ended. It knows nothing of wai
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
+from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.jobs import Attempt, Outcome
 
 
@@ -24,8 +25,8 @@ class Engine(Protocol):
     def start(self, attempt: Attempt) -> None:
         """Start it soon; an `Ended` follows, whatever happens."""
 
-    def stop(self, attempt: Attempt, *, force: bool) -> None:
-        """Ask it to end, or with `force` make it."""
+    def stop(self, attempt: Attempt, *, force: bool) -> bool:
+        """Ask it and what it has left to end, or with `force` make them; False when this user may not."""
 
     def settle(self, ended: Ended) -> bool:
         """Whether nothing of it is left. If not, what is left is being ended, and a settled `Ended` follows."""
@@ -37,7 +38,7 @@ class Engine(Protocol):
 class EngineOptions(NamedTuple):
     """What the command line says that any engine may want to know."""
 
-    put: Callable[[Ended], None]
+    put: Callable[[Ended | Broken], None]
     run_id: str
     shell: str = "/bin/sh"
     grace: float = 10.0

@@ -14,8 +14,9 @@ class DryRunEngine:
         """It has succeeded."""
         self._put(Ended(attempt, SUCCESS, is_settled=True))
 
-    def stop(self, attempt: Attempt, *, force: bool) -> None:
+    def stop(self, _attempt: Attempt, *, force: bool) -> bool:  # noqa: ARG002 - the protocol's name
         """It has ended already."""
+        return True
 
     def settle(self, _ended: Ended) -> bool:
         """Nothing is ever left."""

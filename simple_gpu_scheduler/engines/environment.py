@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from simple_gpu_scheduler.jobs import Attempt
 
-RUN, JOB, ATTEMPT = b"SGS_RUN", b"SGS_JOB", b"SGS_ATTEMPT"
-_OWN = (b"CUDA_VISIBLE_DEVICES", RUN, JOB, ATTEMPT, b"SGS_NAME", b"SGS_SLOT")
+# All attempts that a process is part of, the outermost first, as `/RUN.JOB.ATTEMPT`: a job may run a scheduler.
+TREE = b"SGS_TREE"
+_OWN = (b"CUDA_VISIBLE_DEVICES", b"SGS_JOB", b"SGS_NAME", b"SGS_ATTEMPT", b"SGS_SLOT", b"SGS_RUN", TREE)
 
 
 def inherited(environment: Mapping[bytes, bytes]) -> list[bytes]:
@@ -14,7 +15,12 @@ def inherited(environment: Mapping[bytes, bytes]) -> list[bytes]:
     return [b"%s=%s" % item for item in kept.items() if item[0] not in _OWN]
 
 
-def own(attempt: Attempt, run_id: bytes) -> list[bytes]:
+def mark(attempt: Attempt, run_id: bytes) -> bytes:
+    """What tells this attempt from all others, in `TREE`."""
+    return b"/%s.%d.%d" % (run_id, attempt.job.number, attempt.number)
+
+
+def own(attempt: Attempt, run_id: bytes, outer_tree: bytes) -> list[bytes]:
     """What this attempt alone is told."""
     job = attempt.job
     return [
@@ -24,4 +30,5 @@ def own(attempt: Attempt, run_id: bytes) -> list[bytes]:
         b"SGS_ATTEMPT=%d" % attempt.number,
         b"SGS_SLOT=%d" % attempt.slots[0],
         b"SGS_RUN=" + run_id,
+        TREE + b"=" + outer_tree + mark(attempt, run_id),
     ]

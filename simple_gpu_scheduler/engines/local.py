@@ -4,6 +4,7 @@ The threads share with the rest of the program only the queue of what to do and 
 nothing of GPUs, order or time.
 """
 
+import os
 import signal
 import threading
 import time
@@ -12,12 +13,15 @@ from queue import SimpleQueue
 
 from simple_gpu_scheduler import process_tree, processes
 from simple_gpu_scheduler.engines import Ended, EngineOptions
-from simple_gpu_scheduler.engines.environment import ATTEMPT, JOB, RUN, inherited, own
+from simple_gpu_scheduler.engines.environment import TREE, inherited, mark, own
+from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.jobs import Attempt, Outcome, outcome_of
+from simple_gpu_scheduler.process_tree import Owner, Running
 
 Key = tuple[int, int]
 
 _ABOUT_A_START = 0.001
+_INIT = 1
 
 
 class LocalEngine:
@@ -25,10 +29,11 @@ class LocalEngine:
 
     def __init__(self, options: EngineOptions) -> None:
         self._put = options.put
-        self._shell = options.shell.encode("utf-8", "surrogateescape")
+        self._shell = os.fsencode(options.shell)
         self._grace = options.grace
         self._run_id = options.run_id.encode()
         self._inherited = inherited(options.environment)
+        self._outer_tree = options.environment.get(TREE, b"")
         self._starter = processes.Starter()
         self._work: SimpleQueue[Callable[[], Ended] | None] = SimpleQueue()
         self._threads = 0
@@ -36,31 +41,39 @@ class LocalEngine:
         self._starting: set[Key] = set()
         self._lock = threading.Lock()  # over the three below, and so over pids: none is signalled after it was reaped
         self._pids: dict[Key, int] = {}
-        self._mains: dict[int, Key] = {}
-        self._cancelled: set[Key] = set()
+        self._marks: dict[int, bytes] = {}
+        self._told: dict[Key, int] = {}  # the signals for attempts that have no process yet, or none any more
         processes.adopt_orphans()
+        # Children from before, of the shell that became this program, are nobody's leftovers.
+        self._before = process_tree.children(os.getpid()) if processes.has_orphans() else ()
+        self._spares_unknown = bool(self._before) or os.getpid() == _INIT
 
     def start(self, attempt: Attempt) -> None:
         """Hand the attempt to a thread."""
-        self._do(lambda: self._run(attempt))
+        if not self._do(lambda: self._run(attempt)):
+            reason = "the system lets this user start no more threads (ulimit -u)"
+            self._put(Ended(attempt, Outcome("not started", reason=reason)))
 
-    def stop(self, attempt: Attempt, *, force: bool) -> None:
-        """Signal the attempt's process group, or have that done as soon as it has one."""
+    def stop(self, attempt: Attempt, *, force: bool) -> bool:
+        """Signal the attempt's process group, or have that done as soon as it has one; see `Engine`."""
+        number = signal.SIGKILL if force else signal.SIGTERM
         with self._lock:
             pid = self._pids.get(attempt.key)
             if pid is not None:
-                processes.signal_group(pid, signal.SIGKILL if force else signal.SIGTERM)
-            else:
-                self._cancelled.add(attempt.key)
+                return processes.signal_group(pid, number)
+            self._told[attempt.key] = number
+        return True
 
     def settle(self, ended: Ended) -> bool:
         """Look for what the attempt left behind; if there is something, let a thread end it first."""
         self._busy -= 1
-        self._cancelled.discard(ended.attempt.key)
-        has_orphans = processes.has_orphans()  # asked in any case: it also reaps those that a sweep has ended
-        if ended.is_settled or not has_orphans:
+        # Asked in any case: it also reaps those that a sweep has ended.
+        has_orphans = processes.has_orphans()
+        # What the kernel says is certain, what a thread read from /proc is not: it slept, or a process slipped through.
+        is_sure = not has_orphans or (ended.is_settled and (self._busy or self._spares_unknown or ended.left))
+        if is_sure or not self._do(lambda: self._sweep(ended)):
+            self._told.pop(ended.attempt.key, None)
             return True
-        self._do(lambda: self._sweep(ended))
         return False
 
     def close(self) -> None:
@@ -68,16 +81,26 @@ class LocalEngine:
         for _ in range(self._threads):
             self._work.put(None)
 
-    def _do(self, work: Callable[[], Ended]) -> None:
+    def _do(self, work: Callable[[], Ended]) -> bool:
+        """Have a thread do it, in a while if there can be no more threads; False if there can be none at all."""
+        if self._busy >= self._threads:
+            try:
+                threading.Thread(target=self._serve, daemon=True).start()
+                self._threads += 1
+            except RuntimeError:
+                if not self._threads:
+                    self._busy += 1  # its end is told all the same
+                    return False
         self._busy += 1
         self._work.put(work)
-        if self._busy > self._threads:
-            self._threads += 1
-            threading.Thread(target=self._serve, daemon=True).start()
+        return True
 
     def _serve(self) -> None:
         while (work := self._work.get()) is not None:
-            self._put(work())
+            try:
+                self._put(work())
+            except BaseException as error:  # noqa: BLE001 - the loop raises it; here it would be an end that is never told
+                self._put(Broken(error))
 
     def _run(self, attempt: Attempt) -> Ended:
         try:
@@ -88,48 +111,51 @@ class LocalEngine:
             return Ended(attempt, Outcome("not started", reason="it was stopped first"))
         processes.wait_for_end(pid)
         with self._lock:
-            del self._pids[attempt.key], self._mains[pid]
+            del self._pids[attempt.key], self._marks[pid]
             status = processes.reap(pid)
         return Ended(attempt, outcome_of(status))
 
     def _start(self, attempt: Attempt) -> int | None:
         key, command = attempt.key, attempt.job.command
-        if key in self._cancelled:
+        if key in self._told:
             return None
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if command[:1] in (b"-", b"+") else ()
+        environment = [*self._inherited, *own(attempt, self._run_id, self._outer_tree)]
         self._starting.add(key)
         try:
-            pid = self._starter.start(
-                (self._shell, b"-c", *guard, command), [*self._inherited, *own(attempt, self._run_id)]
-            )
+            pid = self._starter.start((self._shell, b"-c", *guard, command), environment)
             with self._lock:
                 self._pids[key] = pid
-                self._mains[pid] = key
-                if key in self._cancelled:
-                    processes.signal_group(pid, signal.SIGTERM)
+                self._marks[pid] = mark(attempt, self._run_id)
+                if key in self._told:
+                    processes.signal_group(pid, self._told[key])
         finally:
             self._starting.discard(key)
         return pid
 
     def _sweep(self, ended: Ended) -> Ended:
-        left = process_tree.end_strays(self._running_mains, self._owner, self._grace)
+        key = ended.attempt.key
+        left = process_tree.end_strays(
+            self._running, self._owner, self._grace, lambda: self._told.get(key) == signal.SIGKILL
+        )
         pids = ", ".join(str(process.pid) for process in left)
         return ended._replace(is_settled=True, left=pids)
 
-    def _running_mains(self) -> dict[int, Key]:
-        """The main processes, including those that are just being started: they must not be taken for strays."""
+    def _running(self) -> Running:
+        """What must not be taken for a stray, which goes for processes that are just being started too."""
         starting = set(self._starting)
         while starting & self._starting:
             time.sleep(_ABOUT_A_START)
         with self._lock:
-            return dict(self._mains)
+            return Running(set(self._marks), self._before, self._spares_unknown)
 
-    def _owner(self, pid: int) -> Key | None:
-        marks = process_tree.read_environment(pid, (RUN, JOB, ATTEMPT))
-        if marks.get(RUN) != self._run_id:
-            return None
-        try:
-            return int(marks[JOB]), int(marks[ATTEMPT])
-        except (KeyError, ValueError):  # the job has put something else there
-            return None
+    def _owner(self, pid: int) -> Owner:
+        tree = process_tree.read_variable(pid, TREE)
+        begin = tree.find(b"/%s." % self._run_id)
+        if begin < 0:
+            return "unknown"
+        end = tree.find(b"/", begin + 1)
+        with self._lock:
+            is_running = tree[begin : end if end >= 0 else None] in self._marks.values()
+        return "running" if is_running else "ended"

@@ -1,10 +1,9 @@
 """The dry-run sink: prints on stdout what would run where. It does not know that nothing is run."""
 
-import os
-
 from simple_gpu_scheduler.events import Event, JobStarted
 
 from .wording import show_gpus
+from .writer import write_all
 
 _STDOUT = 1
 
@@ -15,9 +14,7 @@ class DryRun:
     def take(self, event: Event, /) -> None:
         """Print a start."""
         if isinstance(event, JobStarted):
-            line = b"%s: %s\n" % (show_gpus(event.attempt).encode(), event.attempt.job.command.strip())
-            while line:
-                line = line[os.write(_STDOUT, line) :]
+            write_all(_STDOUT, b"%s: %s\n" % (show_gpus(event.attempt).encode(), event.attempt.job.command.strip()))
 
     def close(self) -> None:
         """Nothing is held back."""

@@ -4,10 +4,13 @@
 """
 
 import os
+import stat
 
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.events import Event, JobEnded
 from simple_gpu_scheduler.jobs import Outcome
+
+from .writer import write_all
 
 _HEADER = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 _SIGTERM = 15
@@ -18,23 +21,24 @@ class JobLog:
 
     def __init__(self, path: str) -> None:
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            os.write(self._fd, _HEADER)
+            # A pipe would be opened without waiting for its reader, and refused: it could make the run wait later.
+            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            if stat.S_ISREG(os.fstat(self._fd).st_mode):
+                os.truncate(self._fd, 0)
+            elif path != os.devnull:
+                raise UserError(f"cannot write the job log {path}: it is no plain file")
+            write_all(self._fd, _HEADER)
         except OSError as error:
             raise UserError(f"cannot write the job log {path}: {error.strerror}") from None
 
     def take(self, event: Event, /) -> None:
         """Write a row at the end of a job."""
         if isinstance(event, JobEnded) and event.is_final and event.outcome.kind != "not started":
-            self._append(row(event))
+            write_all(self._fd, row(event))
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
-
-    def _append(self, text: bytes) -> None:
-        while text:  # a disk that fills up takes a part of a row before it refuses the rest
-            text = text[os.write(self._fd, text) :]
 
 
 def row(event: JobEnded) -> bytes:

@@ -6,9 +6,11 @@ written.
 """
 
 import os
+import select
 import stat
 import threading
 import time
+from contextlib import suppress
 
 # How often a steady stream of lines is written: each write gives up the interpreter lock and waits to have it back.
 _PAUSE = 0.02
@@ -76,11 +78,8 @@ class Writer:
 
     def _write_kept(self) -> None:
         while text := self._next():
-            try:
-                while text:
-                    text = text[os.write(self._blocking, text) :]
-            except OSError:  # as above
-                pass
+            with suppress(OSError):  # as above
+                write_all(self._blocking, text)
             self._written_at = time.monotonic()
             self._is_writing = False
 
@@ -98,6 +97,15 @@ class Writer:
             if not self._closing.is_set():
                 self._has_text.clear()
         return text
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of it, and wait as long as that takes, also where somebody has made the other end non-blocking."""
+    while data:
+        try:
+            data = data[os.write(fd, data) :]
+        except BlockingIOError:
+            select.select([], [fd], [])
 
 
 def _without_waiting(fd: int) -> int | None:
