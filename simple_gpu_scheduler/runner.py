@@ -226,9 +226,10 @@ class Runner:
             self._publisher.publish(JobDropped(job, "a job that it comes after did not succeed"))
 
     def _check_halt(self) -> None:
-        halt, failed = self._rules.halt, self._tally.failed
+        halt = self._rules.halt
         if not halt or self._stopping or self._is_over():
             return
+        failed = self._tally.failed
         if halt.is_reached(failed, self._tally.read, all_read=self._all_read):
             jobs = f"{failed} job{'' if failed == 1 else 's'} did not succeed"
             self._stop(f"--halt: {jobs}", end_running=halt.now)

@@ -183,6 +183,19 @@ def test_a_nested_scheduler_that_is_killed_leaves_nothing(program: Program, pids
     assert not is_alive(left)
 
 
+def test_a_daemon_without_environment_and_session_is_gone_while_an_older_job_runs(program: Program, pids: Pids) -> None:
+    leave = (
+        "sleep 0.1; env -i setsid sh -c 'echo $$ > left; exec sleep 1000' & while [ ! -s left ]; do sleep 0.01; done"
+    )
+    check = "kill -0 $(cat left) 2>/dev/null && touch still_there; touch go"
+    process = program.start("--gpus", "0 1", "--grace", "0.5")
+    program.feed(process, f"while [ ! -e go ]; do sleep 0.01; done\n{leave}\n{check}\n")
+    left = pids("left")
+    process.communicate(timeout=60)
+    assert not (program.directory / "still_there").exists()
+    assert not is_alive(left)
+
+
 THREAD_LIVES_ON = """
 import ctypes, os, threading, time
 os.setsid()

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 
 PREPARE = """
 import os, signal, threading
@@ -9,6 +10,11 @@ from queue import SimpleQueue
 from simple_gpu_scheduler.engines import ENGINES, EngineOptions
 from simple_gpu_scheduler.jobs import Attempt, Job, Outcome, Place
 inbox = SimpleQueue()
+def cmdline(pid):
+    try:
+        return open(f"/proc/{pid}/cmdline", "rb").read()
+    except OSError:
+        return b""
 def attempt(command, number=1):
     return Attempt(Job(number, command, Place(number)), 1, ("0",), (number,))
 def engine(**options):
@@ -16,8 +22,9 @@ def engine(**options):
 """
 
 
-def run(script: str, **settings) -> None:
-    subprocess.run([sys.executable, "-c", PREPARE + script], check=True, timeout=60, **settings)
+def run(script: str) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        subprocess.run([sys.executable, "-c", PREPARE + script], check=True, timeout=60, cwd=directory)
 
 
 def test_an_attempt_that_is_stopped_before_a_thread_came_to_it_is_not_started() -> None:
@@ -121,7 +128,7 @@ assert inbox.get(timeout=30).outcome == Outcome("killed", signal.SIGKILL)
 def test_a_mark_is_found_among_those_of_schedulers_around_and_inside() -> None:
     run("""
 subject = engine()
-subject._marks[1] = b"/run.3.1"
+subject._marks[1] = (b"/run.3.1", 0)
 def owner(tree):
     child = subject._starter.start((b"/bin/sleep", b"1000"), [b"SGS_TREE=" + tree])
     while b"sleep" not in open(f"/proc/{child}/cmdline", "rb").read():
@@ -133,6 +140,29 @@ def owner(tree):
 assert owner(b"/run.3.1") == owner(b"/outer.1.1/run.3.1") == owner(b"/run.3.1/inner.9.9") == "running"
 assert owner(b"/run.3.2") == owner(b"/run.31.1") == owner(b"/outer.1.1/run.2.1/inner.1.1") == "ended"
 assert owner(b"") == owner(b"/other.3.1") == "unknown"
+""")
+
+
+def test_a_tag_outlives_the_environment_and_is_found_in_descendants() -> None:
+    run("""
+from simple_gpu_scheduler.processes import Tags
+subject = engine()
+one = attempt(b"while [ ! -e tagged ]; do sleep 0.01; done; env -i sleep 1000; true")
+subject.start(one)
+while not subject._marks:
+    pass
+[(main, (_, tag))] = subject._marks.items()
+assert 0 < tag == subject._tags.read(main) != subject._tags.put(os.getpid())
+open("tagged", "w").close()
+sleeps = []
+while not sleeps:
+    sleeps = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and b"sleep\\0001000" in cmdline(pid)]
+assert [subject._owner(pid) for pid in sleeps] == ["running"]
+subject._marks.clear()
+assert subject._owner(sleeps[0]) == "ended"
+os.kill(sleeps[0], 9)
+assert Tags().read(1) == 0
+os.unlink("tagged")
 """)
 
 

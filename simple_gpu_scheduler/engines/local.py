@@ -32,16 +32,16 @@ class LocalEngine:
         self._shell = os.fsencode(options.shell)
         self._grace = options.grace
         self._run_id = options.run_id.encode()
-        self._inherited = inherited(options.environment)
         self._outer_tree = options.environment.get(TREE, b"")
-        self._starter = processes.Starter()
+        self._starter = processes.Starter(inherited(options.environment))
+        self._tags = processes.Tags()
         self._work: SimpleQueue[Callable[[], Ended] | None] = SimpleQueue()
         self._threads = 0
         self._busy = 0
         self._starting: set[Key] = set()
         self._lock = threading.Lock()  # over the three below, and so over pids: none is signalled after it was reaped
         self._pids: dict[Key, int] = {}
-        self._marks: dict[int, bytes] = {}
+        self._marks: dict[int, tuple[bytes, int]] = {}
         self._told: dict[Key, int] = {}  # the signals for attempts that have no process yet, or none any more
         processes.adopt_orphans()
         # Children from before, of the shell that became this program, are nobody's leftovers.
@@ -121,13 +121,13 @@ class LocalEngine:
             return None
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if command[:1] in (b"-", b"+") else ()
-        environment = [*self._inherited, *own(attempt, self._run_id, self._outer_tree)]
+        own_variables = own(attempt, self._run_id, self._outer_tree)
         self._starting.add(key)
         try:
-            pid = self._starter.start((self._shell, b"-c", *guard, command), environment)
+            pid = self._starter.start((self._shell, b"-c", *guard, command), own_variables)
             with self._lock:
                 self._pids[key] = pid
-                self._marks[pid] = mark(attempt, self._run_id)
+                self._marks[pid] = (mark(attempt, self._run_id), self._tags.put(pid))
                 if key in self._told:
                     processes.signal_group(pid, self._told[key])
         finally:
@@ -151,11 +151,14 @@ class LocalEngine:
             return Running(set(self._marks), self._before, self._spares_unknown)
 
     def _owner(self, pid: int) -> Owner:
+        with self._lock:
+            marks, tags = zip(*self._marks.values(), strict=True) if self._marks else ((), ())
         tree = process_tree.read_variable(pid, TREE)
         begin = tree.find(b"/%s." % self._run_id)
-        if begin < 0:
+        if begin >= 0:
+            end = tree.find(b"/", begin + 1)
+            return "running" if tree[begin : end if end >= 0 else None] in marks else "ended"
+        tag = self._tags.read(pid)
+        if not tag:
             return "unknown"
-        end = tree.find(b"/", begin + 1)
-        with self._lock:
-            is_running = tree[begin : end if end >= 0 else None] in self._marks.values()
-        return "running" if is_running else "ended"
+        return "running" if tag in tags else "ended"
