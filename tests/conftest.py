@@ -15,6 +15,10 @@ SCHEDULER = [sys.executable, "-m", "simple_gpu_scheduler"]
 HYPERSEARCH = [sys.executable, "-c", "from simple_gpu_scheduler.cli import simple_hypersearch as s; s()"]
 
 
+# For programs that a test kills: coverage's data of a killed process would be a torn file.
+UNMEASURED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+
+
 def until(condition: Callable[[], object], what: str = "", seconds: float = 30) -> None:
     """Wait for a condition; fail when it does not come true."""
     end = time.monotonic() + seconds
@@ -73,6 +77,19 @@ class Program:
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream:
                     stream.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_test_hangs() -> Iterator[None]:
+    """A test that waits for what never comes fails, and says where."""
+
+    def too_long(_number: int, _frame: object) -> None:
+        raise TimeoutError("the test has been waiting for five minutes")
+
+    signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(300)
+    yield
+    signal.alarm(0)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import SCHEDULER, Program, has_text, is_alive, until
+from .conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
 
 COMMAND = " ".join(SCHEDULER)
 Pids = Callable[[str], int]
@@ -110,9 +110,9 @@ def test_a_non_blocking_stderr_or_stdout_loses_nothing(program: Program) -> None
     assert b"0 succeeded, 1500 failed" in got
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    process = program.start("--gpus", "0-3", "--dry-run", stdout=writing)
+    (program.directory / "jobs").write_text("false\n" * 20_000)
+    process = program.start("--gpus", "0-3", "--dry-run", "jobs", stdout=writing)
     os.close(writing)
-    program.feed(process, "false\n" * 20_000)
     got = b""
     while chunk := os.read(reading, 4096):
         got += chunk
@@ -130,15 +130,15 @@ def test_a_full_stderr_at_the_end_can_be_left(program: Program, number: int) -> 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_during_start_up_ends_it_without_a_word(program: Program, number: int) -> None:
-    """Whenever it comes: before our first line only Python itself may say something."""
-    for milliseconds in range(25, 125, 4):
-        process = program.start("--gpus", "0")
+    """Whenever it comes; while Python itself starts and loads our first file, it may say what it says of Ctrl-C."""
+    for milliseconds in range(4, 84, 3):
+        process = program.start("--gpus", "0", env=UNMEASURED)
         time.sleep(milliseconds / 1000)  # the moment is what is tested; whatever it is, it must go well
         process.send_signal(number)
         program.feed(process, "")
         err = process.communicate(timeout=60)[1]
-        assert process.returncode in (-number, 128 + number, 0), (milliseconds, err)
-        assert b"simple_gpu_scheduler/" not in err, milliseconds
+        assert process.returncode in (-number, 128 + number, 0) or b"KeyboardInterrupt" in err, (milliseconds, err)
+        assert b"_code_of" not in err, milliseconds
 
 
 def test_a_named_pipe_that_is_not_held_open_waits_for_its_first_writer(program: Program) -> None:
@@ -175,7 +175,7 @@ def test_the_third_ctrl_c_hurries_the_end_of_leftovers(program: Program, pids: P
 def test_a_nested_scheduler_that_is_killed_leaves_nothing(program: Program, pids: Pids) -> None:
     inner = f"echo 'echo $$ > inner; exec sleep 1000' | {COMMAND} --gpus 5 & while [ ! -s inner ]; do sleep 0.01; done"
     check = "kill -0 $(cat inner) 2>/dev/null && touch still_there; touch go"
-    process = program.start("--gpus", "0 1", "--grace", "0.5")
+    process = program.start("--gpus", "0 1", "--grace", "0.5", env=UNMEASURED)
     program.feed(process, f"while [ ! -e go ]; do sleep 0.01; done\n{inner}; kill -9 $!\n{check}\n")
     left = pids("inner")
     process.communicate(timeout=60)

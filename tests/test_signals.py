@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import SCHEDULER, Program, has_text, is_alive, until
+from .conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
 
 Pids = Callable[[str], int]
 
@@ -157,9 +157,7 @@ def test_orphans_that_end_by_themselves_are_reaped_when_a_job_ends(program: Prog
 
 
 def test_when_the_scheduler_is_killed_its_jobs_run_on(program: Program, pids: Pids) -> None:
-    # Coverage's data of a killed process would be a torn file.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
-    process = program.start("--gpus", "0", env=environment)
+    process = program.start("--gpus", "0", env=UNMEASURED)
     program.feed(process, "echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done; touch done\n")
     job = pids("pid")
     process.kill()
