@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from .conftest import SCHEDULER, Program
+from .conftest import SCHEDULER, UNMEASURED, Program
 
 
 def lines_of(done: "subprocess.CompletedProcess[bytes]") -> list[str]:
@@ -288,6 +288,7 @@ def test_a_full_disk_under_the_job_log_stops_no_job(program: Program) -> None:
         input=b"true " + b"x" * 800 + b"\necho x\n",
         capture_output=True,
         cwd=program.directory,
+        env=UNMEASURED,
         check=False,
     )
     assert done.stdout == b"x\n"
