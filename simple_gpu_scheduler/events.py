@@ -32,6 +32,14 @@ class JobDropped(NamedTuple):
     reason: str
 
 
+class LeftBehind(NamedTuple):
+    """An attempt had left processes: so many were ended, and these pids are another user's."""
+
+    attempt: Attempt
+    swept: int
+    beyond_us: str
+
+
 class LineRefused(NamedTuple):
     """A line could not become a job."""
 
@@ -73,7 +81,7 @@ class RunEnded(NamedTuple):
     all_read: bool
 
 
-Event = JobStarted | JobEnded | JobDropped | LineRefused | StopAsked | StatusAsked | Noticed | RunEnded
+Event = JobStarted | JobEnded | JobDropped | LeftBehind | LineRefused | StopAsked | StatusAsked | Noticed | RunEnded
 
 
 class Sink(Protocol):

@@ -70,15 +70,14 @@ def parse_options(text: bytes, *, default: bool = False) -> dict[str, Any]:
 
 def _value(key: str, text: str) -> object:
     try:
-        value = KEYS[key](text)
+        return KEYS[key](text)
     except ValueError as error:
         raise ValueError(f"{key}: {error}") from None
-    if key == "timeout" and value == 0:
-        raise ValueError("timeout: 0 would end the job at once; leave it out for no time-out")
-    return value
 
 
 def _unknown(key: str) -> str:
+    if key.startswith("#"):
+        return "a note cannot stand behind options; put it on a line of its own"
     from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
 
     close = get_close_matches(key, KEYS, n=1)

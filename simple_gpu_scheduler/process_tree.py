@@ -68,8 +68,8 @@ def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner
 
 def end_strays(
     running: Callable[[], Running], owner: Callable[[int], Owner], grace: float, hurry: Callable[[], bool]
-) -> list[Process]:
-    """End all strays and wait until they are gone; those that cannot be ended, since they are another user's.
+) -> tuple[int, list[Process]]:
+    """End all strays and wait until they are gone: how many there were at first, and those that are another user's.
 
     A snapshot is not taken in an instant, and a process that forks and exits meanwhile may slip through one: so it
     takes two clean ones in a row. With `hurry` the grace period is over.
@@ -77,11 +77,12 @@ def end_strays(
     kill_at = time.monotonic() + grace
     told: set[Process] = set()
     beyond_us: set[Process] = set()
-    pause, clean = _FIRST_PAUSE, 0
+    pause, clean, at_first = _FIRST_PAUSE, 0, 0
     while clean < _CLEAN_LOOKS:
         found = strays(read_table(), os.getpid(), running(), owner)
         left = [process for process in found if process not in beyond_us]
         clean = 0 if left else clean + 1
+        at_first = at_first or len(left)
         force = hurry() or time.monotonic() >= kill_at
         for process in left:
             if (force or process not in told) and not _tell(process, force=force):
@@ -89,7 +90,7 @@ def end_strays(
         told.update(left)
         time.sleep(pause if left else _FIRST_PAUSE)
         pause = min(2 * pause, _LONGEST_PAUSE)
-    return list(beyond_us)
+    return at_first, list(beyond_us)
 
 
 def _tell(process: Process, *, force: bool) -> bool:

@@ -7,35 +7,36 @@ protocols. It knows nothing of order (the scheduler's), processes (the engine's)
 import signal
 from collections.abc import Callable, Mapping
 from queue import Empty
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from .clock import Clock
 from .engines import Ended, Engine
 from .errors import Broken
-from .events import JobDropped, JobEnded, JobStarted, LineRefused, Noticed, Publisher, StatusAsked, StopAsked
+from .events import (
+    JobDropped,
+    JobEnded,
+    JobStarted,
+    LeftBehind,
+    LineRefused,
+    Noticed,
+    Publisher,
+    StatusAsked,
+    StopAsked,
+)
 from .gpus import Probe
 from .halting import Halt
-from .jobs import Attempt, Job, Outcome
+from .inbox import Inbox, Message
+from .jobs import Job, Outcome
 from .lines import Refusal
 from .scheduler import Scheduler
 from .signals import Signalled
-from .sources import Batch, SourceEnded
+from .sources import READ_AHEAD, Batch, SourceEnded
 from .tally import Tally
+from .under_way import Ending, UnderWay
 
-# With this many jobs at hand, no more are read; enough that a job that fits is seen behind many that do not.
-READ_AHEAD = 10_000
 # The system's own limit for a wait is not much beyond.
 _LONGEST_WAIT = 86_400.0
 _NEVER = float("inf")
-
-Message = Batch | SourceEnded | Ended | Broken | Signalled
-
-
-class Inbox(Protocol):
-    """Messages to the runner. The real one is a SimpleQueue: a signal handler may put to it."""
-
-    def get(self, *, timeout: float | None = None) -> Message:
-        """The next message; `Empty` when none came in time."""
 
 
 class RunRules(NamedTuple):
@@ -45,16 +46,6 @@ class RunRules(NamedTuple):
     grace: float = 10.0
     halt: Halt | None = None
     reads_all: bool = False
-
-
-class _Run(NamedTuple):
-    """An attempt under way: when it began by both clocks, and why it is being ended or when its main process was."""
-
-    attempt: Attempt
-    began: float
-    began_at: float
-    ending: Literal["", "timed out", "stopped"] = ""
-    ended: float | None = None
 
 
 class Runner:
@@ -80,9 +71,10 @@ class Runner:
         self._read_more = read_more
         self._rules = rules
         self._tally = Tally()
-        self._running: dict[tuple[int, int], _Run] = {}
+        self._running: dict[tuple[int, int], UnderWay] = {}
         # The next deadline of those that have one: of the time-out, or once they are being ended of the grace period.
         self._due: dict[tuple[int, int], float] = {}
+        self._to_retry: dict[int, JobEnded] = {}
         self._reader_waits = False
         self._all_read = False
         self._stopping = False
@@ -107,7 +99,7 @@ class Runner:
             self._start_what_fits()
             self._let_reader_go_on()
         self._engine.close()
-        self._tally.count("not started", self._scheduler.waiting)
+        self._give_up_retries()
         self._publisher.publish(self._tally.summary(self._clock.now() - began, all_read=self._all_read))
 
     def exit_code(self) -> int:
@@ -138,7 +130,7 @@ class Runner:
                 self._tally.refuse()
                 self._publisher.publish(LineRefused(job.place, job.problem))
             else:
-                self._drop(self._scheduler.add(job))
+                self._drop(self._scheduler.add(job), "a job that it comes after did not succeed")
         self._reader_waits = True
 
     def _on_source_ended(self, ended: SourceEnded) -> None:
@@ -157,13 +149,17 @@ class Runner:
         del self._running[key]
         outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
         verdict = self._scheduler.end(ended.attempt, outcome, now)
-        runtime = (run.ended or now) - run.began
-        self._publisher.publish(JobEnded(run.attempt, outcome, run.began_at, runtime, not verdict.retries))
-        if ended.left:
-            self._fail(f"job {run.attempt.job.number} left processes that this user may not end: {ended.left}")
-        if not verdict.retries:
+        event = JobEnded(run.attempt, outcome, run.began_at, run.runtime(now), is_final=not verdict.retries)
+        self._publisher.publish(event)
+        if ended.beyond_us:
+            self._tally.fail()
+        if ended.beyond_us or (ended.swept and not run.ending):  # who is ended has no time to tidy up
+            self._publisher.publish(LeftBehind(run.attempt, ended.swept, ended.beyond_us))
+        if verdict.retries:
+            self._to_retry[run.attempt.job.number] = event
+        else:
             self._tally.count(outcome.kind)
-            self._drop(verdict.dropped)
+            self._drop(verdict.dropped, f"job {run.attempt.job.number} did not succeed")
             self._check_halt()
 
     def _on_signal(self, message: Signalled) -> None:
@@ -174,8 +170,8 @@ class Runner:
             self._publisher.publish(Noticed("SIGHUP: the terminal is gone, the run goes on"))
         else:
             name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-            again, self._signal = self._signal != 0, number
-            self._stop(name, end_running=again or number != signal.SIGINT)
+            self._signal = number
+            self._stop(name, end_running=self._stopping or number != signal.SIGINT)
 
     def _stop(self, why: str, *, end_running: bool) -> None:
         """Start nothing more; with `end_running` also end what runs, and by force when that has been said before."""
@@ -188,7 +184,7 @@ class Runner:
             if force or not (run.ending or run.ended):
                 self._end(run, run.ending or "stopped", force=force)
 
-    def _end(self, run: _Run, why: Literal["timed out", "stopped"], *, force: bool) -> None:
+    def _end(self, run: UnderWay, why: Ending, *, force: bool) -> None:
         force = force or self._rules.grace == 0
         key = run.attempt.key
         self._running[key] = run._replace(ending=why)
@@ -208,9 +204,10 @@ class Runner:
         now = self._clock.now()
         for attempt in self._scheduler.plan(now, self._probe.free()):
             timeout = self._rules.timeout if attempt.job.timeout is None else attempt.job.timeout
-            if timeout is not None:
+            if timeout:  # 0 says that this one has none
                 self._due[attempt.key] = now + timeout
-            self._running[attempt.key] = _Run(attempt, now, self._clock.wall())
+            self._running[attempt.key] = UnderWay(attempt, now, self._clock.wall())
+            self._to_retry.pop(attempt.job.number, None)
             self._publisher.publish(JobStarted(attempt))
             self._engine.start(attempt)
 
@@ -220,19 +217,24 @@ class Runner:
             self._reader_waits = False
             self._read_more()
 
-    def _drop(self, jobs: tuple[Job, ...]) -> None:
+    def _drop(self, jobs: tuple[Job, ...], reason: str) -> None:
         for job in jobs:
             self._tally.count("not started")
-            self._publisher.publish(JobDropped(job, "a job that it comes after did not succeed"))
+            self._publisher.publish(JobDropped(job, reason))
+
+    def _give_up_retries(self) -> None:
+        """A job that was to be tried again, when the run was stopped, did what it did at its last attempt."""
+        for event in self._to_retry.values():
+            self._tally.count(event.outcome.kind)
+            self._publisher.publish(event._replace(is_final=True))
+        self._tally.count("not started", self._scheduler.waiting - len(self._to_retry))
 
     def _check_halt(self) -> None:
         halt = self._rules.halt
         if not halt or self._stopping or self._is_over():
             return
-        failed = self._tally.failed
-        if halt.is_reached(failed, self._tally.read, all_read=self._all_read):
-            jobs = f"{failed} job{'' if failed == 1 else 's'} did not succeed"
-            self._stop(f"--halt: {jobs}", end_running=halt.now)
+        if (failed := self._tally.failed) and halt.is_reached(failed, self._tally.read, all_read=self._all_read):
+            self._stop(f"--halt: {failed} job{'' if failed == 1 else 's'} did not succeed", end_running=halt.now)
 
     def _fail(self, sentence: str) -> None:
         self._tally.fail()

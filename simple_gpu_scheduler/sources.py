@@ -6,7 +6,7 @@ It knows how lines end and go on, and what a named pipe is. It knows nothing of 
 import os
 import select
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from .comments import CommentScanner
@@ -15,6 +15,8 @@ from .jobs import Job
 from .lines import LONGEST_LINE as _LONGEST_LINE
 from .lines import LineParser, Refusal
 
+# With this many jobs at hand, no more are read; enough that a job that fits is seen behind many that do not.
+READ_AHEAD = 10_000
 # Small enough that cutting and parsing one chunk never keeps the other threads waiting for long.
 _CHUNK = 4 * 1024
 _TAIL = 64
@@ -210,14 +212,22 @@ def check(sources: list[Source], parser: LineParser, *, by_null: bool = False) -
             data = os.pread(source.fd, _CHECKED, os.lseek(source.fd, 0, os.SEEK_CUR))
         except OSError:  # the reader will meet it too, and say it
             return found
-        parser.begin(source.name)
-        cutter = LineCutter(by_null=by_null)
-        lines = cutter.feed(data) + ([] if len(data) == _CHECKED else cutter.finish())
-        jobs = [parser.parse(*line) for line in lines]
-        found += [job for job in jobs if isinstance(job, Refusal) and job.is_bad_option]
+        if b"#:" in data:
+            parser.begin(source.name)
+            jobs = (parser.parse(*line) for line in _cut(data, by_null=by_null))
+            found += [job for job in jobs if isinstance(job, Refusal) and job.is_bad_option]
         if len(data) == _CHECKED:
             return found
     return found
+
+
+def _cut(data: bytes, *, by_null: bool) -> Iterator[Line]:
+    """The lines of some bytes, a few at a time."""
+    cutter = LineCutter(by_null=by_null)
+    for at in range(0, len(data), _CHUNK):
+        yield from cutter.feed(data[at : at + _CHUNK])
+    if len(data) < _CHECKED:
+        yield from cutter.finish()
 
 
 def hold_open(fd: int) -> bool:

@@ -11,8 +11,21 @@ from .conftest import ROOT
 
 PACKAGE = ROOT / "simple_gpu_scheduler"
 FILES = sorted(PACKAGE.rglob("*.py"))
-PURE = {"scheduler", "slots", "policies", "halting", "tally", "jobs", "units", "comments", "options", "lines", "events"}
-PURE |= {"hypersearch", "errors"}
+PURE = {
+    "scheduler",
+    "slots",
+    "policies",
+    "halting",
+    "tally",
+    "jobs",
+    "units",
+    "comments",
+    "options",
+    "lines",
+    "events",
+    "under_way",
+}
+PURE |= {"hypersearch", "errors", "under_way"}
 NOT_FOR_PURE = {"time", "threading", "subprocess", "pynvml", "rich", "click", "os", "socket", "signal", "ctypes"}
 ONLY_IN = {"pynvml": {"gpus"}, "click": {"cli"}, "rich": {"sinks", "cli"}, "ctypes": {"processes"}}
 
@@ -38,6 +51,8 @@ MAY_KNOW = {
     "signals": FIRST,
     "processes": FIRST,
     "process_tree": FIRST,
+    "under_way": {"jobs"},
+    "inbox": {"engines", "errors", "signals", "sources"},
     "engines": FIRST | {"processes", "process_tree"},
     "sinks": FIRST,
 }

@@ -147,7 +147,7 @@ def test_after_waits_for_the_named_job_and_a_failure_keeps_its_dependents_from_s
     done = program.run("--gpus", "0-3", stdin=jobs + "echo nor this #: after=c\n")
     assert lines_of(done) == ["first", "second"]
     assert done.returncode == 1
-    assert b"job 4 (line 4) c was not started: a job that it comes after did not succeed: echo never" in done.stderr
+    assert b'job 4 "c" (line 4) was not started: job 3 did not succeed: echo never' in done.stderr
     assert b"2 succeeded, 1 failed, 0 timed out, 2 not started" in done.stderr
 
 
@@ -185,6 +185,8 @@ def test_exit_codes_tell_the_truth(program: Program) -> None:
     assert program.run("--gpus", "0", stdin="exit 255\ntrue\n").returncode == 1
     assert program.run("--gpus", "0", stdin="kill -9 $$\ntrue\n").returncode == 1
     assert program.run("--gpus", "0", "--timeout", "0.1", stdin="sleep 100\n").returncode == 1
+    assert program.run("--gpus", "0", "--timeout", "0.1", stdin="sleep 0.3 #: timeout=0\n").returncode == 0
+    assert program.run("--gpus", "0", "--timeout", "0", stdin="sleep 0.1\n").returncode == 0
     assert program.run("--gpus", "x").returncode == 2
     assert program.run().returncode == 2
 
@@ -250,7 +252,12 @@ def test_a_very_long_command_is_cut_where_it_is_shown(program: Program) -> None:
 def test_the_job_log_has_gnu_parallels_columns(program: Program) -> None:
     jobs = "true\nexit 3\nkill -9 $$\nsleep 100 #: timeout=0.1\nfalse #: retries=2\necho a\tb\n"
     log = program.directory / "log.tsv"
-    log.write_text("what was here before")
+    log.write_text("a command file")
+    done = program.run("--gpus", "0", "--joblog", str(log), stdin=jobs)
+    assert (done.returncode, log.read_text()) == (2, "a command file")
+    assert b"is no job log, and is not overwritten" in done.stderr
+    log.unlink()
+    program.run("--gpus", "0", "--joblog", str(log), stdin="true\n" * 9)
     program.run("--gpus", "0", "--joblog", str(log), stdin=jobs)
     header, *rows = [line.split("\t", 8) for line in log.read_text().splitlines()]
     assert header == ["Seq", "Host", "Starttime", "JobRuntime", "Send", "Receive", "Exitval", "Signal", "Command"]
@@ -412,8 +419,8 @@ def test_a_mistake_in_what_is_typed_shows_the_way_out(program: Program) -> None:
         b"--gpus is missing: say which GPUs to use. For example: simple_gpu_scheduler --gpus 0 1 2 <"
         in program.run().stderr
     )
-    assert b"--gpus needs at least one value. For example" in program.run("--gpus").stderr
-    assert b"--gpus needs at least one value; 'a.txt' is not one" in program.run("--gpus", "a.txt").stderr
+    assert b"--gpus needs GPU... behind it, and there is none. For example" in program.run("--gpus").stderr
+    assert b"--gpus needs GPU... behind it, and 'a.txt' is none. For example" in program.run("--gpus", "a.txt").stderr
     assert b"--gpus: GPU 1 is named twice" in program.run("--gpus", "1", "--gpus", "0-2").stderr
     assert re.search(rb"Try 'simple_gpu_scheduler (-h|--help)' for help\.", program.run("--gpu", "1").stderr)
 

@@ -61,7 +61,7 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
         (["x {a}", "-p", "a"], "the parameter a has no values; write -p a VALUE..."),
         (["x {a}", "-p", "a", "1", "-p", "a", "2"], "the parameter a is given twice"),
         (["x {a:03d}", "-p", "a", "1"], "{a} cannot be formatted; write it without ':' and '!'"),
-        (["x {a}", "-p"], "-p needs at least one value. For example: simple_hypersearch"),
+        (["x {a}", "-p"], "-p needs NAME VALUE... behind it, and there is none. For example: simple_hypersearch"),
         ([], "Missing argument 'PATTERN'"),
     ],
 )

@@ -101,7 +101,7 @@ def test_a_name_given_again_means_the_later_job() -> None:
         (b"gpus=1 gpus=2", "'gpus' is given twice"),
         (b"gpus=5", "gpus=5: only 4 listed with --gpus"),
         (b"timeout=5x", "timeout: '5x' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
-        (b"timeout=0", "timeout: 0 would end the job at once; leave it out for no time-out"),
+        (b"gpus=1 # note", "a note cannot stand behind options; put it on a line of its own"),
         (b"mem=lots", "mem: 'lots' is not a size; write 512M or 10G"),
         (b"priority=high", "priority: 'high' is not a whole number; a larger one starts earlier"),
         (b"name='a'", "name: ''a'' is not a name; leave out quotes, commas and backslashes"),

@@ -14,7 +14,7 @@ GPUS = SeveralValues(["-g", "--gpus"], takes=looks_like_gpus, example="--gpus 0"
 
 def parsed(*args: str) -> dict[str, object]:
     params = [
-        SeveralValues(["--gpus"], takes=looks_like_gpus, example="--gpus 0 1"),
+        SeveralValues(["--gpus"], takes=looks_like_gpus, example="--gpus 0 1", metavar="GPU..."),
         click.Option(["-v", "verbose"], is_flag=True),
         click.Option(["--policy"]),
         click.Argument(["files"], nargs=-1),
@@ -51,12 +51,13 @@ def test_it_may_be_given_several_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "found"), [(["--gpus"], ""), (["--gpus", "-v"], ""), (["--gpus", "x"], "; 'x' is not one")]
+    ("args", "found"),
+    [(["--gpus"], "there is none"), (["--gpus", "-v"], "there is none"), (["--gpus", "x"], "'x' is none")],
 )
 def test_none_of_its_values_is_a_clear_error(args: list[str], found: str) -> None:
     with pytest.raises(click.UsageError) as error:
         parsed(*args)
-    assert error.value.message == f"--gpus needs at least one value{found}. For example: --gpus 0 1"
+    assert error.value.message == f"--gpus needs GPU... behind it, and {found}. For example: --gpus 0 1"
 
 
 WORDS = st.lists(st.sampled_from(["--gpus", "-g", "--gpus=1", "0", "1", "x", "-v", "--", "--policy"]))

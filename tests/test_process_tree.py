@@ -106,7 +106,7 @@ pid = processes.Starter().start((sys.executable.encode(), b"-c", daemon.encode()
 processes.wait_for_end(pid)
 assert processes.reap(pid) == 0
 assert processes.has_orphans()
-assert process_tree.end_strays(lambda: process_tree.Running(()), lambda pid: 'unknown', 0.3, bool) == []
+assert process_tree.end_strays(lambda: process_tree.Running(()), lambda pid: 'unknown', 0.3, bool) == (1, [])
 assert not processes.has_orphans()
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
@@ -129,7 +129,7 @@ def test_a_process_of_another_user_is_named_and_not_waited_for(monkeypatch: pyte
 
         monkeypatch.setattr(os, "kill", refuse)
         until(lambda: os.getsid(other.pid) == other.pid)
-        left = process_tree.end_strays(lambda: Running(()), lambda _pid: "unknown", 60, bool)
+        _, left = process_tree.end_strays(lambda: Running(()), lambda _pid: "unknown", 60, bool)
         monkeypatch.undo()
         assert other.pid in [process.pid for process in left]
         other.kill()

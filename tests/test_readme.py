@@ -71,16 +71,22 @@ class Shell:
         self.shown = lines.pop()
         return [line.decode() for line in lines]
 
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
     def rest(self) -> str:
         """What is shown beyond that, to the end."""
         return (self.shown + self.process.communicate(timeout=60)[0]).decode()
 
 
 @pytest.mark.parametrize("steps", examples(), ids=lambda steps: steps[-1][0][:40])
-def test_an_example_of_the_readme_prints_what_it_shows(steps: list[Step], tmp_path: Path) -> None:
+def test_an_example_of_the_readme_prints_what_it_shows(
+    steps: list[Step], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    (tmp_path / "env.sh").write_text('GREETING="hello from env.sh"\n')
     shell = Shell(tmp_path)
+    request.addfinalizer(shell.close)
     for command, expected in steps:
         if command.startswith("cat "):
             (tmp_path / command.split()[1]).write_text("\n".join(expected) + "\n")

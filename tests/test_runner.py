@@ -14,6 +14,7 @@ from simple_gpu_scheduler.events import (
     JobDropped,
     JobEnded,
     JobStarted,
+    LeftBehind,
     LineRefused,
     Noticed,
     Publisher,
@@ -23,14 +24,15 @@ from simple_gpu_scheduler.events import (
 )
 from simple_gpu_scheduler.gpus import FixedProbe
 from simple_gpu_scheduler.halting import parse_halt
+from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.lines import Refusal
 from simple_gpu_scheduler.policies import fifo
-from simple_gpu_scheduler.runner import READ_AHEAD, Message, Runner, RunRules
+from simple_gpu_scheduler.runner import Runner, RunRules
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
 from simple_gpu_scheduler.signals import Signalled
 from simple_gpu_scheduler.slots import Limits
-from simple_gpu_scheduler.sources import Batch, SourceEnded
+from simple_gpu_scheduler.sources import READ_AHEAD, Batch, SourceEnded
 
 KILLED = Outcome("killed", signal.SIGKILL)
 TERMINATED = Outcome("killed", signal.SIGTERM)
@@ -232,9 +234,9 @@ def test_time_outs_do_not_strike_while_the_leftovers_are_ended() -> None:
 
 def test_processes_that_cannot_be_ended_are_said_and_make_the_run_a_failure() -> None:
     world = World("0")
-    world.start = lambda attempt: world.at(1, Ended(attempt, SUCCESS, is_settled=True, left="42"))
+    world.start = lambda attempt: world.at(1, Ended(attempt, SUCCESS, is_settled=True, beyond_us="42"))
     assert world.jobs(job(1)).run() == 1
-    assert world.of(Noticed) == [Noticed("job 1 left processes that this user may not end: 42", is_failure=True)]
+    assert [(event.attempt.job.number, event.beyond_us) for event in world.of(LeftBehind)] == [(1, "42")]
 
 
 def test_the_first_ctrl_c_starts_nothing_more_and_waits() -> None:
@@ -306,6 +308,33 @@ def test_quit_is_as_term() -> None:
     world.at(1, Signalled(signal.SIGQUIT))
     assert world.run() == 131
     assert world.stops == [(1, 1, False)]
+
+
+def test_ctrl_c_after_a_halt_ends_what_runs() -> None:
+    world = failing(World("01", halt="soon,fail=1").jobs(*jobs(3)), 1)
+    world.takes = {2: 100}
+    world.at(5, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert world.stops == [(5, 2, False)]
+
+
+def test_a_job_that_was_to_be_tried_again_has_failed_when_the_run_is_stopped() -> None:
+    world = failing(World("0", retries=5, retry_delay=100).jobs(*jobs(1)), 1)
+    world.at(5, Signalled(signal.SIGTERM))
+    assert world.run() == 143
+    assert [end.is_final for end in world.of(JobEnded)] == [False, True]
+    assert world.summary()[:4] == (0, 1, 0, 0)
+
+
+def test_what_a_job_left_running_is_said_unless_it_was_ended_itself() -> None:
+    world = World("0")
+    world.start = lambda attempt: world.at(1, Ended(attempt, SUCCESS, is_settled=True, swept=2))
+    assert world.jobs(job(1)).run() == 0
+    assert [event.swept for event in world.of(LeftBehind)] == [2]
+    world = World("0", timeout=1)
+    world.takes, world.leaves_something = {1: 5}, {1}
+    world.jobs(job(1)).run()
+    assert world.of(LeftBehind) == []
 
 
 def test_hangup_changes_nothing() -> None:

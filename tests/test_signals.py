@@ -29,7 +29,7 @@ def test_the_first_ctrl_c_lets_running_jobs_finish(program: Program, pids: Pids)
     assert process.stderr
     while b"Ctrl-C" not in (line := process.stderr.readline()):
         assert line
-    assert line == b"Ctrl-C: starting nothing more, waiting for 1 running job (Ctrl-C again ends them)\n"
+    assert line == b"Ctrl-C: starting nothing more, waiting for 1 running job (Ctrl-C again ends it)\n"
     (program.directory / "go").touch()
     assert "1 succeeded, 0 failed, 0 timed out, 1 not started" in finish(process)
     assert process.returncode == 130
@@ -119,7 +119,9 @@ def test_what_a_job_leaves_behind_is_gone_before_the_next_has_the_gpu(program: P
     process = program.start("--gpus", "0", "--grace", "0.5")
     program.feed(process, f"{leave}; while [ ! -s left ]; do sleep 0.01; done\n{check}; true\n")
     left = pids("left")
-    assert "2 succeeded" in finish(process)
+    err = finish(process)
+    assert "2 succeeded" in err
+    assert re.search(r"job 1 \(line 1\) left (a process|\d+ processes) running, which (was|were) ended", err)
     assert not (program.directory / "still_there").exists()
     assert not is_alive(left)
 

@@ -15,9 +15,10 @@ from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.events import Noticed, Publisher, Sink
 from simple_gpu_scheduler.gpus import FixedProbe
 from simple_gpu_scheduler.halting import Halt
+from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.policies import POLICIES
-from simple_gpu_scheduler.runner import Message, Runner, RunRules
+from simple_gpu_scheduler.runner import Runner, RunRules
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
 from simple_gpu_scheduler.signals import signals_to
 from simple_gpu_scheduler.sinks import SINKS, SinkOptions
@@ -125,7 +126,7 @@ def _open(path: str, *, waits: bool) -> Source:
         # A named pipe that is held open is opened at once; else its first writer is waited for, or it would seem empty.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK))
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}") from None
+        raise UserError(f"cannot read {path}: {error.strerror}; FILES hold commands, one a line") from None
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         raise UserError(f"cannot read {path}: it is a directory")
     os.set_blocking(fd, True)
@@ -160,7 +161,9 @@ def _sinks(options: Options) -> list[Sink]:
     elif options.joblog:
         names.append("joblog")
     quiet = options.quiet or options.dry_run
-    return [SINKS[name](SinkOptions(quiet, options.verbose, options.joblog or "")) for name in names]
+    return [
+        SINKS[name](SinkOptions(quiet, options.verbose and not options.dry_run, options.joblog or "")) for name in names
+    ]
 
 
 def _enter(directory: str | None) -> None:
@@ -186,7 +189,7 @@ def _introduce(source: Source, options: Options, publisher: Publisher) -> None:
             "--no-follow"
         ) from None
     if is_held:
-        publisher.publish(Noticed("the named pipe is held open for more commands; Ctrl-C or --no-follow ends the run"))
+        publisher.publish(Noticed("the named pipe is held open for more commands until the run is stopped"))
 
 
 def _new_run_id() -> str:

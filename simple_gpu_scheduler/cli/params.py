@@ -85,8 +85,8 @@ def join_values(args: Iterable[str], options: Iterable[SeveralValues]) -> list[s
 
 
 def _without_value(option: SeveralValues, rest: list[str]) -> str:
-    found = f"; '{rest[0]}' is not one" if rest and not rest[0].startswith("-") else ""
-    return f"{option.opts[0]} needs at least one value{found}. For example: {option.example}"
+    found = f"'{rest[0]}' is none" if rest and not rest[0].startswith("-") else "there is none"
+    return f"{option.opts[0]} needs {option.metavar} behind it, and {found}. For example: {option.example}"
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic only in newer versions of click

@@ -76,7 +76,7 @@ def _options() -> list[click.Parameter]:
         ),
         option("--policy", type=click.Choice(list(POLICIES)), default="fifo", help="[default: fifo]"),
         option("--delay", type=_DURATION, default=0.0, help="Wait this long between two starts."),
-        option("--timeout", type=_DURATION, help="End a job that takes longer: 90, 5m, 1h30m, 2d."),
+        option("--timeout", type=_DURATION, help="End a job that takes longer: 90, 5m, 1h30m, 2d; 0: none."),
         option(
             "--grace", type=_DURATION, default=10.0, help="How long a job has between TERM and KILL.  [default: 10s]"
         ),
@@ -111,6 +111,8 @@ def _options() -> list[click.Parameter]:
 def _run(**options: Any) -> int:
     from .assembly import Options, run_jobs  # noqa: PLC0415 - `--help` and mistakes need none of it
 
+    if options["quiet"] and options["verbose"]:
+        raise click.UsageError("--quiet and --verbose exclude each other.")
     cores = len(os.sched_getaffinity(0))
     return run_jobs(Options(**options | {"cpu_slots": options["cpu_slots"] or cores}))
 

@@ -11,12 +11,17 @@ from simple_gpu_scheduler.jobs import Attempt, Outcome
 
 
 class Ended(NamedTuple):
-    """An attempt's main process has ended, or did not start. `left` tells of processes that could not be ended."""
+    """An attempt's main process has ended, or did not start.
+
+    When it is settled, nothing of it is left: so many processes that it had left were `swept` up, and `beyond_us` are
+    the pids of those that this user may not end.
+    """
 
     attempt: Attempt
     outcome: Outcome
     is_settled: bool = False
-    left: str = ""
+    swept: int = 0
+    beyond_us: str = ""
 
 
 class Engine(Protocol):

@@ -70,7 +70,7 @@ class LocalEngine:
         # Asked in any case: it also reaps those that a sweep has ended.
         has_orphans = processes.has_orphans()
         # What the kernel says is certain, what a thread read from /proc is not: it slept, or a process slipped through.
-        is_sure = not has_orphans or (ended.is_settled and (self._busy or self._spares_unknown or ended.left))
+        is_sure = not has_orphans or (ended.is_settled and (self._busy or self._spares_unknown or ended.beyond_us))
         if is_sure or not self._do(lambda: self._sweep(ended)):
             self._told.pop(ended.attempt.key, None)
             return True
@@ -136,11 +136,11 @@ class LocalEngine:
 
     def _sweep(self, ended: Ended) -> Ended:
         key = ended.attempt.key
-        left = process_tree.end_strays(
+        swept, beyond_us = process_tree.end_strays(
             self._running, self._owner, self._grace, lambda: self._told.get(key) == signal.SIGKILL
         )
-        pids = ", ".join(str(process.pid) for process in left)
-        return ended._replace(is_settled=True, left=pids)
+        pids = ", ".join(str(process.pid) for process in beyond_us)
+        return ended._replace(is_settled=True, swept=ended.swept + swept, beyond_us=pids)
 
     def _running(self) -> Running:
         """What must not be taken for a stray, which goes for processes that are just being started too."""

@@ -22,8 +22,10 @@ class JobLog:
     def __init__(self, path: str) -> None:
         try:
             # A pipe would be opened without waiting for its reader, and refused: it could make the run wait later.
-            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
             if stat.S_ISREG(os.fstat(self._fd).st_mode):
+                if os.pread(self._fd, len(_HEADER), 0) not in (b"", _HEADER):
+                    raise UserError(f"{path} is no job log, and is not overwritten; name another file for --joblog")
                 os.truncate(self._fd, 0)
             elif path != os.devnull:
                 raise UserError(f"cannot write the job log {path}: it is no plain file")

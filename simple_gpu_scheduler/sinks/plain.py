@@ -11,6 +11,7 @@ from simple_gpu_scheduler.events import (
     JobDropped,
     JobEnded,
     JobStarted,
+    LeftBehind,
     LineRefused,
     Noticed,
     RunEnded,
@@ -37,6 +38,7 @@ class PlainLines:
             JobStarted: self._started,
             JobEnded: self._ended,
             JobDropped: _dropped,
+            LeftBehind: self._left_behind,
             LineRefused: _refused,
             StopAsked: _stopping,
             StatusAsked: _status,
@@ -71,6 +73,13 @@ class PlainLines:
         took = "" if outcome.kind == "not started" else f" after {show_duration(event.runtime)}"
         return f"{show_job(job)} {show_outcome(outcome)}{took}{again}: {show_command(job.command)}"
 
+    def _left_behind(self, event: LeftBehind) -> str:
+        job = show_job(event.attempt.job)
+        if event.beyond_us:
+            return f"{job} left processes that this user may not end: {event.beyond_us}"
+        was = "a process running, which was" if event.swept == 1 else f"{event.swept} processes running, which were"
+        return "" if self._quiet else f"{job} left {was} ended (does the command end in `&`?)"
+
     def _noticed(self, event: Noticed) -> str:
         return "" if self._quiet and not event.is_failure else safe(event.sentence)
 
@@ -79,6 +88,8 @@ class PlainLines:
 
 
 def _summary(event: RunEnded) -> str:
+    if not any(event[:4]) and event.all_read:
+        return "no commands were read"
     unread = "" if event.all_read else ", the rest of the input was not read"
     return (
         f"{event.succeeded} succeeded, {event.failed} failed, {event.timed_out} timed out, "
@@ -103,7 +114,8 @@ def _stopping(event: StopAsked) -> str:
     elif event.ends_running:
         what = f"ending {jobs}"
     else:
-        what = f"waiting for {jobs} (Ctrl-C again ends them)"
+        again = "again " if event.why == "Ctrl-C" else ""
+        what = f"waiting for {jobs} (Ctrl-C {again}ends {'it' if event.running == 1 else 'them'})"
     return f"{event.why}: starting nothing more, {what}"
 
 

@@ -34,13 +34,16 @@ def show_gpus(attempt: Attempt) -> str:
 
 def show_job(job: Job) -> str:
     """Which job: `job 3 (line 7)`, with its name where it has one."""
-    return f"job {job.number} ({job.place})" + (f" {job.name}" if job.name else "")
+    name = f' "{job.name}"' if job.name else ""
+    return f"job {job.number}{name} ({job.place})"
 
 
 def show_outcome(outcome: Outcome) -> str:
     """How it ended: `failed with exit code 1`, `was killed by SIGKILL`, `timed out`."""
     if outcome.kind == "failed":
-        return f"failed with exit code {outcome.code}"
+        # A shell whose command was killed says so like this: 137 is KILL, which often means that memory ran out.
+        by_signal = f" ({_signal_name(outcome.code - 128)})" if 128 < outcome.code < 160 else ""  # noqa: PLR2004
+        return f"failed with exit code {outcome.code}{by_signal}"
     if outcome.kind == "killed":
         return f"was killed by {_signal_name(outcome.code)}"
     if outcome.kind == "not started":
