@@ -8,7 +8,7 @@ Ending = Literal["", "timed out", "stopped"]
 
 
 class UnderWay(NamedTuple):
-    """When it began by both clocks, why it is being ended, and when its main process was if that was before the rest."""
+    """When it began by both clocks, why it is being ended, and when its main process was, if before the rest."""
 
     attempt: Attempt
     began: float
