@@ -111,7 +111,7 @@ class Publisher:
 
     def close(self) -> None:
         """Tell every sink that it is over."""
-        for sink in self._sinks:
+        for sink in reversed(self._sinks):  # the first one tells people, also of what ails the others
             try:
                 sink.close()
             except Exception as error:  # noqa: BLE001 - as above

@@ -20,13 +20,19 @@ _CLEAN_LOOKS = 2
 
 
 class Process(NamedTuple):
-    """A row of the process table. `born` is in clock ticks since boot; with the pid it tells a process for good."""
+    """A row of the process table. `born` is in clock ticks since boot."""
 
     pid: int
     parent: int
+    group: int
     session: int
     born: int
     has_ended: bool
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What tells it from all others for good: its parent may change, and its pid may become another's."""
+        return self.pid, self.born
 
 
 Table = Mapping[int, Process]
@@ -67,36 +73,44 @@ def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner
 
 
 def end_strays(
-    running: Callable[[], Running], owner: Callable[[int], Owner], grace: float, hurry: Callable[[], bool]
-) -> tuple[int, list[Process]]:
-    """End all strays and wait until they are gone: how many there were at first, and those that are another user's.
+    running: Callable[[], Running],
+    owner: Callable[[int], Owner],
+    grace: float,
+    hurry: Callable[[], bool],
+    told_groups: Collection[int] = (),
+) -> tuple[int, list[int]]:
+    """End all strays and wait until they are gone: how many there were at first, and the pids of another user's.
 
     A snapshot is not taken in an instant, and a process that forks and exits meanwhile may slip through one: so it
-    takes two clean ones in a row. With `hurry` the grace period is over.
+    takes two clean ones in a row. With `hurry` the grace period is over. Who is in one of `told_groups` has had its
+    TERM: a second one means to many programs that there is no time left.
     """
     kill_at = time.monotonic() + grace
-    told: set[Process] = set()
-    beyond_us: set[Process] = set()
+    told: set[tuple[int, int]] = set()
+    beyond_us: set[tuple[int, int]] = set()
     pause, clean, at_first = _FIRST_PAUSE, 0, 0
-    while clean < _CLEAN_LOOKS:
+    while True:
         found = strays(read_table(), os.getpid(), running(), owner)
-        left = [process for process in found if process not in beyond_us]
+        left = [process for process in found if process.identity not in beyond_us]
         clean = 0 if left else clean + 1
         at_first = at_first or len(left)
         force = hurry() or time.monotonic() >= kill_at
         for process in left:
-            if (force or process not in told) and not _tell(process, force=force):
-                beyond_us.add(process)
-        told.update(left)
+            knows = process.identity in told or process.group in told_groups
+            if (force or not knows) and not _tell(process, force=force):
+                beyond_us.add(process.identity)
+            told.add(process.identity)
+        if clean == _CLEAN_LOOKS:
+            break
         time.sleep(pause if left else _FIRST_PAUSE)
         pause = min(2 * pause, _LONGEST_PAUSE)
-    return at_first, list(beyond_us)
+    return at_first, sorted(pid for pid, _ in beyond_us)
 
 
 def _tell(process: Process, *, force: bool) -> bool:
     """Signal a process; False when that is not allowed."""
     now = read_process(process.pid)
-    if now is None or (now.born, now.session) != (process.born, process.session):  # the pid may be another's
+    if now is None or now.identity != process.identity:
         return True
     try:
         with suppress(ProcessLookupError):
@@ -138,7 +152,7 @@ def read_process(pid: int) -> Process | None:
         return None
     # A zombie whose other threads run on has not ended: its main thread alone has.
     has_ended = fields[0] in (b"Z", b"X") and int(fields[17]) < 2  # noqa: PLR2004
-    return Process(pid, int(fields[1]), int(fields[3]), int(fields[19]), has_ended)
+    return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), has_ended)
 
 
 def read_variable(pid: int, name: bytes) -> bytes:

@@ -36,7 +36,7 @@ def adopt_orphans() -> None:
 
 
 class Starter:
-    """Starts programs in a session of their own, with nothing to read and no signal ignored or blocked.
+    """Starts programs in a session of their own, with nothing to read, and with no signal blocked or ignored by us.
 
     This is posix_spawn by hand: `subprocess` takes 8 ms to load and twice as long to start a program, and
     `os.posix_spawn` keeps the interpreter lock while it waits, which costs a fifth of the throughput.
@@ -91,8 +91,14 @@ def wait_for_end(pid: int) -> None:
 def reap(pid: int) -> int:
     """The wait status of a process that has ended; its pid may be anybody's from here on."""
     status = ctypes.c_int()
-    _libc.waitpid(pid, ctypes.byref(status), os.WNOHANG)
+    if _libc.waitpid(pid, ctypes.byref(status), os.WNOHANG) != pid:
+        raise ChildProcessError(f"process {pid} was reaped by somebody else")
     return status.value
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process that was not reaped has ended."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
 def signal_group(pid: int, number: int) -> bool:
@@ -124,7 +130,8 @@ class Tags:
     """Numbers for processes that all their descendants inherit and that cannot be lost by accident.
 
     An environment can be cleared, a session left, a descriptor closed; but hardly anything sets the limit on the bytes
-    in POSIX message queues. A tag is that limit, lowered by a few bytes of its 800 kB; 0 stands for no tag.
+    in POSIX message queues. A tag is that limit, lowered by a few bytes of its 800 kB; 0 stands for no tag. A scheduler
+    inside a job lowers it further, so what it reads may be another's number: the mark in the environment comes first.
     """
 
     def __init__(self) -> None:

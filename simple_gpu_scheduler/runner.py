@@ -75,8 +75,7 @@ class Runner:
         # The next deadline of those that have one: of the time-out, or once they are being ended of the grace period.
         self._due: dict[tuple[int, int], float] = {}
         self._to_retry: dict[int, JobEnded] = {}
-        self._reader_waits = False
-        self._all_read = False
+        self._reader_waits = self._all_read = False
         self._stopping = False
         self._told_to_end = False
         self._signal = 0
@@ -141,10 +140,9 @@ class Runner:
 
     def _on_ended(self, ended: Ended) -> None:
         key, now = ended.attempt.key, self._clock.now()
-        run = self._running[key]
-        self._due.pop(key, None)
+        run, _ = self._running[key], self._due.pop(key, None)
         if not self._engine.settle(ended):
-            self._running[key] = run._replace(ended=now)
+            self._running[key] = run._replace(ended=run.ended or now)
             return
         del self._running[key]
         outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
@@ -163,15 +161,14 @@ class Runner:
             self._check_halt()
 
     def _on_signal(self, message: Signalled) -> None:
-        number = message.number
-        if number == signal.SIGUSR1:
+        if message.number == signal.SIGUSR1:
             self._tell_status()
-        elif number == signal.SIGHUP:
+        elif message.number == signal.SIGHUP:
             self._publisher.publish(Noticed("SIGHUP: the terminal is gone, the run goes on"))
         else:
-            name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-            self._signal = number
-            self._stop(name, end_running=self._stopping or number != signal.SIGINT)
+            self._signal = message.number
+            name = "Ctrl-C" if self._signal == signal.SIGINT else signal.Signals(self._signal).name
+            self._stop(name, end_running=self._stopping or self._signal != signal.SIGINT)
 
     def _stop(self, why: str, *, end_running: bool) -> None:
         """Start nothing more; with `end_running` also end what runs, and by force when that has been said before."""
@@ -198,7 +195,10 @@ class Runner:
             return
         now = self._clock.now()
         for run in [self._running[key] for key, due in self._due.items() if due <= now]:
-            self._end(run, run.ending or "timed out", force=bool(run.ending))
+            if not run.ending and self._engine.has_ended(run.attempt):  # in time; the loop is late, after Ctrl-Z
+                self._due[run.attempt.key] = _NEVER
+            else:
+                self._end(run, run.ending or "timed out", force=bool(run.ending))
 
     def _start_what_fits(self) -> None:
         now = self._clock.now()
@@ -236,9 +236,9 @@ class Runner:
         if (failed := self._tally.failed) and halt.is_reached(failed, self._tally.read, all_read=self._all_read):
             self._stop(f"--halt: {failed} job{'' if failed == 1 else 's'} did not succeed", end_running=halt.now)
 
-    def _fail(self, sentence: str) -> None:
+    def _fail(self, what: str) -> None:
         self._tally.fail()
-        self._publisher.publish(Noticed(sentence, is_failure=True))
+        self._publisher.publish(Noticed(what, is_failure=True))
 
     def _tell_status(self) -> None:
         now = self._clock.now()

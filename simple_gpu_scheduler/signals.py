@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 _MESSAGES = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1)
 
+_NOT_TO_END = (signal.SIGHUP, signal.SIGUSR1)
+
 
 class Signalled(NamedTuple):
     """A signal has come."""
@@ -22,13 +24,13 @@ def signals_to(put: Callable[[Signalled], None]) -> Iterator[None]:
     def on_signal(number: int, _frame: FrameType | None) -> None:
         put(Signalled(number))
 
-    for number in _MESSAGES:
-        if signal.getsignal(number) != signal.SIG_IGN or number == signal.SIGUSR1:  # `nohup` has it ignored
-            signal.signal(number, on_signal)
+    taken = [number for number in _MESSAGES if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores one
+    for number in taken:
+        signal.signal(number, on_signal)
     # Writing to a terminal from the background must not stop the run where `stty tostop` is set.
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
         yield
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
-            signal.signal(number, signal.SIG_DFL)
+        for number in taken:
+            signal.signal(number, signal.SIG_IGN if number in _NOT_TO_END else signal.SIG_DFL)

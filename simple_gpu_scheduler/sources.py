@@ -169,7 +169,7 @@ def _read_all(
     *,
     by_null: bool,
 ) -> SourceEnded:
-    problem = ""
+    problems = []
     for source in sources:
         parser.begin(source.name)
         cutter = LineCutter(by_null=by_null)
@@ -177,9 +177,13 @@ def _read_all(
             while data := _read(source.fd):
                 _put(parser, cutter.feed(data), put, wait_for_room)
         except OSError as error:
-            problem = f"reading {source.name or 'stdin'} failed: {error.strerror}; what follows there was not read"
-        _put(parser, cutter.finish(), put, wait_for_room)
-    return SourceEnded(problem)
+            # What has come of a line is no line: half a command may mean anything.
+            problems.append(
+                f"reading {source.name or 'stdin'} failed: {error.strerror}; what follows there was not read"
+            )
+        else:
+            _put(parser, cutter.finish(), put, wait_for_room)
+    return SourceEnded("; ".join(problems))
 
 
 def _read(fd: int) -> bytes:

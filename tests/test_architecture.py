@@ -49,12 +49,13 @@ MAY_KNOW = {
     "clock": set(),
     "gpus": FIRST,
     "signals": FIRST,
+    "threads": set(),
     "processes": FIRST,
     "process_tree": FIRST,
     "under_way": {"jobs"},
     "inbox": {"engines", "errors", "signals", "sources"},
-    "engines": FIRST | {"processes", "process_tree"},
-    "sinks": FIRST,
+    "engines": FIRST | {"processes", "process_tree", "threads"},
+    "sinks": FIRST | {"threads"},
 }
 
 

@@ -18,8 +18,8 @@ ME, MAIN_A, MAIN_B = 100, 200, 300
 
 def table(*rows: tuple[int, int, int, int]) -> dict[int, Process]:
     """Rows of pid, parent, session, born; this process is there already."""
-    processes = [Process(ME, 1, ME, 0, has_ended=False)]
-    processes += [Process(*row, has_ended=False) for row in rows]
+    processes = [Process(ME, 1, ME, ME, 0, has_ended=False)]
+    processes += [Process(pid, parent, session, session, born, has_ended=False) for pid, parent, session, born in rows]
     return {process.pid: process for process in processes}
 
 
@@ -60,7 +60,7 @@ def test_where_orphans_of_others_are_adopted_too_only_a_mark_makes_a_stray() -> 
 
 
 def test_zombies_have_ended_but_what_is_below_them_has_not() -> None:
-    rows = table((302, 301, MAIN_B, 12)) | {301: Process(301, ME, MAIN_B, 11, has_ended=True)}
+    rows = table((302, 301, MAIN_B, 12)) | {301: Process(301, ME, MAIN_B, MAIN_B, 11, has_ended=True)}
     assert found(rows, Running(())) == {302}
 
 
@@ -131,7 +131,7 @@ def test_a_process_of_another_user_is_named_and_not_waited_for(monkeypatch: pyte
         until(lambda: os.getsid(other.pid) == other.pid)
         _, left = process_tree.end_strays(lambda: Running(()), lambda _pid: "unknown", 60, bool)
         monkeypatch.undo()
-        assert other.pid in [process.pid for process in left]
+        assert other.pid in left
         other.kill()
 
 

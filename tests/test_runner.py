@@ -53,6 +53,7 @@ class World:
         self.stubborn: set[int] = set()
         self.leaves_something: set[int] = set()
         self.anothers: set[int] = set()
+        self.has_ended_in_time: set[int] = set()
         self.reads = 0
         self.scheduler = Scheduler(Limits(tuple(gpus)), fifo, Rules(**rules))
         self.runner = Runner(
@@ -108,6 +109,9 @@ class World:
             self.queue = [entry for entry in self.queue if getattr(entry[2], "attempt", None) != attempt]
             self.at(self.time, Ended(attempt, KILLED if force else TERMINATED))
         return True
+
+    def has_ended(self, attempt: Attempt) -> bool:
+        return attempt.job.number in self.has_ended_in_time
 
     def settle(self, ended: Ended) -> bool:
         if ended.attempt.job.number in self.leaves_something and not ended.is_settled:
@@ -223,6 +227,13 @@ def test_what_an_attempt_leaves_behind_is_gone_before_its_gpu_is_given_away() ->
     assert world.run() == 0
     assert world.starts() == [(0, 1), (6, 2)]
     assert world.of(JobEnded)[0].runtime == 1
+
+
+def test_a_job_that_ended_in_time_has_not_timed_out_because_the_loop_was_late() -> None:
+    world = World("0", timeout=3).jobs(job(1))
+    world.takes, world.has_ended_in_time = {1: 5}, {1}
+    assert world.run() == 0
+    assert world.stops == []
 
 
 def test_time_outs_do_not_strike_while_the_leftovers_are_ended() -> None:

@@ -37,6 +37,30 @@ def test_the_first_ctrl_c_lets_running_jobs_finish(program: Program, pids: Pids)
     assert not (program.directory / "second").exists()
 
 
+def test_no_signal_is_lost_when_two_come_together(program: Program, pids: Pids) -> None:
+    for number in range(25):
+        process = program.start("--gpus", "0-3", env=UNMEASURED)
+        program.feed(process, "exec sleep 1000\n" * 3 + f"echo $$ > pid{number}; exec sleep 1000\n")
+        pids(f"pid{number}")
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        finish(process)
+        assert process.returncode in (130, 143)
+
+
+def test_a_job_is_told_once_to_end(program: Program, pids: Pids) -> None:
+    """Its shell ends at once, its program takes its time; a second TERM would tell it that there is none."""
+    trap = (
+        "trap 'echo x >> terms' TERM; echo $$ > pid; while [ ! -s terms ]; do sleep 0.01; done; sleep 0.3 & wait; wait"
+    )
+    (program.directory / "program").write_text(trap)
+    process = program.start("--gpus", "0", "--timeout", "1")
+    program.feed(process, "sh program; true\n")
+    pids("pid")
+    assert "1 timed out" in finish(process)
+    assert (program.directory / "terms").read_text() == "x\n"
+
+
 def test_the_second_ctrl_c_sends_term_and_the_third_kills(program: Program, pids: Pids) -> None:
     process = program.start("--gpus", "0", "--grace", "1000")
     program.feed(process, "trap 'touch termed' TERM; echo $$ > pid; while :; do sleep 0.01; done\n")
@@ -108,10 +132,10 @@ def test_a_timed_out_job_is_ended_with_all_it_started(program: Program, pids: Pi
     "leave",
     [
         "sleep 1000 & echo $! > left",
-        "setsid sh -c 'echo $$ > left; exec sleep 1000' & sleep 0.3",
-        "(setsid sh -c 'echo $$ > left; exec sleep 1000' &) ; sleep 0.3",
-        "setsid sh -c 'trap \"\" TERM; echo $$ > left; while :; do sleep 0.05; done' & sleep 0.3",
-        "env -i setsid sh -c 'echo $$ > left; exec sleep 1000' & sleep 0.3",
+        "setsid sh -c 'echo $$ > left; exec sleep 1000' & true",
+        "(setsid sh -c 'echo $$ > left; exec sleep 1000' &); true",
+        "setsid sh -c 'trap \"\" TERM; echo $$ > left; while :; do sleep 0.05; done' & true",
+        "env -i setsid sh -c 'echo $$ > left; exec sleep 1000' & true",
     ],
 )
 def test_what_a_job_leaves_behind_is_gone_before_the_next_has_the_gpu(program: Program, pids: Pids, leave: str) -> None:
@@ -278,8 +302,19 @@ def test_a_line_is_run_as_soon_as_it_is_whole(program: Program) -> None:
     finish(process)
 
 
-def test_memory_stays_flat_with_a_million_lines(program: Program) -> None:
-    """All lines but one are comments or wait behind it, so what is measured is reading them, not running them."""
+def test_a_million_lines_take_little_memory(program: Program) -> None:
+    (program.directory / "jobs").write_text("true\n" * 1_000_000)
+    process = program.start("--gpus", "0-3", "--dry-run", "jobs", stdout=subprocess.DEVNULL, env=UNMEASURED)
+    peak = 0
+    while process.poll() is None:
+        found = re.findall(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+        peak = int(found[0]) if found else peak
+        time.sleep(0.05)
+    assert process.returncode == 0
+    assert 0 < peak < 60_000
+
+
+def test_reading_ahead_has_a_bound(program: Program) -> None:
     process = program.start("--gpus", "0", "--policy", "fifo", "--quiet")
     assert process.stdin
     chunk = b"true\n" * 10_000

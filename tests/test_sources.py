@@ -1,7 +1,9 @@
 """Bytes -> logical lines, however they are cut on the way in."""
 
 import os
+import pty
 import subprocess
+import tty
 from pathlib import Path
 
 import pytest
@@ -123,7 +125,20 @@ def test_files_are_read_one_after_another_and_numbered_on(tmp_path: Path) -> Non
 def test_a_source_that_cannot_be_read_is_said_and_the_next_is_read(tmp_path: Path) -> None:
     jobs, ended = read_all(Source(os.open(tmp_path, os.O_RDONLY), "dir"), opened(tmp_path / "b", b"true\n"))
     assert len(jobs) == 1
-    assert ended.problem == "reading dir failed: Is a directory; what follows there was not read"
+    problem = "reading dir failed: Is a directory; what follows there was not read"
+    assert ended.problem == problem
+    _, ended = read_all(*[Source(os.open(tmp_path, os.O_RDONLY), "dir") for _ in range(2)])
+    assert ended.problem == f"{problem}; {problem}"
+
+
+def test_half_a_line_before_a_read_error_is_no_job() -> None:
+    master, slave = pty.openpty()
+    tty.setraw(slave)
+    os.write(slave, b"echo whole\necho rm -rf /d")
+    os.close(slave)  # reading the other end gives what was written, and then an error
+    jobs, ended = read_all(Source(master))
+    assert [job.command for job in jobs if isinstance(job, Job)] == [b"echo whole"]
+    assert ended.problem.startswith("reading stdin failed: Input/output error")
 
 
 def test_a_pipe_that_somebody_made_non_blocking_is_waited_for() -> None:

@@ -24,6 +24,7 @@ from simple_gpu_scheduler.signals import signals_to
 from simple_gpu_scheduler.sinks import SINKS, SinkOptions
 from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.sources import Source, check, hold_open, read_jobs
+from simple_gpu_scheduler.threads import start_thread
 
 _STDIN = 0
 _MOST_MISTAKES_SHOWN = 10
@@ -83,17 +84,11 @@ def _run(sources: list[Source], shell: str, options: Options, publisher: Publish
         RunRules(options.timeout, options.grace, options.halt, reads_all=options.policy != "fifo"),
     )
     parser = LineParser(len(options.gpus))
-    reader = threading.Thread(
-        target=read_jobs,
-        args=(sources, parser, inbox.put, room.acquire),
-        kwargs={"by_null": options.null},
-        daemon=True,
-    )
     gc.freeze()  # what has been loaded stays, so it need not be looked through again
     gc.enable()
     with signals_to(inbox.put):
         try:
-            reader.start()
+            start_thread(lambda: read_jobs(sources, parser, inbox.put, room.acquire, by_null=options.null))
         except RuntimeError:
             raise UserError(
                 "the system lets this user start no more threads (ulimit -u); nothing was started"

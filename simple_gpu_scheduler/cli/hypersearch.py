@@ -1,7 +1,9 @@
 """`simple_hypersearch`: prints the commands of a sweep, to be piped into the scheduler."""
 
+import io
 import re
 import signal
+import sys
 from random import SystemRandom
 
 import click
@@ -25,6 +27,8 @@ def _hypersearch(
 ) -> None:
     # Nobody may be reading any more (`| head`): that ends a filter without a word.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # what was typed in another encoding comes out as it was
     parameters: dict[str, tuple[str, ...]] = {}
     for name, *values in parameter:
         if name in parameters:

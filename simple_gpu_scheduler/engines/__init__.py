@@ -14,7 +14,7 @@ class Ended(NamedTuple):
     """An attempt's main process has ended, or did not start.
 
     When it is settled, nothing of it is left: so many processes that it had left were `swept` up, and `beyond_us` are
-    the pids of those that this user may not end.
+    the pids of those that this user may not end. `looks` counts those in a row that found nothing, though there is.
     """
 
     attempt: Attempt
@@ -22,6 +22,7 @@ class Ended(NamedTuple):
     is_settled: bool = False
     swept: int = 0
     beyond_us: str = ""
+    looks: int = 0
 
 
 class Engine(Protocol):
@@ -32,6 +33,9 @@ class Engine(Protocol):
 
     def stop(self, attempt: Attempt, *, force: bool) -> bool:
         """Ask it and what it has left to end, or with `force` make them; False when this user may not."""
+
+    def has_ended(self, attempt: Attempt) -> bool:
+        """Whether its main process has ended, so that its `Ended` is on the way."""
 
     def settle(self, ended: Ended) -> bool:
         """Whether nothing of it is left. If not, what is left is being ended, and a settled `Ended` follows."""

@@ -18,6 +18,10 @@ class DryRunEngine:
         """It has ended already."""
         return True
 
+    def has_ended(self, _attempt: Attempt) -> bool:
+        """It has."""
+        return True
+
     def settle(self, _ended: Ended) -> bool:
         """Nothing is ever left."""
         return True

@@ -17,11 +17,14 @@ from simple_gpu_scheduler.engines.environment import TREE, inherited, mark, own
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.jobs import Attempt, Outcome, outcome_of
 from simple_gpu_scheduler.process_tree import Owner, Running
+from simple_gpu_scheduler.threads import start_thread
 
 Key = tuple[int, int]
 
 _ABOUT_A_START = 0.001
 _INIT = 1
+_REAPED = 0
+_MOST_LOOKS = 100
 
 
 class LocalEngine:
@@ -40,9 +43,10 @@ class LocalEngine:
         self._busy = 0
         self._starting: set[Key] = set()
         self._lock = threading.Lock()  # over the three below, and so over pids: none is signalled after it was reaped
-        self._pids: dict[Key, int] = {}
+        self._pids: dict[Key, int] = {}  # _REAPED from the end of the main process until the attempt is settled
         self._marks: dict[int, tuple[bytes, int]] = {}
-        self._told: dict[Key, int] = {}  # the signals for attempts that have no process yet, or none any more
+        self._told: dict[Key, int] = {}  # the last signal to each attempt, whether it had a process or not
+        self._told_groups: set[int] = set()
         processes.adopt_orphans()
         # Children from before, of the shell that became this program, are nobody's leftovers.
         self._before = process_tree.children(os.getpid()) if processes.has_orphans() else ()
@@ -51,6 +55,7 @@ class LocalEngine:
     def start(self, attempt: Attempt) -> None:
         """Hand the attempt to a thread."""
         if not self._do(lambda: self._run(attempt)):
+            self._busy += 1  # its end is told all the same
             reason = "the system lets this user start no more threads (ulimit -u)"
             self._put(Ended(attempt, Outcome("not started", reason=reason)))
 
@@ -59,10 +64,14 @@ class LocalEngine:
         number = signal.SIGKILL if force else signal.SIGTERM
         with self._lock:
             pid = self._pids.get(attempt.key)
-            if pid is not None:
-                return processes.signal_group(pid, number)
             self._told[attempt.key] = number
-        return True
+            return self._signal(pid, number) if pid else True
+
+    def has_ended(self, attempt: Attempt) -> bool:
+        """Whether its main process has; see `Engine`."""
+        with self._lock:
+            pid = self._pids.get(attempt.key)
+            return pid == _REAPED or (pid is not None and processes.has_ended(pid))
 
     def settle(self, ended: Ended) -> bool:
         """Look for what the attempt left behind; if there is something, let a thread end it first."""
@@ -72,9 +81,20 @@ class LocalEngine:
         # What the kernel says is certain, what a thread read from /proc is not: it slept, or a process slipped through.
         is_sure = not has_orphans or (ended.is_settled and (self._busy or self._spares_unknown or ended.beyond_us))
         if is_sure or not self._do(lambda: self._sweep(ended)):
-            self._told.pop(ended.attempt.key, None)
+            self._forget(ended.attempt.key)
             return True
         return False
+
+    def _forget(self, key: Key) -> None:
+        with self._lock:
+            self._told.pop(key, None)
+            self._pids.pop(key, None)
+            if not self._busy:
+                self._told_groups.clear()
+
+    def _signal(self, pid: int, number: int) -> bool:
+        self._told_groups.add(pid)
+        return processes.signal_group(pid, number)
 
     def close(self) -> None:
         """Let the threads go."""
@@ -85,11 +105,10 @@ class LocalEngine:
         """Have a thread do it, in a while if there can be no more threads; False if there can be none at all."""
         if self._busy >= self._threads:
             try:
-                threading.Thread(target=self._serve, daemon=True).start()
+                start_thread(self._serve)
                 self._threads += 1
             except RuntimeError:
                 if not self._threads:
-                    self._busy += 1  # its end is told all the same
                     return False
         self._busy += 1
         self._work.put(work)
@@ -111,7 +130,8 @@ class LocalEngine:
             return Ended(attempt, Outcome("not started", reason="it was stopped first"))
         processes.wait_for_end(pid)
         with self._lock:
-            del self._pids[attempt.key], self._marks[pid]
+            self._pids[attempt.key] = _REAPED
+            del self._marks[pid]
             status = processes.reap(pid)
         return Ended(attempt, outcome_of(status))
 
@@ -129,7 +149,7 @@ class LocalEngine:
                 self._pids[key] = pid
                 self._marks[pid] = (mark(attempt, self._run_id), self._tags.put(pid))
                 if key in self._told:
-                    processes.signal_group(pid, self._told[key])
+                    self._signal(pid, self._told[key])
         finally:
             self._starting.discard(key)
         return pid
@@ -137,10 +157,13 @@ class LocalEngine:
     def _sweep(self, ended: Ended) -> Ended:
         key = ended.attempt.key
         swept, beyond_us = process_tree.end_strays(
-            self._running, self._owner, self._grace, lambda: self._told.get(key) == signal.SIGKILL
+            self._running, self._owner, self._grace, lambda: self._told.get(key) == signal.SIGKILL, self._told_groups
         )
-        pids = ", ".join(str(process.pid) for process in beyond_us)
-        return ended._replace(is_settled=True, swept=ended.swept + swept, beyond_us=pids)
+        pids = ", ".join(map(str, beyond_us))
+        looks = 0 if swept else ended.looks + 1
+        if looks > _MOST_LOOKS:
+            pids = "some that it may not even see"
+        return ended._replace(is_settled=True, swept=ended.swept + swept, beyond_us=pids, looks=looks)
 
     def _running(self) -> Running:
         """What must not be taken for a stray, which goes for processes that are just being started too."""

@@ -44,6 +44,8 @@ def _check(pattern: str, parameters: Parameters) -> None:
         raise UserError(f"the pattern has a brace that is no placeholder ({error}); write {{{{ and }}}}") from None
     names = {name for _, name, _, _ in fields}
     for _, name, spec, conversion in fields:
+        if name and not name.isidentifier():
+            raise UserError(f"{{{name}}} is no placeholder; a name has letters, digits and _, and begins with no digit")
         if name not in parameters:
             raise UserError(
                 f"the pattern has {{{name}}} but there is no parameter of that name; add -p {name or 'NAME'} VALUE..., "
@@ -56,5 +58,7 @@ def _check(pattern: str, parameters: Parameters) -> None:
             raise UserError(
                 f"the pattern does not use the parameter {name}; write {{{name}}} in it, or leave out -p {name}"
             )
+        if any("\n" in value for value in values):
+            raise UserError(f"a value of {name} has a newline in it, which would make two commands of one")
         if not values:
             raise UserError(f"the parameter {name} has no values; write -p {name} VALUE...")

@@ -27,6 +27,7 @@ class JobLog:
                 if os.pread(self._fd, len(_HEADER), 0) not in (b"", _HEADER):
                     raise UserError(f"{path} is no job log, and is not overwritten; name another file for --joblog")
                 os.truncate(self._fd, 0)
+                os.fchmod(self._fd, 0o600)
             elif path != os.devnull:
                 raise UserError(f"cannot write the job log {path}: it is no plain file")
             write_all(self._fd, _HEADER)

@@ -12,6 +12,8 @@ import threading
 import time
 from contextlib import suppress
 
+from simple_gpu_scheduler.threads import start_thread
+
 # How often a steady stream of lines is written: each write gives up the interpreter lock and waits to have it back.
 _PAUSE = 0.02
 # While nobody reads, this much is kept; beyond it the oldest is dropped, and the place of it is marked.
@@ -24,7 +26,7 @@ class Writer:
     def __init__(self, fd: int) -> None:
         self._blocking = fd
         self._direct = _without_waiting(fd)
-        self._lock = threading.Lock()  # over the four below
+        self._lock = threading.Lock()  # over the three below, and over the begin of `_is_writing`
         self._kept: list[bytes] = []
         self._size = 0
         self._dropped = 0
@@ -45,8 +47,9 @@ class Writer:
 
     def close(self) -> None:
         """Wait until all is written or nobody is there to read it."""
-        self._closing.set()
-        self._has_text.set()
+        with self._lock:  # or the thread, between looking at the one and clearing the other, would wait for ever
+            self._closing.set()
+            self._has_text.set()
         if self._thread:
             self._thread.join()
         if self._direct is not None and self._direct != self._blocking:
@@ -71,8 +74,7 @@ class Writer:
             self._size -= len(self._kept.pop(0))
             self._dropped += 1
         if self._thread is None:
-            self._thread = threading.Thread(target=self._write_kept, daemon=True)
-            self._thread.start()
+            self._thread = start_thread(self._write_kept)
         if len(self._kept) == 1:
             self._has_text.set()
 
