@@ -147,7 +147,7 @@ def test_a_tag_outlives_the_environment_and_is_found_in_descendants() -> None:
     run("""
 from simple_gpu_scheduler.processes import Tags
 subject = engine()
-one = attempt(b"while [ ! -e tagged ]; do sleep 0.01; done; env -i sleep 1000; true")
+one = attempt(b"while [ ! -e tagged ]; do sleep 0.01; done; env -i sleep %d.25; true" % (1000 + os.getpid()))
 subject.start(one)
 while not subject._marks:
     pass
@@ -156,7 +156,7 @@ assert 0 < tag == subject._tags.read(main) != subject._tags.put(os.getpid())
 open("tagged", "w").close()
 sleeps = []
 while not sleeps:
-    sleeps = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and b"sleep\\0001000" in cmdline(pid)]
+    sleeps = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and b"sleep\\000%d.25" % (1000 + os.getpid()) in cmdline(pid)]
 assert [subject._owner(pid) for pid in sleeps] == ["running"]
 subject._marks.clear()
 assert subject._owner(sleeps[0]) == "ended"
