@@ -155,8 +155,9 @@ while not subject._marks:
 assert 0 < tag == subject._tags.read(main) != subject._tags.put(os.getpid())
 open("tagged", "w").close()
 sleeps = []
+mine = b"sleep\\0%d.25" % (1000 + os.getpid())
 while not sleeps:
-    sleeps = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and b"sleep\\000%d.25" % (1000 + os.getpid()) in cmdline(pid)]
+    sleeps = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and mine in cmdline(pid)]
 assert [subject._owner(pid) for pid in sleeps] == ["running"]
 subject._marks.clear()
 assert subject._owner(sleeps[0]) == "ended"
