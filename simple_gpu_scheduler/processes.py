@@ -58,9 +58,7 @@ class Starter:
         _libc.posix_spawnattr_setsigdefault(self._attributes, signals)
         flags = _SPAWN_SETSIGDEF | _SPAWN_SETSIGMASK | _SPAWN_SETSID
         if _libc.posix_spawnattr_setflags(self._attributes, ctypes.c_short(flags)) != 0:
-            raise UserError(
-                "this C library cannot start a job in a session of its own; glibc 2.26 or newer, or musl, can"
-            )
+            raise UserError("this C library cannot start a job in a session of its own; glibc 2.26 or newer can")
 
     def start(self, argv: Sequence[bytes], more: Sequence[bytes] = ()) -> int:
         """Start the program argv[0] with `more` in its environment; its pid. An OSError says why it did not start."""

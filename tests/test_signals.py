@@ -61,6 +61,18 @@ def test_a_job_is_told_once_to_end(program: Program, pids: Pids) -> None:
     assert (program.directory / "terms").read_text() == "x\n"
 
 
+def test_a_daemon_has_its_own_grace_period_when_its_job_had_to_be_killed(program: Program, pids: Pids) -> None:
+    daemon = "trap 'touch termed; exit' TERM; echo $$ > daemon; while :; do sleep 0.05; done"
+    (program.directory / "daemon.sh").write_text(daemon)
+    process = program.start("--gpus", "0", "--timeout", "0.5", "--grace", "0.5")
+    stubborn = "while [ ! -s daemon ]; do sleep 0.01; done; trap '' TERM; while :; do sleep 0.05; done"
+    program.feed(process, f"setsid sh daemon.sh & {stubborn}\n")
+    left = pids("daemon")
+    assert "1 timed out" in finish(process)
+    assert (program.directory / "termed").exists()
+    assert not is_alive(left)
+
+
 def test_the_second_ctrl_c_sends_term_and_the_third_kills(program: Program, pids: Pids) -> None:
     process = program.start("--gpus", "0", "--grace", "1000")
     program.feed(process, "trap 'touch termed' TERM; echo $$ > pid; while :; do sleep 0.01; done\n")

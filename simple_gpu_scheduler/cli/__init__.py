@@ -20,9 +20,7 @@ def simple_gpu_scheduler() -> NoReturn:
 
     def call() -> object:
         if sys.platform != "linux":
-            raise UserError(
-                "this runs on Linux only (in WSL 2 too): it needs its ways to find what a job leaves behind"
-            )
+            raise UserError("this runs on Linux only: it needs its ways to find what a job leaves behind")
         from .main import main  # noqa: PLC0415 - what a command needs is loaded under the guard
 
         return main.main(prog_name="simple_gpu_scheduler", standalone_mode=False)

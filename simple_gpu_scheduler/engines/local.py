@@ -42,11 +42,11 @@ class LocalEngine:
         self._threads = 0
         self._busy = 0
         self._starting: set[Key] = set()
-        self._lock = threading.Lock()  # over the three below, and so over pids: none is signalled after it was reaped
+        self._lock = threading.Lock()  # over what is below, and so over pids: none is signalled after it was reaped
         self._pids: dict[Key, int] = {}  # _REAPED from the end of the main process until the attempt is settled
         self._marks: dict[int, tuple[bytes, int]] = {}
-        self._told: dict[Key, int] = {}  # the last signal to each attempt, whether it had a process or not
-        self._told_groups: set[int] = set()
+        self._told: dict[Key, int] = {}  # the signals for attempts that have no process yet, or none any more
+        self._told_groups: dict[int, Key] = {}  # the process groups that were signalled, and whose they are
         processes.adopt_orphans()
         # Children from before, of the shell that became this program, are nobody's leftovers.
         self._before = process_tree.children(os.getpid()) if processes.has_orphans() else ()
@@ -64,8 +64,10 @@ class LocalEngine:
         number = signal.SIGKILL if force else signal.SIGTERM
         with self._lock:
             pid = self._pids.get(attempt.key)
+            if pid:
+                return self._signal(attempt.key, pid, number)
             self._told[attempt.key] = number
-            return self._signal(pid, number) if pid else True
+        return True
 
     def has_ended(self, attempt: Attempt) -> bool:
         """Whether its main process has; see `Engine`."""
@@ -89,11 +91,11 @@ class LocalEngine:
         with self._lock:
             self._told.pop(key, None)
             self._pids.pop(key, None)
-            if not self._busy:
-                self._told_groups.clear()
+            for group in [group for group, whose in self._told_groups.items() if whose == key]:
+                del self._told_groups[group]  # the number may soon be another group's
 
-    def _signal(self, pid: int, number: int) -> bool:
-        self._told_groups.add(pid)
+    def _signal(self, key: Key, pid: int, number: int) -> bool:
+        self._told_groups[pid] = key
         return processes.signal_group(pid, number)
 
     def close(self) -> None:
@@ -149,7 +151,7 @@ class LocalEngine:
                 self._pids[key] = pid
                 self._marks[pid] = (mark(attempt, self._run_id), self._tags.put(pid))
                 if key in self._told:
-                    self._signal(pid, self._told[key])
+                    self._signal(key, pid, self._told[key])
         finally:
             self._starting.discard(key)
         return pid
