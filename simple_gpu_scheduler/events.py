@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from .jobs import Attempt, Job, Outcome, Place
+from .waiting import Wait
 
 
 class JobStarted(NamedTuple):
@@ -63,6 +64,26 @@ class StatusAsked(NamedTuple):
     waiting: int
 
 
+class Waited(NamedTuple):
+    """Jobs wait, and this is why; said once for each change."""
+
+    waits: Sequence[Wait]
+
+
+class GpuSetAside(NamedTuple):
+    """A GPU is used no more; `again` are the jobs that failed there and are tried elsewhere."""
+
+    gpu: str
+    reason: str
+    again: Sequence[Job] = ()
+
+
+class GpuReturned(NamedTuple):
+    """A GPU is used again: what had failed there failed elsewhere too."""
+
+    gpu: str
+
+
 class Noticed(NamedTuple):
     """Something worth a sentence; `is_failure` when it is one that the exit code tells of."""
 
@@ -81,7 +102,20 @@ class RunEnded(NamedTuple):
     all_read: bool
 
 
-Event = JobStarted | JobEnded | JobDropped | LeftBehind | LineRefused | StopAsked | StatusAsked | Noticed | RunEnded
+Event = (
+    JobStarted
+    | JobEnded
+    | JobDropped
+    | LeftBehind
+    | LineRefused
+    | StopAsked
+    | StatusAsked
+    | Waited
+    | GpuSetAside
+    | GpuReturned
+    | Noticed
+    | RunEnded
+)
 
 
 class Sink(Protocol):

@@ -4,10 +4,11 @@ from typing import Protocol
 
 from .engines import Ended
 from .errors import Broken
+from .leases import LeaseCame
 from .signals import Signalled
 from .sources import Batch, SourceEnded
 
-Message = Batch | SourceEnded | Ended | Broken | Signalled
+Message = Batch | SourceEnded | Ended | Broken | Signalled | LeaseCame
 
 
 class Inbox(Protocol):

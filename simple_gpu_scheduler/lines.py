@@ -4,11 +4,13 @@ It gives jobs their numbers and remembers names and defaults of the lines before
 from, how they are ended, or when their jobs run.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .comments import find_comments
 from .jobs import Job, Place
 from .options import parse_options
+from .units import show_size
 
 # The kernel's MAX_ARG_STRLEN is 32 pages with the NUL at the end; a longer `sh -c COMMAND` cannot be started.
 LONGEST_COMMAND = 131_071
@@ -31,8 +33,9 @@ class Refusal(NamedTuple):
 class LineParser:
     """Turns the lines of one run into jobs, one after another."""
 
-    def __init__(self, gpus_listed: int) -> None:
-        self._gpus_listed = gpus_listed
+    def __init__(self, totals: Callable[[], Sequence[float]]) -> None:
+        """`totals` gives the memory of each GPU of the run; it is asked only by lines that say what they need."""
+        self._totals = totals
         self._source = ""
         self._count = 0
         self._numbers: dict[str, int] = {}
@@ -61,8 +64,8 @@ class LineParser:
     def _with_options(self, text: bytes, line: int) -> Job | Refusal | None:
         try:
             command, options = split_options(text)
-            self._check_gpus(options)
             settings = self._defaults | self._resolved(options)
+            self._check_need(settings)
         except ValueError as error:
             return self._refuse(line, str(error), is_bad_option=True)
         if all(part.lstrip().startswith(b"#") for part in command.splitlines() if part.strip()):
@@ -76,7 +79,7 @@ class LineParser:
         self._bad_default = None
         try:
             options = parse_options(stripped[len(_OPTIONS) :], default=True)
-            self._check_gpus(options)
+            self._check_need(self._defaults | options)
         except ValueError as error:
             self._bad_default = Place(line, self._source)
             return self._refuse(line, str(error), is_bad_option=True)
@@ -93,9 +96,20 @@ class LineParser:
             raise ValueError(f"after={unknown[0]}: no earlier job has that name")
         return options | {"after": tuple(dict.fromkeys(self._numbers[name] for name in names))}
 
-    def _check_gpus(self, options: dict[str, Any]) -> None:
-        if options.get("gpus", 0) > self._gpus_listed:
-            raise ValueError(f"gpus={options['gpus']}: only {self._gpus_listed} listed with --gpus")
+    def _check_need(self, settings: dict[str, Any]) -> None:
+        """Refuse what could never start."""
+        gpus, mem = settings.get("gpus", 1), settings.get("mem", 0)
+        if gpus <= 1 and not mem:
+            return
+        totals = self._totals()
+        if gpus > len(totals):
+            raise ValueError(f"gpus={gpus}: this run has {'only one' if len(totals) == 1 else f'only {len(totals)}'}")
+        large = sum(total >= mem for total in totals)
+        if gpus and large < gpus:
+            most = (
+                f"the largest GPU has {show_size(max(totals))}" if not large else f"only {large} of the GPUs have that"
+            )
+            raise ValueError(f"mem={show_size(mem)}: {most}")
 
     def _job(self, command: bytes, line: int, settings: dict[str, Any]) -> Job | Refusal:
         if len(command) > LONGEST_COMMAND:

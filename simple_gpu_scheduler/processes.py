@@ -16,6 +16,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _WNOTHREAD = 0x20000000
 _SPAWN_SETSIGDEF, _SPAWN_SETSIGMASK, _SPAWN_SETSID = 0x04, 0x08, 0x80
 _RLIMIT_MSGQUEUE, _UNLIMITED = 12, 2**64 - 1
+_FIRST_INHERITED = 100
 _ROOMY = 1024  # bytes; the C library's opaque structs have at most 336
 
 # What Python or this program ignores, and a job must not inherit as ignored.
@@ -45,11 +46,9 @@ class Starter:
     def __init__(self, environment: Sequence[bytes] = ()) -> None:
         self._environment = tuple(environment)  # keeps alive what the pointers point to
         self._pointers = bytes(_array(self._environment))
-        self._actions = ctypes.create_string_buffer(_ROOMY)
+        self._actions: dict[tuple[int, ...], ctypes.Array[ctypes.c_char]] = {}
         self._attributes = ctypes.create_string_buffer(_ROOMY)
         signals = ctypes.create_string_buffer(_ROOMY)
-        _libc.posix_spawn_file_actions_init(self._actions)
-        _libc.posix_spawn_file_actions_addopen(self._actions, 0, b"/dev/null", os.O_RDONLY, 0)
         _libc.posix_spawnattr_init(self._attributes)
         _libc.sigemptyset(signals)
         _libc.posix_spawnattr_setsigmask(self._attributes, signals)
@@ -60,8 +59,11 @@ class Starter:
         if _libc.posix_spawnattr_setflags(self._attributes, ctypes.c_short(flags)) != 0:
             raise UserError("this C library cannot start a job in a session of its own; glibc 2.26 or newer can")
 
-    def start(self, argv: Sequence[bytes], more: Sequence[bytes] = ()) -> int:
-        """Start the program argv[0] with `more` in its environment; its pid. An OSError says why it did not start."""
+    def start(self, argv: Sequence[bytes], more: Sequence[bytes] = (), inherits: tuple[int, ...] = ()) -> int:
+        """Start the program argv[0] with `more` in its environment; its pid. An OSError says why it did not start.
+
+        It has copies of the descriptors that it `inherits` under high numbers, where a script does not step on them.
+        """
         pid = ctypes.c_int()
         # Only the pointers to `more` are made anew: to make them all takes longer than everything else here.
         size = len(self._environment)
@@ -70,11 +72,27 @@ class Starter:
         )
         environment[size : size + len(more)] = list(more)
         error = _slow_libc.posix_spawn(
-            ctypes.byref(pid), argv[0], self._actions, self._attributes, _array(argv), environment
+            ctypes.byref(pid), argv[0], self._actions_for(inherits), self._attributes, _array(argv), environment
         )
         if error:
             raise OSError(error, os.strerror(error))
         return pid.value
+
+    def _actions_for(self, inherits: tuple[int, ...]) -> "ctypes.Array[ctypes.c_char]":
+        """What to do with descriptors in the new process. The same few sets come again and again, and are kept."""
+        actions = self._actions.get(inherits)
+        if actions is None:
+            actions = ctypes.create_string_buffer(_ROOMY)
+            _libc.posix_spawn_file_actions_init(actions)
+            _libc.posix_spawn_file_actions_addopen(actions, 0, b"/dev/null", os.O_RDONLY, 0)
+            for at, fd in enumerate(inherits):
+                _libc.posix_spawn_file_actions_adddup2(actions, fd, _first_inherited() + at)
+            self._actions[inherits] = actions
+        return actions
+
+
+def _first_inherited() -> int:
+    return min(_FIRST_INHERITED, os.sysconf("SC_OPEN_MAX") // 2)
 
 
 def _array(strings: Sequence[bytes]) -> "ctypes.Array[ctypes.c_char_p]":

@@ -1,4 +1,4 @@
-"""The loop that owns all state: inbox -> scheduler -> engine -> events.
+"""The loop that owns all state: inbox -> scheduler -> leases -> engine -> events.
 
 It runs in the main thread, sleeps until a message comes or a deadline is due, and meets everything else through
 protocols. It knows nothing of order (the scheduler's), processes (the engine's), or how things are shown (the sinks').
@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from queue import Empty
 from typing import Any, NamedTuple
 
+from .allotment import Allotment
+from .attempts import Attempts
 from .clock import Clock
 from .engines import Ended, Engine
 from .errors import Broken
@@ -23,16 +25,18 @@ from .events import (
     StatusAsked,
     StopAsked,
 )
-from .gpus import Probe
+from .gpu_watch import GpuWatch
 from .halting import Halt
 from .inbox import Inbox, Message
-from .jobs import Job, Outcome
+from .jobs import Attempt, Outcome
+from .leases import LeaseCame
 from .lines import Refusal
-from .scheduler import Scheduler
+from .ownership import mark
+from .quarantine import Quarantine
+from .scheduler import Dropped, Scheduler
 from .signals import Signalled
 from .sources import READ_AHEAD, Batch, SourceEnded
 from .tally import Tally
-from .under_way import Ending, UnderWay
 
 # The system's own limit for a wait is not much beyond.
 _LONGEST_WAIT = 86_400.0
@@ -46,6 +50,8 @@ class RunRules(NamedTuple):
     grace: float = 10.0
     halt: Halt | None = None
     reads_all: bool = False
+    quarantine: int = 0
+    run_id: str = ""
 
 
 class Runner:
@@ -55,7 +61,7 @@ class Runner:
         self,
         scheduler: Scheduler,
         engine: Engine,
-        probe: Probe,
+        allotment: Allotment,
         publisher: Publisher,
         inbox: Inbox,
         clock: Clock,
@@ -64,16 +70,16 @@ class Runner:
     ) -> None:
         self._scheduler = scheduler
         self._engine = engine
-        self._probe = probe
+        self._allotment = allotment
         self._publisher = publisher
         self._inbox = inbox
         self._clock = clock
         self._read_more = read_more
         self._rules = rules
+        self._run_id = rules.run_id.encode()
         self._tally = Tally()
-        self._running: dict[tuple[int, int], UnderWay] = {}
-        # The next deadline of those that have one: of the time-out, or once they are being ended of the grace period.
-        self._due: dict[tuple[int, int], float] = {}
+        self._attempts = Attempts(engine, clock, rules.grace, self._fail)
+        self._watch = GpuWatch(scheduler, allotment, publisher, self._tally, Quarantine(rules.quarantine))
         self._to_retry: dict[int, JobEnded] = {}
         self._reader_waits = self._all_read = False
         self._stopping = False
@@ -85,6 +91,7 @@ class Runner:
             Ended: self._on_ended,
             Broken: _raise,
             Signalled: self._on_signal,
+            LeaseCame: lambda message: allotment.came(message.gpu, clock.now()),
         }
 
     def run(self) -> None:
@@ -94,7 +101,7 @@ class Runner:
             message = self._next_message()
             if message is not None:
                 self._on[type(message)](message)
-            self._enforce_deadlines()
+            self._attempts.enforce_deadlines()
             self._start_what_fits()
             self._let_reader_go_on()
         self._engine.close()
@@ -108,13 +115,14 @@ class Runner:
         return self._tally.exit_code(self._signal)
 
     def _is_over(self) -> bool:
-        if self._running:
+        if self._attempts:
             return False
         return self._stopping or (self._all_read and not self._scheduler.waiting)
 
     def _next_message(self) -> Message | None:
         now = self._clock.now()
-        wake = min(min(self._due.values(), default=_NEVER), self._scheduler.next_wake(now))
+        watch = self._watch.next_wake(now, self._attempts.runtimes)
+        wake = min(self._attempts.next_deadline, self._scheduler.next_wake(now), watch)
         if wake == _NEVER:
             return self._inbox.get()
         try:
@@ -129,7 +137,7 @@ class Runner:
                 self._tally.refuse()
                 self._publisher.publish(LineRefused(job.place, job.problem))
             else:
-                self._drop(self._scheduler.add(job), "a job that it comes after did not succeed")
+                self._drop(self._scheduler.add(job))
         self._reader_waits = True
 
     def _on_source_ended(self, ended: SourceEnded) -> None:
@@ -139,26 +147,26 @@ class Runner:
         self._check_halt()
 
     def _on_ended(self, ended: Ended) -> None:
-        key, now = ended.attempt.key, self._clock.now()
-        run, _ = self._running[key], self._due.pop(key, None)
-        if not self._engine.settle(ended):
-            self._running[key] = run._replace(ended=run.ended or now)
+        run, now = self._attempts.end(ended), self._clock.now()
+        if run is None:
             return
-        del self._running[key]
+        attempt = run.attempt
+        self._allotment.give_back(mark(attempt, self._run_id), attempt.gpus)
         outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
-        verdict = self._scheduler.end(ended.attempt, outcome, now)
-        event = JobEnded(run.attempt, outcome, run.began_at, run.runtime(now), is_final=not verdict.retries)
+        verdict = self._scheduler.end(attempt, outcome, now)
+        event = JobEnded(attempt, outcome, run.began_at, run.runtime(now), is_final=not verdict.retries)
         self._publisher.publish(event)
         if ended.beyond_us:
             self._tally.fail()
         if ended.beyond_us or (ended.swept and not run.ending):  # who is ended has no time to tidy up
-            self._publisher.publish(LeftBehind(run.attempt, ended.swept, ended.beyond_us))
+            self._publisher.publish(LeftBehind(attempt, ended.swept, ended.beyond_us))
         if verdict.retries:
-            self._to_retry[run.attempt.job.number] = event
+            self._to_retry[attempt.job.number] = event
         else:
             self._tally.count(outcome.kind)
-            self._drop(verdict.dropped, f"job {run.attempt.job.number} did not succeed")
-            self._check_halt()
+            self._drop(verdict.dropped)
+        self._watch.ended(event, verdict.dropped)
+        self._check_halt()
 
     def _on_signal(self, message: Signalled) -> None:
         if message.number == signal.SIGUSR1:
@@ -176,40 +184,33 @@ class Runner:
         self._scheduler.stop()
         force = end_running and self._told_to_end
         self._told_to_end = self._told_to_end or end_running
-        self._publisher.publish(StopAsked(why, end_running, force, len(self._running)))
-        for run in tuple(self._running.values()) if end_running else ():
-            if force or not (run.ending or run.ended):
-                self._end(run, run.ending or "stopped", force=force)
-
-    def _end(self, run: UnderWay, why: Ending, *, force: bool) -> None:
-        force = force or self._rules.grace == 0
-        key = run.attempt.key
-        self._running[key] = run._replace(ending=why)
-        self._due[key] = _NEVER if force else self._clock.now() + self._rules.grace
-        if not self._engine.stop(run.attempt, force=force):
-            self._due[key] = _NEVER
-            self._fail(f"job {run.attempt.job.number} runs as another user and cannot be ended; waiting for its end")
-
-    def _enforce_deadlines(self) -> None:
-        if not self._due:
-            return
-        now = self._clock.now()
-        for run in [self._running[key] for key, due in self._due.items() if due <= now]:
-            if not run.ending and self._engine.has_ended(run.attempt):  # in time; the loop is late, after Ctrl-Z
-                self._due[run.attempt.key] = _NEVER
-            else:
-                self._end(run, run.ending or "timed out", force=bool(run.ending))
+        self._publisher.publish(StopAsked(why, end_running, force, len(self._attempts)))
+        if end_running:
+            self._attempts.stop(force=force)
 
     def _start_what_fits(self) -> None:
         now = self._clock.now()
-        for attempt in self._scheduler.plan(now, self._probe.free()):
-            timeout = self._rules.timeout if attempt.job.timeout is None else attempt.job.timeout
-            if timeout:  # 0 says that this one has none
-                self._due[attempt.key] = now + timeout
-            self._running[attempt.key] = UnderWay(attempt, now, self._clock.wall())
-            self._to_retry.pop(attempt.job.number, None)
-            self._publisher.publish(JobStarted(attempt))
-            self._engine.start(attempt)
+        if not self._stopping:
+            self._watch.review(self._attempts.runtimes)
+        while starts := self._scheduler.plan(now, self._allotment.rooms(self._watch.suspended)):
+            for attempt in starts:
+                self._start(attempt, now)
+        self._allotment.let_go(now, self._scheduler.wants_gpus)
+        self._watch.look(now)
+        self._drop(self._scheduler.drop_unfit())
+
+    def _start(self, attempt: Attempt, now: float) -> None:
+        its_mark = mark(attempt, self._run_id)
+        hold = self._allotment.take(its_mark, attempt.gpus, now)
+        if hold and not self._scheduler.fits(attempt, self._allotment.rooms()):
+            self._allotment.give_back(its_mark, attempt.gpus, unused=True)
+            hold = None
+        if not hold:
+            self._scheduler.put_back(attempt)
+            return
+        self._to_retry.pop(attempt.job.number, None)
+        self._publisher.publish(JobStarted(attempt))
+        self._attempts.start(attempt, hold, self._rules.timeout if attempt.job.timeout is None else attempt.job.timeout)
 
     def _let_reader_go_on(self) -> None:
         has_room = self._rules.reads_all or self._scheduler.waiting < READ_AHEAD
@@ -217,10 +218,15 @@ class Runner:
             self._reader_waits = False
             self._read_more()
 
-    def _drop(self, jobs: tuple[Job, ...], reason: str) -> None:
-        for job in jobs:
-            self._tally.count("not started")
-            self._publisher.publish(JobDropped(job, reason))
+    def _drop(self, dropped: tuple[Dropped, ...]) -> None:
+        for job, reason in dropped:
+            failed = self._to_retry.pop(job.number, None)
+            if failed:  # that it cannot be tried again makes what it did the last word
+                self._tally.count(failed.outcome.kind)
+                self._publisher.publish(failed._replace(is_final=True))
+            else:
+                self._tally.count("not started")
+                self._publisher.publish(JobDropped(job, reason))
 
     def _give_up_retries(self) -> None:
         """A job that was to be tried again, when the run was stopped, did what it did at its last attempt."""
@@ -241,9 +247,7 @@ class Runner:
         self._publisher.publish(Noticed(what, is_failure=True))
 
     def _tell_status(self) -> None:
-        now = self._clock.now()
-        running = [(run.attempt, now - run.began) for run in self._running.values()]
-        self._publisher.publish(StatusAsked(running, self._scheduler.waiting))
+        self._publisher.publish(StatusAsked(self._attempts.runtimes(), self._scheduler.waiting))
 
 
 def _raise(message: Broken) -> None:

@@ -1,18 +1,19 @@
 """The pure decision: which waiting job starts where, now; and what follows from the end of an attempt.
 
 Every change of a job's state is made here, by values that are passed in, the time included. It knows nothing of clocks,
-threads, processes, or of who else uses a GPU: that is `free`.
+threads, processes, or of who else uses a GPU: that is told by `rooms`, the GPUs that others leave free.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from .jobs import Attempt, Job, Outcome
 from .policies import Rank
-from .slots import Limits, Slots
+from .slots import Held, Limits, Rooms, Slots
 
 _NEVER = float("inf")
+_TOO_FEW = "it needs more GPUs, or larger ones, than are left"
 
 
 class Rules(NamedTuple):
@@ -23,11 +24,18 @@ class Rules(NamedTuple):
     delay: float = 0
 
 
+class Dropped(NamedTuple):
+    """A job that will never start, and why."""
+
+    job: Job
+    reason: str
+
+
 class Verdict(NamedTuple):
     """What the end of an attempt leads to: another attempt, or the job's end and that of jobs that waited for it."""
 
     retries: bool
-    dropped: tuple[Job, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
 
 
 class _Waiting(NamedTuple):
@@ -46,7 +54,7 @@ class Scheduler:
         self._slots = Slots(limits)
         self._rank = rank
         self._rules = rules
-        self._by_width: dict[int, list[_Waiting]] = {}
+        self._by_need: dict[tuple[int, int], list[_Waiting]] = {}
         self._delayed: list[tuple[float, int, _Waiting]] = []
         self._blocked: dict[int, tuple[Job, set[int]]] = {}
         self._dependents: dict[int, list[int]] = {}
@@ -70,10 +78,20 @@ class Scheduler:
         """Start nothing more."""
         self._stopped = True
 
-    def add(self, job: Job) -> tuple[Job, ...]:
-        """Take a job in. What comes back can never start: it waits for one that did not succeed."""
+    @property
+    def wants_gpus(self) -> int:
+        """How many GPUs the widest job needs that only waits for them; 0 when there is none."""
+        return 0 if self._stopped else max((gpus for gpus, _ in self._by_need), default=0)
+
+    @property
+    def wants_memory(self) -> bool:
+        """Whether one of those said how much memory it needs."""
+        return any(mem for _, mem in self._by_need)
+
+    def add(self, job: Job) -> tuple[Dropped, ...]:
+        """Take a job in. What comes back can never start."""
         if any(self._ended.get(number) is False for number in job.after):
-            return self._drop(job)
+            return self._drop(job, "a job that it comes after did not succeed")
         unmet = {number for number in job.after if number not in self._ended}
         if unmet:
             self._blocked[job.number] = (job, unmet)
@@ -83,18 +101,52 @@ class Scheduler:
             self._queue(self._place(job, 1))
         return ()
 
-    def plan(self, now: float, free: Collection[str]) -> list[Attempt]:
-        """The attempts that start now, on GPUs that others leave `free`. They count as running from here on."""
+    def plan(self, now: float, rooms: Rooms) -> list[Attempt]:
+        """The attempts that start now, on GPUs that others leave free. They count as running from here on."""
         while self._delayed and self._delayed[0][0] <= now:
             self._queue(heappop(self._delayed)[2])
         starts = []
         while self._waiting and not self._stopped and now >= self._no_start_before:
-            attempt = self._next_start(free)
+            attempt = self._next_start(rooms)
             if attempt is None:
                 break
             starts.append(attempt)
             self._no_start_before = now + self._rules.delay
         return starts
+
+    def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
+        """Whether a planned attempt still has the memory that it needs, after a closer look at its GPUs."""
+        return self._slots.fits(attempt, rooms)
+
+    def put_back(self, attempt: Attempt) -> None:
+        """A planned attempt cannot start where it was to: somebody else was there first. It has its old place again."""
+        self._leave(attempt)
+        self._queue(self._place(attempt.job, attempt.number))
+        self._no_start_before = float("-inf")
+
+    def try_again(self, attempt: Attempt, dropped: Iterable[Job]) -> None:
+        """Give a job that had failed for good one more attempt, and those that it took with it their wait."""
+        dropped = tuple(dropped)
+        for number in (attempt.job.number, *(job.number for job in dropped)):
+            self._ended.pop(number, None)
+        self._queue(self._place(attempt.job, attempt.number + 1))
+        for job in dropped:
+            self.add(job)
+
+    def lose(self, gpu: str) -> None:
+        """A GPU is of no use any more."""
+        self._slots.lose(gpu)
+
+    def drop_unfit(self) -> tuple[Dropped, ...]:
+        """The waiting jobs that can never start since GPUs were lost."""
+        unfit = [need for need, queue in self._by_need.items() if not self._slots.could_ever_fit(queue[0].job)]
+        lost = [waiting.job for need in unfit for waiting in sorted(self._by_need.pop(need))]
+        self._waiting -= len(lost)
+        return tuple(dropped for job in lost for dropped in self._drop(job, _TOO_FEW))
+
+    def find(self, gpu: str) -> None:
+        """A GPU that was lost is of use again."""
+        self._slots.find(gpu)
 
     def next_wake(self, now: float) -> float:
         """When `plan` may have something to start though nothing has happened; infinity for never."""
@@ -106,8 +158,7 @@ class Scheduler:
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float) -> Verdict:
         """An attempt has ended and nothing of it is left."""
-        del self._running[attempt.key]
-        self._slots.give_back(attempt.slots)
+        self._leave(attempt)
         job = attempt.job
         if outcome.kind == "succeeded":
             self._remember(job, succeeded=True)
@@ -117,7 +168,11 @@ class Scheduler:
             again = self._place(job, attempt.number + 1)
             heappush(self._delayed, (now + self._rules.retry_delay, job.number, again))
             return Verdict(retries=True)
-        return Verdict(retries=False, dropped=self._drop(job)[1:])
+        return Verdict(retries=False, dropped=self._drop(job, "")[1:])
+
+    def _leave(self, attempt: Attempt) -> None:
+        del self._running[attempt.key]
+        self._slots.give_back(attempt)
 
     def _may_retry(self, attempt: Attempt, outcome: Outcome) -> bool:
         retries = self._rules.retries if attempt.job.retries is None else attempt.job.retries
@@ -127,32 +182,32 @@ class Scheduler:
         return _Waiting(self._rank(job), job.number, attempt, job)
 
     def _queue(self, waiting: _Waiting) -> None:
-        heappush(self._by_width.setdefault(waiting.job.gpus, []), waiting)
+        heappush(self._by_need.setdefault((waiting.job.gpus, waiting.job.mem or 0), []), waiting)
         self._waiting += 1
 
-    def _next_start(self, free: Collection[str]) -> Attempt | None:
+    def _next_start(self, rooms: Rooms) -> Attempt | None:
         """The first job in the order that fits, and the first that does not keeps its place.
 
-        That one holds a place on every GPU with room, so that narrower jobs behind it cannot starve it; but not when
-        others occupy so many GPUs that it could not start even if all our own jobs ended.
+        That one holds a place on every GPU with room, so that those behind it that need less cannot starve it; but not
+        when others occupy so much that it could not start even if all our own jobs ended.
         """
-        held = 0
-        for width in sorted(self._by_width, key=lambda width: self._by_width[width][0]):
-            positions = self._slots.with_places(free, held) if width else []
+        held = Held()
+        for need in sorted(self._by_need, key=lambda need: self._by_need[need][0]):
+            width, mem = need
+            positions = self._slots.with_places(rooms, mem, held) if width else []
             if self._slots.has_cpu() if not width else len(positions) >= width:
-                return self._start(width, positions)
-            if positions and not held and self._slots.within_reach(free) >= width:
-                held = 1
+                return self._start(need, positions)
+            if width and not held.places and self._slots.within_reach(rooms, mem) >= width:
+                held = Held(1, mem)
         return None
 
-    def _start(self, width: int, positions: list[int]) -> Attempt:
-        queue = self._by_width[width]
+    def _start(self, need: tuple[int, int], positions: list[int]) -> Attempt:
+        queue = self._by_need[need]
         waiting = heappop(queue)
         if not queue:
-            del self._by_width[width]
+            del self._by_need[need]
         self._waiting -= 1
-        gpus, slots = self._slots.take(width, positions)
-        attempt = Attempt(waiting.job, waiting.attempt, gpus, slots)
+        attempt = self._slots.take(waiting.job, waiting.attempt, positions)
         self._running[attempt.key] = attempt
         return attempt
 
@@ -170,13 +225,13 @@ class Scheduler:
                 del self._blocked[dependent]
                 self._queue(self._place(job, 1))
 
-    def _drop(self, job: Job) -> tuple[Job, ...]:
-        """The job, which did not succeed, and all that wait for it, directly or not."""
-        dropped = [job]
-        for lost in dropped:  # grows while it is walked: a chain may be longer than Python's stack
+    def _drop(self, job: Job, reason: str) -> tuple[Dropped, ...]:
+        """The job, which did not or will not succeed, and all that wait for it, directly or not."""
+        dropped = [Dropped(job, reason)]
+        for lost, _ in dropped:  # grows while it is walked: a chain may be longer than Python's stack
             self._remember(lost, succeeded=False)
             for dependent in self._dependents.pop(lost.number, ()):
                 blocked = self._blocked.pop(dependent, None)
                 if blocked:
-                    dropped.append(blocked[0])
+                    dropped.append(Dropped(blocked[0], f"job {job.number} did not succeed"))
         return tuple(dropped)

@@ -1,8 +1,11 @@
-"""Starting threads that no signal goes to. Knows nothing of what they do."""
+"""Threads that no signal goes to, and work that one does meanwhile. Knows nothing of what they do."""
 
 import signal
 import threading
 from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
 def start_thread(run: Callable[[], object]) -> threading.Thread:
@@ -18,3 +21,35 @@ def start_thread(run: Callable[[], object]) -> threading.Thread:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return thread
+
+
+class Meanwhile(Generic[T]):
+    """A value that a thread makes while others go on; who needs it waits for it."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: T | None = None
+        self._error: Exception | None = None
+        self._is_done = False
+        try:
+            self._thread: threading.Thread | None = start_thread(self._run)
+        except RuntimeError:  # there can be no more threads: made by who needs it
+            self._thread = None
+
+    def get(self) -> T:
+        """The value, or the error that making it met."""
+        if self._thread:
+            self._thread.join()
+            self._thread = None
+        elif not self._is_done:
+            self._run()
+        if self._error:
+            raise self._error
+        return self._made  # type: ignore[return-value] # made, or an error was met
+
+    def _run(self) -> None:
+        try:
+            self._made = self._make()
+        except Exception as error:  # noqa: BLE001 - it is for who needs the value
+            self._error = error
+        self._is_done = True

@@ -37,3 +37,10 @@ def show_duration(seconds: float) -> str:
             rest = whole % size // smaller_size
             return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
     return f"{whole} s"
+
+
+def show_size(size: float) -> str:
+    """Bytes as GPUs' tools show them: `11.2 GiB`, `300 MiB`."""
+    if size >= 1000 * 2**20:
+        return f"{size / 2**30:.1f} GiB"
+    return f"{size / 2**20:.0f} MiB"

@@ -6,6 +6,7 @@ import signal
 import stat
 import threading
 import time
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import NamedTuple
 
@@ -13,10 +14,11 @@ from simple_gpu_scheduler.clock import SystemClock
 from simple_gpu_scheduler.engines import ENGINES, EngineOptions
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.events import Noticed, Publisher, Sink
-from simple_gpu_scheduler.gpus import FixedProbe
 from simple_gpu_scheduler.halting import Halt
 from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.lines import LineParser
+from simple_gpu_scheduler.machine import Machine, Wants, allot, allot_without_leases, find_machine
+from simple_gpu_scheduler.ownership import TREE, Family
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.runner import Runner, RunRules
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
@@ -24,7 +26,7 @@ from simple_gpu_scheduler.signals import signals_to
 from simple_gpu_scheduler.sinks import SINKS, SinkOptions
 from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.sources import Source, check, hold_open, read_jobs
-from simple_gpu_scheduler.threads import start_thread
+from simple_gpu_scheduler.threads import Meanwhile, start_thread
 
 _STDIN = 0
 _MOST_MISTAKES_SHOWN = 10
@@ -33,7 +35,7 @@ _MOST_MISTAKES_SHOWN = 10
 class Options(NamedTuple):
     """The command line of a run."""
 
-    gpus: tuple[str, ...]
+    wants: Wants
     jobs_per_gpu: int
     cpu_slots: int
     policy: str
@@ -43,6 +45,7 @@ class Options(NamedTuple):
     retries: int
     retry_delay: float
     halt: Halt | None
+    quarantine: int
     null: bool
     no_follow: bool
     shell: str
@@ -56,46 +59,71 @@ class Options(NamedTuple):
 
 def run_jobs(options: Options) -> int:
     """Run all jobs of the input; the exit code."""
+    machine = Meanwhile(lambda: find_machine(options.wants, os.environ))
     shell = _find_shell(options.shell)
     sources = _open_sources(options)
-    _refuse_mistakes(sources, options)
+    parser = LineParser(lambda: machine.get().totals)
+    _refuse_mistakes(sources, options, machine)
     _keep_input(sources, options.joblog)
     publisher = Publisher(_sinks(options))
     _enter(options.chdir)
     for source in sources:
         _introduce(source, options, publisher)
-    return _run(sources, shell, options, publisher)
-
-
-def _run(sources: list[Source], shell: str, options: Options, publisher: Publisher) -> int:
     inbox: SimpleQueue[Message] = SimpleQueue()
     room = threading.Semaphore(0)
-    engine_options = EngineOptions(inbox.put, _new_run_id(), shell, options.grace, os.environb)
+    with signals_to(inbox.put):
+        _start_reading(lambda: read_jobs(sources, parser, inbox.put, room.acquire, by_null=options.null))
+        for remark in () if options.dry_run else machine.get().remarks:
+            publisher.publish(Noticed(remark))
+        runner = _build(options, machine.get(), shell, publisher, inbox, room)
+        gc.freeze()  # what has been loaded stays, so it need not be looked through again
+        gc.enable()
+        runner.run()
+    publisher.close()  # may wait for somebody to read; Ctrl-C ends that
+    return runner.exit_code()
+
+
+def _start_reading(read: Callable[[], None]) -> None:
+    try:
+        start_thread(read)
+    except RuntimeError:
+        raise UserError("the system lets this user start no more threads (ulimit -u); nothing was started") from None
+
+
+def _build(
+    options: Options,
+    machine: Machine,
+    shell: str,
+    publisher: Publisher,
+    inbox: "SimpleQueue[Message]",
+    room: threading.Semaphore,
+) -> Runner:
+    run_id = _new_run_id()
+    tree = os.environb.get(TREE, b"")
+    limits = Limits(tuple(gpu.id for gpu in machine.gpus), options.jobs_per_gpu, options.cpu_slots, machine.totals)
     rules = Rules(options.retries, options.retry_delay, 0 if options.dry_run else options.delay)
-    limits = Limits(options.gpus, options.jobs_per_gpu, options.cpu_slots)
-    runner = Runner(
+    engine_options = EngineOptions(inbox.put, run_id, shell, options.grace, os.environb)
+    if options.dry_run:
+        allotment = allot_without_leases(machine)
+    else:
+        allotment = allot(machine, options.wants, inbox.put, Family(run_id, tree), tree)
+    return Runner(
         Scheduler(limits, POLICIES[options.policy], rules),
         ENGINES["dry-run" if options.dry_run else "local"](engine_options),
-        FixedProbe(options.gpus),
+        allotment,
         publisher,
         inbox,
         SystemClock(),
         room.release,
-        RunRules(options.timeout, options.grace, options.halt, reads_all=options.policy != "fifo"),
+        RunRules(
+            options.timeout,
+            options.grace,
+            options.halt,
+            reads_all=options.policy != "fifo",
+            quarantine=options.quarantine,
+            run_id=run_id,
+        ),
     )
-    parser = LineParser(len(options.gpus))
-    gc.freeze()  # what has been loaded stays, so it need not be looked through again
-    gc.enable()
-    with signals_to(inbox.put):
-        try:
-            start_thread(lambda: read_jobs(sources, parser, inbox.put, room.acquire, by_null=options.null))
-        except RuntimeError:
-            raise UserError(
-                "the system lets this user start no more threads (ulimit -u); nothing was started"
-            ) from None
-        runner.run()
-    publisher.close()  # may wait for somebody to read; Ctrl-C ends that
-    return runner.exit_code()
 
 
 def _find_shell(shell: str) -> str:
@@ -128,8 +156,8 @@ def _open(path: str, *, waits: bool) -> Source:
     return Source(fd, path)
 
 
-def _refuse_mistakes(sources: list[Source], options: Options) -> None:
-    mistakes = check(sources, LineParser(len(options.gpus)), by_null=options.null)
+def _refuse_mistakes(sources: list[Source], options: Options, machine: "Meanwhile[Machine]") -> None:
+    mistakes = check(sources, LineParser(lambda: machine.get().totals), by_null=options.null)
     if not mistakes:
         return
     lines = [f"  {refusal.place}: {refusal.problem}" for refusal in mistakes[:_MOST_MISTAKES_SHOWN]]

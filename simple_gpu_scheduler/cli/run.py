@@ -6,26 +6,27 @@ from typing import Any
 import click
 
 from simple_gpu_scheduler import __version__
-from simple_gpu_scheduler.gpus import looks_like_gpus, parse_gpus
 from simple_gpu_scheduler.halting import parse_halt
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.units import parse_duration
 
-from .params import Command, Parsed, SeveralValues, version_option
+from .gpu_options import NAMES, WHEN_FREE, gpu_options, take_wants
+from .params import Command, Parsed, version_option
 
 _DURATION = Parsed("duration", parse_duration)
 _EXAMPLE = "simple_gpu_scheduler --gpus 0 1 2 < gpu_commands.txt"
 
 _SECTIONS = (
-    ("Where jobs run", ("gpus", "jobs_per_gpu", "cpu_slots")),
+    ("Where jobs run", (*NAMES, "jobs_per_gpu", "cpu_slots")),
+    ("When a GPU counts as free", WHEN_FREE),
     ("In which order", ("policy", "delay")),
-    ("When jobs fail or hang", ("timeout", "grace", "retries", "retry_delay", "halt")),
+    ("When jobs fail or hang", ("timeout", "grace", "retries", "retry_delay", "halt", "quarantine")),
     ("How commands are read and run", ("null", "no_follow", "shell", "chdir")),
     ("What is shown and kept", ("dry_run", "quiet", "verbose", "joblog")),
 )
 
 _EXAMPLES = r"""
-simple_gpu_scheduler --gpus 0 1 2 < gpu_commands.txt
+simple_gpu_scheduler < gpu_commands.txt
 simple_gpu_scheduler --gpus 0-3 --retries 1 --joblog jobs.tsv first.txt second.txt
 mkfifo gpu.fifo; simple_gpu_scheduler --gpus 0 1 < gpu.fifo
 echo 'python train.py --lr 0.1   #: gpus=2 timeout=4h' | simple_gpu_scheduler --gpus 0,1
@@ -34,18 +35,11 @@ simple_gpu_scheduler --gpus 0 1 --dry-run < gpu_commands.txt
 
 _HELP = """Run each line of FILES, or of stdin, as a shell command with CUDA_VISIBLE_DEVICES set to a GPU of its own.
 
-One job runs on a GPU at a time; the others wait. Behind a command, `#:` gives options to it alone: gpus, timeout,
-retries, priority, name, after. The exit code is 0 when every job succeeded, 1 when some did not, 2 for bad input.
+A GPU is used when nobody else computes on it and no other scheduler of any user has leased it; until then jobs wait,
+and a line says for whom. One job runs on a GPU at a time. Behind a command, `#:` gives options to it alone: gpus, mem,
+timeout, retries, priority, name, after. The exit code is 0 when every job succeeded, 1 when some did not, 2 for bad
+input.
 """
-
-
-def _one_each(_ctx: click.Context, _param: click.Parameter, given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
-    if not given:
-        raise click.UsageError(f"--gpus is missing: say which GPUs to use. For example: {_EXAMPLE}")
-    try:
-        return parse_gpus(word for words in given for word in words)
-    except ValueError as error:
-        raise click.UsageError(f"--gpus: {error}.") from None
 
 
 def _options() -> list[click.Parameter]:
@@ -53,14 +47,7 @@ def _options() -> list[click.Parameter]:
         return click.Option(names, **settings)
 
     return [
-        SeveralValues(
-            ["--gpus"],
-            takes=looks_like_gpus,
-            example=_EXAMPLE,
-            metavar="GPU...",
-            callback=_one_each,
-            help="The GPUs to use: 0 1 2, 0,1,2, 0-3, or UUIDs.",
-        ),
+        *gpu_options(_EXAMPLE),
         option(
             "--jobs-per-gpu",
             type=click.IntRange(1, 1000),
@@ -95,6 +82,14 @@ def _options() -> list[click.Parameter]:
             help="Give up after failures: soon,fail=3 starts nothing more, now,fail=10% also ends what runs.  "
             "[default: never]",
         ),
+        option(
+            "--quarantine",
+            type=click.IntRange(0),
+            metavar="N",
+            default=3,
+            help="Set a GPU aside on which N jobs in a row fail within seconds while others succeed elsewhere; "
+            "0: never.  [default: 3]",
+        ),
         option("-0", "--null", is_flag=True, help="Jobs end in NUL, not newline, and may have several lines."),
         option("--no-follow", is_flag=True, help="End with the last writer of a named pipe; else it is held open."),
         option("--shell", default="/bin/sh", metavar="PATH", help="The shell that runs commands.  [default: /bin/sh]"),
@@ -114,7 +109,8 @@ def _run(**options: Any) -> int:
     if options["quiet"] and options["verbose"]:
         raise click.UsageError("--quiet and --verbose exclude each other.")
     cores = len(os.sched_getaffinity(0))
-    return run_jobs(Options(**options | {"cpu_slots": options["cpu_slots"] or cores}))
+    wants = take_wants(options)
+    return run_jobs(Options(wants, **options | {"cpu_slots": options["cpu_slots"] or cores}))
 
 
 run = Command("", params=_options(), callback=_run, help=_HELP, sections=_SECTIONS, examples=_EXAMPLES)

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.jobs import Attempt, Outcome
+from simple_gpu_scheduler.leases import Hold
 
 
 class Ended(NamedTuple):
@@ -28,8 +29,8 @@ class Ended(NamedTuple):
 class Engine(Protocol):
     """Runs attempts; called from one thread only."""
 
-    def start(self, attempt: Attempt) -> None:
-        """Start it soon; an `Ended` follows, whatever happens."""
+    def start(self, attempt: Attempt, hold: Hold) -> None:
+        """Start it soon, with what keeps its GPUs leased; an `Ended` follows, whatever happens."""
 
     def stop(self, attempt: Attempt, *, force: bool) -> bool:
         """Ask it and what it has left to end, or with `force` make them; False when this user may not."""

@@ -2,6 +2,7 @@
 
 from simple_gpu_scheduler.engines import Ended, EngineOptions
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt
+from simple_gpu_scheduler.leases import Hold
 
 
 class DryRunEngine:
@@ -10,7 +11,7 @@ class DryRunEngine:
     def __init__(self, options: EngineOptions) -> None:
         self._put = options.put
 
-    def start(self, attempt: Attempt) -> None:
+    def start(self, attempt: Attempt, _hold: Hold) -> None:
         """It has succeeded."""
         self._put(Ended(attempt, SUCCESS, is_settled=True))
 

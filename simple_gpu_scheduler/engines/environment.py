@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from simple_gpu_scheduler.jobs import Attempt
+from simple_gpu_scheduler.ownership import TREE, mark
 
-# All attempts that a process is part of, the outermost first, as `/RUN.JOB.ATTEMPT`: a job may run a scheduler.
-TREE = b"SGS_TREE"
 _OWN = (b"CUDA_VISIBLE_DEVICES", b"SGS_JOB", b"SGS_NAME", b"SGS_ATTEMPT", b"SGS_SLOT", b"SGS_RUN", TREE)
 
 
@@ -13,11 +12,6 @@ def inherited(environment: Mapping[bytes, bytes]) -> list[bytes]:
     """What a job gets of the user's environment. CUDA counts as NVML does unless the user says otherwise."""
     kept = {b"CUDA_DEVICE_ORDER": b"PCI_BUS_ID", **environment}
     return [b"%s=%s" % item for item in kept.items() if item[0] not in _OWN]
-
-
-def mark(attempt: Attempt, run_id: bytes) -> bytes:
-    """What tells this attempt from all others, in `TREE`."""
-    return b"/%s.%d.%d" % (run_id, attempt.job.number, attempt.number)
 
 
 def own(attempt: Attempt, run_id: bytes, outer_tree: bytes) -> list[bytes]:

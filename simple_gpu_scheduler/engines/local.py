@@ -13,9 +13,11 @@ from queue import SimpleQueue
 
 from simple_gpu_scheduler import process_tree, processes
 from simple_gpu_scheduler.engines import Ended, EngineOptions
-from simple_gpu_scheduler.engines.environment import TREE, inherited, mark, own
+from simple_gpu_scheduler.engines.environment import inherited, own
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.jobs import Attempt, Outcome, outcome_of
+from simple_gpu_scheduler.leases import Hold
+from simple_gpu_scheduler.ownership import TREE, mark, mark_in
 from simple_gpu_scheduler.process_tree import Owner, Running
 from simple_gpu_scheduler.threads import start_thread
 
@@ -52,9 +54,9 @@ class LocalEngine:
         self._before = process_tree.children(os.getpid()) if processes.has_orphans() else ()
         self._spares_unknown = bool(self._before) or os.getpid() == _INIT
 
-    def start(self, attempt: Attempt) -> None:
+    def start(self, attempt: Attempt, hold: Hold) -> None:
         """Hand the attempt to a thread."""
-        if not self._do(lambda: self._run(attempt)):
+        if not self._do(lambda: self._run(attempt, hold)):
             self._busy += 1  # its end is told all the same
             reason = "the system lets this user start no more threads (ulimit -u)"
             self._put(Ended(attempt, Outcome("not started", reason=reason)))
@@ -123,13 +125,14 @@ class LocalEngine:
             except BaseException as error:  # noqa: BLE001 - the loop raises it; here it would be an end that is never told
                 self._put(Broken(error))
 
-    def _run(self, attempt: Attempt) -> Ended:
+    def _run(self, attempt: Attempt, hold: Hold) -> Ended:
         try:
-            pid = self._start(attempt)
+            pid = self._start(attempt, hold)
         except OSError as error:
             return Ended(attempt, Outcome("not started", reason=error.strerror or str(error)))
         if pid is None:
             return Ended(attempt, Outcome("not started", reason="it was stopped first"))
+        hold.note(pid)
         processes.wait_for_end(pid)
         with self._lock:
             self._pids[attempt.key] = _REAPED
@@ -137,7 +140,7 @@ class LocalEngine:
             status = processes.reap(pid)
         return Ended(attempt, outcome_of(status))
 
-    def _start(self, attempt: Attempt) -> int | None:
+    def _start(self, attempt: Attempt, hold: Hold) -> int | None:
         key, command = attempt.key, attempt.job.command
         if key in self._told:
             return None
@@ -146,7 +149,7 @@ class LocalEngine:
         own_variables = own(attempt, self._run_id, self._outer_tree)
         self._starting.add(key)
         try:
-            pid = self._starter.start((self._shell, b"-c", *guard, command), own_variables)
+            pid = self._starter.start((self._shell, b"-c", *guard, command), own_variables, hold.descriptors)
             with self._lock:
                 self._pids[key] = pid
                 self._marks[pid] = (mark(attempt, self._run_id), self._tags.put(pid))
@@ -178,11 +181,9 @@ class LocalEngine:
     def _owner(self, pid: int) -> Owner:
         with self._lock:
             marks, tags = zip(*self._marks.values(), strict=True) if self._marks else ((), ())
-        tree = process_tree.read_variable(pid, TREE)
-        begin = tree.find(b"/%s." % self._run_id)
-        if begin >= 0:
-            end = tree.find(b"/", begin + 1)
-            return "running" if tree[begin : end if end >= 0 else None] in marks else "ended"
+        its_mark = mark_in(process_tree.read_variable(pid, TREE), self._run_id)
+        if its_mark:
+            return "running" if its_mark in marks else "ended"
         tag = self._tags.read(pid)
         if not tag:
             return "unknown"

@@ -8,6 +8,8 @@ from typing import Any
 
 from simple_gpu_scheduler.events import (
     Event,
+    GpuReturned,
+    GpuSetAside,
     JobDropped,
     JobEnded,
     JobStarted,
@@ -17,13 +19,15 @@ from simple_gpu_scheduler.events import (
     RunEnded,
     StatusAsked,
     StopAsked,
+    Waited,
 )
 from simple_gpu_scheduler.units import show_duration
 
-from .wording import safe, show_command, show_gpus, show_job, show_outcome
+from .wording import safe, show_command, show_gpus, show_job, show_outcome, show_waits
 from .writer import Writer
 
 _STDERR = 2
+_MOST_NUMBERS = 10
 
 
 class PlainLines:
@@ -42,6 +46,9 @@ class PlainLines:
             LineRefused: _refused,
             StopAsked: _stopping,
             StatusAsked: _status,
+            Waited: self._waiting,
+            GpuSetAside: _set_aside,
+            GpuReturned: _returned,
             Noticed: self._noticed,
             RunEnded: self._summary,
         }
@@ -80,6 +87,9 @@ class PlainLines:
         was = "a process running, which was" if event.swept == 1 else f"{event.swept} processes running, which were"
         return "" if self._quiet else f"{job} left {was} ended (does the command end in `&`?)"
 
+    def _waiting(self, event: Waited) -> str:
+        return "" if self._quiet else show_waits(event.waits)
+
     def _noticed(self, event: Noticed) -> str:
         return "" if self._quiet and not event.is_failure else safe(event.sentence)
 
@@ -95,6 +105,18 @@ def _summary(event: RunEnded) -> str:
         f"{event.succeeded} succeeded, {event.failed} failed, {event.timed_out} timed out, "
         f"{event.not_started} not started{unread} in {show_duration(event.elapsed)}"
     )
+
+
+def _set_aside(event: GpuSetAside) -> str:
+    numbers = ", ".join(str(job.number) for job in event.again[:_MOST_NUMBERS])
+    more = f" and {len(event.again) - _MOST_NUMBERS} more" if len(event.again) > _MOST_NUMBERS else ""
+    one = len(event.again) == 1
+    again = f"; job{'' if one else 's'} {numbers}{more} {'is' if one else 'are'} tried elsewhere" if event.again else ""
+    return f"gpu {event.gpu} is set aside: {safe(event.reason)}{again}"
+
+
+def _returned(event: GpuReturned) -> str:
+    return f"gpu {event.gpu} is used again: what failed there failed elsewhere too"
 
 
 def _dropped(event: JobDropped) -> str:

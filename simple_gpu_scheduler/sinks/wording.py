@@ -2,8 +2,10 @@
 
 import re
 import signal
+from collections.abc import Sequence
 
 from simple_gpu_scheduler.jobs import Attempt, Job, Outcome
+from simple_gpu_scheduler.waiting import Wait
 
 # Control characters, and what turns the direction of text round: a command must not move the cursor or hide its end.
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -49,6 +51,13 @@ def show_outcome(outcome: Outcome) -> str:
     if outcome.kind == "not started":
         return f"could not be started: {outcome.reason}"
     return outcome.kind
+
+
+def show_waits(waits: Sequence[Wait]) -> str:
+    """Why jobs wait: `waiting: gpu 1: alice python 11.2 GiB for 2 h · gpu 2: leased by bob (pid 4242, train.py)`."""
+    reasons = " · ".join(f"gpu {wait.gpu}: {safe(wait.sentence)}" for wait in waits)
+    way_out = " (--ignore-occupancy starts jobs all the same)" if any(wait.by_occupancy for wait in waits) else ""
+    return f"waiting: {reasons}{way_out}"
 
 
 def _signal_name(number: int) -> str:

@@ -1,0 +1,195 @@
+"""The GPUs of a run, and which of them it may use now: free for all that the probe sees, and leased.
+
+It takes leases for attempts and gives them back, goes in line where another scheduler is before us, and looks again at
+GPUs that others use. It knows nothing of jobs' order, of how a lease works or of how a GPU is looked at.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from .gpus import NO_LIMIT, Gpu, Look, Probe
+from .leases import Hold, Lease
+from .slots import Room
+from .waiting import Wait
+
+# A GPU that others use is looked at again after these, from the one to the other and doubling.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
+# How long a lease is kept with nothing on it, for a job that needs several and waits for the next.
+_PATIENCE = 2.0
+_NEVER = float("inf")
+
+
+class _Place:
+    """One GPU, and how it stands with us."""
+
+    def __init__(self, gpu: Gpu, lease: Lease) -> None:
+        self.gpu = gpu
+        self.lease = lease
+        self.look = Look()
+        self.marks: list[bytes] = []  # of our attempts on it
+        self.is_held = self.in_line = self.was_free_behind_line = False
+        self.idle_since = 0.0
+        self.gone = False
+
+    @property
+    def may_be_used(self) -> bool:
+        return not (self.in_line or self.look.reason or self.gone)
+
+    def release(self) -> None:
+        self.is_held = False
+        self.lease.release()
+
+
+class Allotment:
+    """Owned by one thread."""
+
+    def __init__(self, gpus: Iterable[Gpu], leases: Mapping[str, Lease], probe: Probe) -> None:
+        self._places = {gpu.id: _Place(gpu, leases[gpu.id]) for gpu in gpus}
+        self._probe = probe
+        self._pause = _FIRST_PAUSE
+        self._look_at = _NEVER
+
+    def rooms(self, without: Iterable[str] = ()) -> dict[str, Room]:
+        """The GPUs that may be used for all that is known; `take` tells for sure."""
+        return {
+            id_: Room(place.look.free, place.look.held)
+            for id_, place in self._places.items()
+            if place.may_be_used and id_ not in without
+        }
+
+    def take(self, mark: bytes, gpus: Sequence[str], now: float) -> Hold | None:
+        """Lease these GPUs, all or none, and look at each once more; None when somebody was there first."""
+        places = sorted((self._places[id_] for id_ in gpus), key=lambda place: place.gpu.lease_name)
+        if not all(self._lease(place, now) for place in places):
+            return None
+        for place in places:
+            self._look(place)
+        if any(place.look.reason for place in places):
+            self._look_soon(now)
+            return None
+        for place in places:
+            place.marks.append(mark)
+        return self._hold(places)
+
+    def give_back(self, mark: bytes, gpus: Sequence[str], *, unused: bool = False) -> None:
+        """An attempt is over, or did not come to use them; a GPU with no other of ours on it is anybody's."""
+        for place in (self._places[id_] for id_ in gpus):
+            place.marks.remove(mark)
+            if not unused:
+                place.look = place.look._replace(free=NO_LIMIT, held={})  # it is old by now, and `take` looks again
+            if not place.marks:
+                place.release()
+
+    def let_go(self, now: float, width: int) -> None:
+        """Give back what came and is not used, but for a while keep some of it for a job that needs `width` GPUs.
+
+        Only with no earlier one in the common order still to come: two that wait for each other would wait for ever.
+        """
+        may_keep = width > 1
+        for place in sorted(self._places.values(), key=lambda place: place.gpu.lease_name):
+            is_kept = may_keep and place.may_be_used and now < place.idle_since + _PATIENCE
+            if place.is_held and not place.marks and not is_kept:
+                place.release()
+            may_keep = may_keep and not place.in_line
+
+    def came(self, gpu: str, now: float) -> None:
+        """A lease that was waited for has come."""
+        place = self._places[gpu]
+        place.in_line = False
+        if place.is_held:
+            return
+        if place.gone or not place.lease.take(past_the_line=True):  # asking who holds it may have cost us the lock
+            place.lease.release()
+        else:
+            place.is_held, place.idle_since = True, now
+
+    def look_again(self, now: float, *, at_all: bool) -> bool:
+        """Look at what others use, or `at_all`, if it is time to; whether it was."""
+        if now < self._look_at:
+            return False
+        before = [place.may_be_used for place in self._places.values()]
+        for place in self._places.values():
+            if place.in_line:
+                self._look_past_line(place, now)
+            elif (place.look.reason or at_all) and not place.gone:
+                self._look(place)
+        changed = before != [place.may_be_used for place in self._places.values()]
+        self._pause = _FIRST_PAUSE if changed else min(2 * self._pause, _LONGEST_PAUSE)
+        self._look_at = now + self._pause
+        return True
+
+    def next_wake(self, now: float, *, waits: bool, at_all: bool) -> float:
+        """When to look again, if jobs wait for GPUs; `at_all` of them, because they need memory."""
+        if not waits or not (
+            at_all or any(not place.may_be_used and not place.gone for place in self._places.values())
+        ):
+            self._look_at = _NEVER
+        elif self._look_at == _NEVER:
+            self._look_soon(now)
+        kept = [place.idle_since + _PATIENCE for place in self._places.values() if place.is_held and not place.marks]
+        return min([self._look_at, *kept])
+
+    def waits(self) -> list[Wait]:
+        """Why GPUs are not free, where that is not our own doing."""
+        found = []
+        for place in self._places.values():
+            holder = place.lease.holder() if place.in_line else None
+            if holder:
+                found.append(Wait(place.gpu.id, holder.sentence, f"leased by {holder.name}"))
+            elif place.look.reason and not place.gone:
+                reason = place.look.reason
+                found.append(Wait(place.gpu.id, reason.sentence, reason.cause, reason.by_occupancy))
+        return found
+
+    def lost(self) -> list[tuple[str, str]]:
+        """The GPUs that have been lost since this was last asked, and why; they are set aside."""
+        lost = [place for place in self._places.values() if place.look.is_lost and not place.gone]
+        for place in lost:
+            self.set_aside(place.gpu.id)
+        return [(place.gpu.id, place.look.reason.sentence if place.look.reason else "") for place in lost]
+
+    def remarks(self) -> list[str]:
+        """What a person should know of how GPUs are looked at, each said once."""
+        return self._probe.remarks()
+
+    def set_aside(self, gpu: str) -> None:
+        """Use a GPU no more."""
+        self._places[gpu].gone = True
+
+    def use_again(self, gpu: str) -> None:
+        """Use it after all."""
+        self._places[gpu].gone = False
+
+    def _lease(self, place: _Place, now: float) -> bool:
+        if not place.is_held:
+            place.is_held, place.idle_since = place.lease.take(), now
+            if not place.is_held:
+                place.in_line = True
+                place.lease.wait_in_line()
+        return place.is_held
+
+    def _look(self, place: _Place) -> None:
+        place.look = self._probe.look(place.gpu, shared=bool(place.marks))
+
+    def _look_soon(self, now: float) -> None:
+        self._pause = _FIRST_PAUSE
+        self._look_at = min(self._look_at, now + self._pause)
+
+    def _look_past_line(self, place: _Place, now: float) -> None:
+        """Who was first in line may have been stopped, and then the GPU is free and nobody gets it."""
+        is_free = self._pause >= 1 and place.lease.take(past_the_line=True)
+        if is_free and place.was_free_behind_line:
+            place.in_line, place.is_held, place.idle_since = False, True, now
+        elif is_free:
+            place.lease.release()
+        place.was_free_behind_line = is_free and place.in_line
+
+    @staticmethod
+    def _hold(places: Sequence[_Place]) -> Hold:
+        signed = [(place.lease, tuple(place.marks)) for place in places]
+
+        def note(pid: int = 0) -> None:
+            for lease, marks in signed:
+                lease.sign(marks, pid)
+
+        descriptors = [lease.sign(marks) for lease, marks in signed]
+        return Hold(tuple(fd for fd in descriptors if fd is not None), note)

@@ -1,0 +1,76 @@
+"""Watching a run's GPUs: those that are lost or at fault are set aside, and it is said why jobs wait for the others.
+
+It acts for the loop, in its thread. Which GPUs are at fault is the quarantine's to know, which are free the
+allotment's.
+"""
+
+from collections.abc import Collection, Iterable
+
+from .allotment import Allotment
+from .events import GpuReturned, GpuSetAside, JobEnded, Noticed, Publisher, Waited
+from .quarantine import Aside, Failure, Quarantine, Running
+from .scheduler import Dropped, Scheduler
+from .tally import Tally
+from .waiting import Waiting
+
+_NEVER = float("inf")
+
+
+class GpuWatch:
+    """Tells the scheduler and the allotment which GPUs to leave alone."""
+
+    def __init__(
+        self, scheduler: Scheduler, allotment: Allotment, publisher: Publisher, tally: Tally, quarantine: Quarantine
+    ) -> None:
+        self._scheduler = scheduler
+        self._allotment = allotment
+        self._publisher = publisher
+        self._tally = tally
+        self._quarantine = quarantine
+        self._waiting = Waiting()
+
+    @property
+    def suspended(self) -> Collection[str]:
+        """GPUs that are not used until others have told whether they are at fault."""
+        return self._quarantine.suspended
+
+    def next_wake(self, now: float, running: Running) -> float:
+        """When to look again though nothing has happened."""
+        scheduler = self._scheduler
+        look = self._allotment.next_wake(now, waits=bool(scheduler.wants_gpus), at_all=scheduler.wants_memory)
+        return min(look, now + self._quarantine.next_wake(running) if self.suspended else _NEVER)
+
+    def ended(self, event: JobEnded, dropped: Iterable[Dropped]) -> None:
+        """An attempt has ended, and has taken these jobs with it."""
+        failure = Failure(event.attempt, event.outcome, [job for job, _ in dropped])
+        for gpu in self._quarantine.record(failure, event.runtime, is_final=event.is_final):
+            self._allotment.use_again(gpu)
+            self._scheduler.find(gpu)
+            self._publisher.publish(GpuReturned(gpu))
+
+    def review(self, running: Running) -> None:
+        """Set aside what is at fault, and have what failed there tried elsewhere."""
+        for aside in self._quarantine.review(running):
+            self._allotment.set_aside(aside.gpu)
+            self._scheduler.lose(aside.gpu)
+            reason = f"{aside.in_a_row} jobs in a row failed there within seconds while others succeed elsewhere"
+            self._publisher.publish(GpuSetAside(aside.gpu, reason, [each.attempt.job for each in aside.failures]))
+            self._revive(aside)
+
+    def look(self, now: float) -> None:
+        """Look at what others use, if it is time to, and say what there is to say."""
+        if self._allotment.look_again(now, at_all=self._scheduler.wants_memory):
+            waits = self._waiting.say(self._allotment.waits(), now)
+            if waits:
+                self._publisher.publish(Waited(waits))
+        for gpu, reason in self._allotment.lost():
+            self._scheduler.lose(gpu)
+            self._publisher.publish(GpuSetAside(gpu, reason))
+        for remark in self._allotment.remarks():
+            self._publisher.publish(Noticed(remark))
+
+    def _revive(self, aside: Aside) -> None:
+        for attempt, outcome, dropped in aside.failures:
+            self._tally.count(outcome.kind, -1)
+            self._tally.count("not started", -len(dropped))
+            self._scheduler.try_again(attempt, dropped)

@@ -1,0 +1,26 @@
+"""The UUIDs of GPUs as the driver's files under /proc tell them, for where NVML is not wanted or does not work."""
+
+import os
+import re
+
+from . import Device
+
+_DIRECTORY = "/proc/driver/nvidia/gpus"
+_FIELD = re.compile(r"^([^:\n]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+
+
+def read_devices(directory: str = _DIRECTORY) -> tuple[Device, ...]:
+    """The GPUs in the order of the PCI bus; none where the files are not there or do not tell."""
+    try:
+        buses = sorted(os.listdir(directory))
+        devices = [_read(index, os.path.join(directory, bus, "information")) for index, bus in enumerate(buses)]
+    except OSError:
+        return ()
+    return tuple(devices) if all(device.uuid for device in devices) else ()
+
+
+def _read(index: int, path: str) -> Device:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        fields = dict(_FIELD.findall(file.read()))
+    uuid = fields.get("GPU UUID", "")
+    return Device(str(index), "" if "?" in uuid else uuid, fields.get("Model", "?"))  # `?`: never used since the boot

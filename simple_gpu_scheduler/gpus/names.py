@@ -1,0 +1,138 @@
+"""How people name GPUs, and which ones they mean. Pure: what there is was listed by another.
+
+`0`, `0-3`, `0,2`, a UUID or its begin, a MIG instance by its UUID or as `0:1`, and `all`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from . import Device, Gpu
+
+ALL = "all"
+_INDEXES = re.compile(r"\d{1,4}(?:-\d{1,4})?", re.ASCII)
+_INSTANCE = re.compile(r"\d{1,4}:\d{1,4}", re.ASCII)
+_UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Za-z/-]+", re.ASCII)
+_HEX = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_WHOLE_UUID = re.compile(rf"(?:GPU-|MIG-|MIG-GPU-){_HEX}(?:/\d+/\d+)?", re.ASCII)
+
+
+def looks_like_gpus(word: str) -> bool:
+    """Whether a word names GPUs and nothing else: `0`, `0,1`, `0-3`, `0:1`, `all`, a UUID."""
+    parts = _parts(word)
+    shapes = (_INDEXES, _INSTANCE, _UUID)
+    return bool(parts) and all(part == ALL or any(shape.fullmatch(part) for shape in shapes) for part in parts)
+
+
+def parse_gpus(words: Iterable[str]) -> tuple[str, ...]:
+    """The names in the words, ranges written out; nothing for `all`. A ValueError says what is wrong."""
+    parts = [part for word in words for part in _parts(word)]
+    if ALL in parts:
+        if len(parts) > 1:
+            raise ValueError("'all' stands for every GPU; name no others beside it")
+        return ()
+    names: dict[str, None] = {}
+    for name in (name for part in parts for name in _expand(part)):
+        if name in names:
+            raise ValueError(f"GPU {name} is named twice")
+        names[name] = None
+    return tuple(names)
+
+
+def choose(names: Sequence[str], devices: Sequence[Device], *, by_uuid: bool = False) -> tuple[Gpu, ...]:
+    """The GPUs that the names mean among those that there are; a ValueError lists these."""
+    found = [device for name in names for device in _instances(_find(name, devices))]
+    for at, device in enumerate(found):
+        if device in found[:at]:
+            raise ValueError(f"GPU {device.number} ({device.uuid}) is named twice")
+    # CUDA is not known to take indexes and UUIDs in one list, so one UUID makes all of them UUIDs.
+    by_uuid = by_uuid or any(not _INDEXES.fullmatch(name) for name in names)
+    return as_gpus(found, by_uuid=by_uuid)
+
+
+def choose_all(devices: Sequence[Device], *, by_uuid: bool = False) -> tuple[Gpu, ...]:
+    """Every GPU that there is."""
+    usable = [device for device in devices if device.instances or not device.has_mig]
+    return as_gpus([each for device in usable for each in _instances(device)], by_uuid=by_uuid)
+
+
+def as_gpus(devices: Sequence[Device], *, by_uuid: bool) -> tuple[Gpu, ...]:
+    """These devices, named as CUDA is to be told: by index, but a MIG instance has none that CUDA knows."""
+    by_uuid = by_uuid or any(":" in device.number for device in devices)
+    return tuple(Gpu(device.uuid if by_uuid else device.number, device.uuid, device.total) for device in devices)
+
+
+def choose_unlisted(names: Sequence[str]) -> tuple[Gpu, ...]:
+    """The GPUs that the names mean where nobody can list what there is: indexes and whole UUIDs are believed."""
+    for name in names:
+        if not _INDEXES.fullmatch(name) and not _WHOLE_UUID.fullmatch(name):
+            raise ValueError(f"{name} cannot be looked up without NVML; write an index (0) or a whole UUID")
+    return tuple(Gpu(name, "" if _INDEXES.fullmatch(name) else name) for name in names)
+
+
+def visible(variable: str, devices: Sequence[Device]) -> tuple[str, ...]:
+    """The names in an inherited CUDA_VISIBLE_DEVICES. As with CUDA, `-1` and what comes behind it hides the rest."""
+    names = []
+    for name in _parts(variable):
+        if name.startswith("-") or name.lower() in ("nodevfiles", "none", "void"):
+            break
+        _find(name, devices)
+        names.append(name)
+    return tuple(dict.fromkeys(names))
+
+
+def order_is_ours(environment: Mapping[str, str]) -> bool:
+    """Whether CUDA will count GPUs as we do: in the order of the PCI bus."""
+    return environment.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID") == "PCI_BUS_ID"
+
+
+def _find(name: str, devices: Sequence[Device]) -> Device:
+    if name.isascii() and name.isdigit():
+        matches = [device for device in devices if device.number == str(int(name))]
+    elif _INSTANCE.fullmatch(name):
+        matches = [instance for device in devices for instance in device.instances if instance.number == name]
+    else:
+        matches = [device for device in _all(devices) if device.uuid.startswith(name)] if _UUID.match(name) else []
+        matches = [device for device in matches if device.uuid == name] or matches
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise ValueError(f"{name} begins the UUID of several: {', '.join(device.uuid for device in matches)}")
+    raise ValueError(f"there is no GPU {name}; there {_listed(devices)}")
+
+
+def _all(devices: Sequence[Device]) -> Iterator[Device]:
+    for device in devices:
+        yield device
+        yield from device.instances
+
+
+def _instances(device: Device) -> Sequence[Device]:
+    """What can be used of it: a GPU that MIG has divided is its instances."""
+    if device.has_mig and not device.instances:
+        raise ValueError(f"GPU {device.number} is in MIG mode and has no instances; make some with nvidia-smi mig")
+    return device.instances or (device,)
+
+
+def _listed(devices: Sequence[Device]) -> str:
+    names = [f"{device.number} ({device.model}, {device.uuid})" for device in _all(devices)]
+    if not names:
+        return "are none"
+    return f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+
+
+def _parts(word: str) -> list[str]:
+    return word.replace(",", " ").split()
+
+
+def _expand(part: str) -> list[str]:
+    if _UUID.fullmatch(part) or _INSTANCE.fullmatch(part):
+        return [part]
+    if not _INDEXES.fullmatch(part):
+        raise ValueError(
+            f"'{part}' is no GPU; write an index (0), a range (0-3), a UUID (GPU-...), a MIG instance (0:1) or all"
+        )
+    first, _, last = part.partition("-")
+    low, high = int(first), int(last or first)
+    if low > high:
+        raise ValueError(f"'{part}' counts down; write {high}-{low}")
+    return [str(index) for index in range(low, high + 1)]

@@ -1,0 +1,172 @@
+"""What NVML tells: which GPUs there are, and what goes on on one of them. The only file that knows pynvml.
+
+It turns NVML's errors into words and fields that this GPU does not have into None. It knows nothing of whose a process
+is, or of when a GPU counts as free.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import NO_LIMIT, Device, Gpu
+
+_LIBRARY = "libnvidia-ml.so.1"
+
+
+class Unavailable(Exception):  # noqa: N818 - a state of the machine, and no fault of anybody's
+    """NVML cannot be used here; the text says why."""
+
+
+class Reading(NamedTuple):
+    """What NVML told of a GPU. Memory is in bytes, without what the driver keeps for itself; None: it does not tell."""
+
+    total: float = NO_LIMIT
+    used: int = 0
+    free: float = NO_LIMIT
+    utilization: int | None = None
+    processes: tuple[tuple[int, int | None], ...] | None = ()
+    problem: str = ""
+    is_lost: bool = False
+
+
+class Vitals(NamedTuple):
+    """What is only shown: degrees, watts."""
+
+    temperature: int | None = None
+    power: float | None = None
+    power_limit: float | None = None
+
+
+class Nvml:
+    """NVML, initialised. Making one takes as long as the driver needs, which may be seconds."""
+
+    def __init__(self) -> None:
+        try:
+            ctypes.CDLL(_LIBRARY)  # before pynvml, whose loading takes a third of our start-up
+        except OSError:
+            raise Unavailable(f"NVML is not there ({_LIBRARY}, which comes with NVIDIA's driver)") from None
+        import pynvml  # type: ignore[import-untyped] # noqa: PLC0415 - as above
+
+        self._nvml: Any = pynvml
+        self._handles: dict[str, Any] = {}
+        try:
+            pynvml.nvmlInit()
+            self.devices = self._list()
+        except pynvml.NVMLError as error:
+            raise Unavailable(f"NVML does not work: {self._words(error)}") from None
+
+    def look(self, gpu: Gpu, *, utilization: bool = False) -> Reading:
+        """What goes on on a GPU, now."""
+        handle = self._handles.get(gpu.lease_name)
+        if handle is None:
+            return Reading(problem="NVML cannot reach it", is_lost=True)
+        try:
+            total, used, free = self._memory(handle)
+            busy = self._ask(lambda: self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu) if utilization else None
+            return Reading(total, used, free, busy, self._processes(handle))
+        except self._nvml.NVMLError as error:
+            return Reading(problem=self._words(error), is_lost=error.value == self._nvml.NVML_ERROR_GPU_IS_LOST)
+
+    def vitals(self, gpu: Gpu) -> Vitals:
+        """How warm it is and what it draws; nothing when it cannot be asked."""
+        handle, nvml = self._handles.get(gpu.lease_name), self._nvml
+        if handle is None:
+            return Vitals()
+        try:
+            temperature = self._ask(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
+            power = self._ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000)
+            limit = self._ask(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000)
+        except nvml.NVMLError:  # look() says what is wrong with it
+            return Vitals()
+        return Vitals(temperature, power, limit)
+
+    def _list(self) -> tuple[Device, ...]:
+        nvml = self._nvml
+        found = []
+        for index in range(nvml.nvmlDeviceGetCount()):
+            try:
+                handle = nvml.nvmlDeviceGetHandleByIndex(index)
+                bus = _text(nvml.nvmlDeviceGetPciInfo(handle).busId).lower()
+                found.append((bus.rjust(16, "0"), handle, ""))
+            except nvml.NVMLError as error:
+                found.append(("", None, self._words(error)))
+        if all(bus for bus, _, _ in found):  # NVML promises no order, and CUDA will count along the bus
+            found.sort(key=lambda entry: entry[0])
+        return tuple(
+            Device(str(index), "", problem=problem) if handle is None else self._device(str(index), handle)
+            for index, (_, handle, problem) in enumerate(found)
+        )
+
+    def _device(self, index: str, handle: Any) -> Device:
+        nvml = self._nvml
+        uuid = _text(nvml.nvmlDeviceGetUUID(handle))
+        self._handles[Gpu(index, uuid).lease_name] = handle
+        model = self._ask(lambda: _text(nvml.nvmlDeviceGetName(handle))) or "?"
+        try:
+            total, _, _ = self._memory(handle)
+        except nvml.NVMLError as error:
+            return Device(index, uuid, model, problem=self._words(error))
+        has_mig = ":" not in index and self._ask(lambda: nvml.nvmlDeviceGetMigMode(handle)[0]) == 1
+        return Device(index, uuid, model, total, self._instances(index, handle) if has_mig else (), has_mig)
+
+    def _instances(self, index: str, handle: Any) -> tuple[Device, ...]:
+        nvml = self._nvml
+        found: list[Device] = []
+        for at in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+            try:
+                instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, at)
+            except nvml.NVMLError_NotFound:
+                continue
+            found.append(self._device(f"{index}:{len(found)}", instance))
+        return tuple(found)
+
+    def _memory(self, handle: Any) -> tuple[float, int, float]:
+        nvml = self._nvml
+        try:
+            memory = nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
+        except nvml.NVMLError_FunctionNotFound:  # a driver from before 2022, which counts the reserved memory as used
+            memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+        except nvml.NVMLError_NotSupported:  # a GPU that shares the computer's own memory
+            return NO_LIMIT, 0, NO_LIMIT
+        return memory.total, memory.used, memory.free
+
+    def _processes(self, handle: Any) -> tuple[tuple[int, int | None], ...] | None:
+        """The pids of those who compute, and their memory.
+
+        Version 2 is asked first: its entries always had one size, those of version 3 two, by the driver's version.
+        """
+        nvml = self._nvml
+        for version in ("_v2", "_v2", "_v3"):  # twice, since there may be more of them than pynvml made room for
+            try:
+                found = getattr(nvml, "nvmlDeviceGetComputeRunningProcesses" + version)(handle)
+                return tuple((process.pid, process.usedGpuMemory) for process in found)
+            except (nvml.NVMLError_FunctionNotFound, nvml.NVMLError_InsufficientSize):
+                continue
+            except (nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission):
+                return None
+        return None
+
+    def _ask(self, call: Callable[[], Any]) -> Any:
+        """The answer; None where this GPU has none."""
+        nvml = self._nvml
+        try:
+            return call()
+        except (nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission, nvml.NVMLError_FunctionNotFound):
+            return None
+
+    def _words(self, error: Any) -> str:
+        nvml = self._nvml
+        known = {
+            nvml.NVML_ERROR_DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
+            nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "the NVIDIA driver and its library differ in version; "
+            "after an update of the driver, a reboot mends it",
+            nvml.NVML_ERROR_NO_PERMISSION: "this user has no permission to ask the NVIDIA driver",
+            nvml.NVML_ERROR_GPU_IS_LOST: "it has fallen off the bus; a reboot may bring it back",
+            nvml.NVML_ERROR_INSUFFICIENT_POWER: "its power cables are not attached",
+            nvml.NVML_ERROR_RESET_REQUIRED: "it needs a reset",
+        }
+        return known.get(error.value) or f"NVML says: {error}"
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,53 @@
+"""The probe that asks NVML who is on a GPU. It puts together what the files beside it know."""
+
+from collections.abc import Collection
+
+from . import Gpu, Look
+from .nvml import Nvml, Reading
+from .occupancy import Tolerance, User, judge
+from .users import Family, identify
+
+_UNSEEN = (
+    "NVML names processes that cannot be seen from here, as in a container: a GPU's used memory decides whether it is "
+    "free (--max-used-memory)"
+)
+_UNTOLD = "NVML does not tell which processes use a GPU: its used memory decides whether it is free (--max-used-memory)"
+_NO_UTILIZATION = "gpu {}: its utilisation is not told, so --max-utilization does not hold for it"
+
+
+class NvmlProbe:
+    """Looks at GPUs through NVML."""
+
+    def __init__(self, nvml: Nvml, family: Family, tolerance: Tolerance, tolerated: Collection[int] = ()) -> None:
+        self._nvml = nvml
+        self._family = family
+        self._tolerance = tolerance
+        self._tolerated = tolerated
+        self._remarks: dict[str, bool] = {}  # whether it was said
+
+    def look(self, gpu: Gpu, *, shared: bool) -> Look:
+        """See `Probe`."""
+        reading, users = self.read(gpu)
+        if any(user.whose == "unseen" for user in users) and _UNSEEN not in self._remarks:
+            reading, users = self.read(gpu)  # one that has just ended is gone from both
+            self._remark_if(any(user.whose == "unseen" for user in users), _UNSEEN)
+        self._remark_if(reading.processes is None and not reading.problem, _UNTOLD)
+        wants_utilization = self._tolerance.max_utilization is not None and not reading.problem
+        self._remark_if(wants_utilization and reading.utilization is None, _NO_UTILIZATION.format(gpu.id))
+        return judge(reading, users, self._tolerance, shared=shared)
+
+    def read(self, gpu: Gpu) -> tuple[Reading, list[User]]:
+        """What NVML tells of a GPU, and who is on it."""
+        reading = self._nvml.look(gpu, utilization=self._tolerance.max_utilization is not None)
+        users = [identify(pid, memory, self._family, self._tolerated) for pid, memory in reading.processes or ()]
+        return reading, users
+
+    def remarks(self) -> list[str]:
+        """See `Probe`."""
+        fresh = [remark for remark, is_said in self._remarks.items() if not is_said]
+        self._remarks.update(dict.fromkeys(fresh, True))
+        return fresh
+
+    def _remark_if(self, condition: bool, remark: str) -> None:
+        if condition:
+            self._remarks.setdefault(remark, False)

@@ -1,0 +1,99 @@
+"""When a GPU that nobody has leased counts as free, and how it is said when it does not. Pure."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from simple_gpu_scheduler.units import show_duration, show_size
+
+from . import Key, Look, Reason
+from .nvml import Reading
+
+# A bare CUDA context takes more than this, an idle GPU and a small desktop less.
+DEFAULT_MAX_USED = 256 * 1024 * 1024
+_MOST_SHOWN = 2
+
+# `unseen`: NVML names a pid that is none here.
+Whose = Literal["ours", "others", "tolerated", "unseen"]
+
+
+class User(NamedTuple):
+    """A process that computes on a GPU, and whose it is."""
+
+    pid: int
+    memory: int | None
+    whose: Whose
+    attempt: Key | None = None
+    name: str = ""
+    program: str = ""
+    age: float = 0
+
+    def __str__(self) -> str:
+        memory = "" if self.memory is None else f" {show_size(self.memory)}"
+        return f"{self.name} {self.program}{memory} for {show_duration(self.age)}"
+
+
+class Tolerance(NamedTuple):
+    """What the user lets pass."""
+
+    free_memory: int = 0
+    max_used_memory: int = DEFAULT_MAX_USED
+    max_utilization: int | None = None
+
+
+def judge(reading: Reading, users: Iterable[User], tolerance: Tolerance, *, shared: bool) -> Look:
+    """What one reading comes to. `shared`: attempts of ours are on it."""
+    if reading.problem:
+        return Look(Reason(reading.problem, "problem"), is_lost=reading.is_lost)
+    users = tuple(users)
+    reason = (
+        _by_process(users)
+        or _by_used_memory(reading, users, tolerance, shared=shared)
+        or _by_free_memory(reading, tolerance)
+        or _by_utilization(reading, tolerance, shared=shared)
+    )
+    return Look(reason, reading.free, _held(users))
+
+
+def _by_process(users: Iterable[User]) -> Reason | None:
+    others = [user for user in users if user.whose == "others"]
+    if not others:
+        return None
+    shown = [str(user) for user in others[:_MOST_SHOWN]]
+    if len(others) > _MOST_SHOWN:
+        shown.append(f"{len(others) - _MOST_SHOWN} more")
+    return Reason(", ".join(shown), f"used by {sorted({user.name for user in others})}", by_occupancy=True)
+
+
+def _by_used_memory(reading: Reading, users: tuple[User, ...], tolerance: Tolerance, *, shared: bool) -> Reason | None:
+    known = [user for user in users if user.whose in ("ours", "tolerated")]
+    is_told = all(user.memory is not None for user in known) and not any(user.whose == "unseen" for user in users)
+    # What is used may be our own jobs', and nobody can tell: it was free when the first of them came.
+    if shared and not (is_told and reading.processes is not None):
+        return None
+    used = reading.used - sum(user.memory or 0 for user in known)
+    if used <= tolerance.max_used_memory:
+        return None
+    by = "by processes that cannot be seen from here" if any(user.whose == "unseen" for user in users) else "by others"
+    return Reason(f"{show_size(used)} used {by}", "used memory", by_occupancy=True)
+
+
+def _by_free_memory(reading: Reading, tolerance: Tolerance) -> Reason | None:
+    if reading.free >= tolerance.free_memory:
+        return None
+    sentence = f"{show_size(int(reading.free))} free, less than --free-memory"
+    return Reason(sentence, "free memory", by_occupancy=True)
+
+
+def _by_utilization(reading: Reading, tolerance: Tolerance, *, shared: bool) -> Reason | None:
+    most, now = tolerance.max_utilization, reading.utilization
+    if most is None or now is None or now <= most or shared:
+        return None
+    return Reason(f"{now} % busy, more than --max-utilization", "utilisation", by_occupancy=True)
+
+
+def _held(users: Iterable[User]) -> dict[Key, int]:
+    held: dict[Key, int] = {}
+    for user in users:
+        if user.attempt is not None:
+            held[user.attempt] = held.get(user.attempt, 0) + (user.memory or 0)
+    return held

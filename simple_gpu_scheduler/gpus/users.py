@@ -1,0 +1,43 @@
+"""Who computes on a GPU: pids as NVML names them -> processes of this machine, their owners and what they are.
+
+It reads /proc and the list of users; it knows nothing of GPUs, or of when one is free.
+"""
+
+import os
+import time
+from collections.abc import Collection
+from typing import Protocol
+
+from simple_gpu_scheduler.people import owner, program, user_name
+from simple_gpu_scheduler.process_tree import Process, read_process
+
+from . import Key
+from .occupancy import User
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Family(Protocol):
+    """Tells our own processes."""
+
+    def attempt_of(self, pid: int) -> Key | None:
+        """The attempt of ours that a process belongs to."""
+
+    def includes(self, pid: int) -> bool:
+        """Whether a process is ours."""
+
+
+def identify(pid: int, memory: int | None, family: Family, tolerated: Collection[int]) -> User:
+    """A process that uses a GPU. `tolerated` are the uids of those who may."""
+    process = read_process(pid)
+    if process is None or process.has_ended:
+        return User(pid, memory, "unseen")
+    attempt = family.attempt_of(pid)
+    if attempt or family.includes(pid):
+        return _describe(process, User(pid, memory, "ours", attempt))
+    return _describe(process, User(pid, memory, "tolerated" if owner(pid) in tolerated else "others"))
+
+
+def _describe(process: Process, user: User) -> User:
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - process.born / _TICKS
+    return user._replace(name=user_name(owner(process.pid)), program=program(process.pid), age=max(0.0, age))

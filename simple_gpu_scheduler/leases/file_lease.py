@@ -1,0 +1,130 @@
+"""The lease of one GPU as a lock on a file, with a second file as the turnstile through which everybody goes in turn.
+
+Who wants the lease first takes the turnstile, and keeps it until the lease is his. So one waits behind the lease, the
+others behind the turnstile, and who has just given the lease back comes last. The kernel wakes them.
+"""
+
+import os
+import time
+from collections.abc import Sequence
+from queue import SimpleQueue
+
+from simple_gpu_scheduler.errors import Broken
+from simple_gpu_scheduler.threads import start_thread
+
+from . import Holder, LeaseCame, LeaseError, Put, locks
+from .files import LeaseFiles
+from .record import SIZE, Record, decode, encode, is_one_of_ours
+from .words import show_holder
+
+_NEXT = ".next"
+_FRESH = 1.0
+
+
+class FileLease:
+    """See `Lease`. Inside a job, a GPU that is leased for that very job is had by a lease within it."""
+
+    def __init__(self, files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b"") -> None:
+        self._files = files
+        self._gpu = gpu
+        self._put = put
+        self._tree = tree
+        self._outer_name = self._name = name
+        self._lock, self._turnstile = self._open(name)
+        self._looked_at = time.monotonic()
+        self._waits: SimpleQueue[None] | None = None
+
+    def take(self, *, past_the_line: bool = False) -> bool:
+        """See `Lease`. Past the line also goes who has been through it."""
+        if past_the_line:
+            return self._is_current() and locks.try_lock(self._lock)
+        self._look_inside()
+        if not self._is_current():
+            self._reopen(self._name)
+        if not locks.try_lock(self._turnstile):
+            return False
+        took = locks.try_lock(self._lock)
+        locks.unlock(self._turnstile)
+        return took
+
+    def wait_in_line(self) -> None:
+        """Let a thread wait; it is kept for the next time."""
+        if self._waits is None:
+            self._waits = SimpleQueue()
+            try:
+                start_thread(self._wait)
+            except RuntimeError:
+                raise LeaseError("the system lets this user start no more threads (ulimit -u)") from None
+        self._waits.put(None)
+
+    def sign(self, marks: Sequence[bytes], pid: int = 0) -> int | None:
+        """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
+        locks.write_at_begin(self._lock, encode(Record(pid or os.getpid(), tuple(marks))))
+        return self._lock
+
+    def release(self) -> None:
+        """See `Lease`."""
+        locks.unlock(self._lock)
+
+    def holder(self) -> Holder | None:
+        """See `Lease`."""
+        record = self._record_of_holder()
+        return show_holder(record) if record else None
+
+    def close(self) -> None:
+        """Forget it; to be called only when nobody waits in line."""
+        for fd in (self._lock, self._turnstile):
+            os.close(fd)
+
+    def _wait(self) -> None:
+        assert self._waits is not None  # noqa: S101 - a thread is started with them only
+        while True:
+            self._waits.get()
+            try:
+                locks.lock(self._turnstile)
+                locks.lock(self._lock)
+                locks.unlock(self._turnstile)
+                self._put(LeaseCame(self._gpu))
+            except OSError as error:
+                self._put(Broken(error))
+
+    def _look_inside(self) -> None:
+        """Inside a job that holds this lease itself, go on to the lease within it, and within that."""
+        level, name = 0, self._outer_name
+        while self._tree and self._is_held_around(name):
+            level += 1
+            name = f"{self._outer_name}.inside-{level}"
+        if name != self._name:
+            self._reopen(name)
+
+    def _is_held_around(self, name: str) -> bool:
+        if name != self._name:
+            self._reopen(name)
+        record = self._record_of_holder()
+        return record is not None and is_one_of_ours(record, self._tree)
+
+    def _record_of_holder(self) -> Record | None:
+        if locks.try_lock(self._lock):
+            locks.unlock(self._lock)
+            return None
+        return decode(os.pread(self._lock, SIZE, 0))
+
+    def _is_current(self) -> bool:
+        """Whether the files are still those of their names: else two schedulers might lock two different ones.
+
+        Who cleans up /tmp deletes what is days old, so one look a second is enough.
+        """
+        now = time.monotonic()
+        if now - self._looked_at < _FRESH:
+            return True
+        self._looked_at = now
+        names = ((self._lock, self._name), (self._turnstile, self._name + _NEXT))
+        return all(self._files.is_still(fd, name) for fd, name in names)
+
+    def _reopen(self, name: str) -> None:
+        self.close()
+        self._name = name
+        self._lock, self._turnstile = self._open(name)
+
+    def _open(self, name: str) -> tuple[int, int]:
+        return self._files.open(name), self._files.open(name + _NEXT)

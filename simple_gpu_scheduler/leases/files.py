@@ -1,0 +1,120 @@
+"""The directory that all users share, and the files in it, opened so that nobody can make them other files.
+
+No symbolic link is followed, nothing is truncated or deleted, and no file but a plain one with one name is written.
+"""
+
+import errno
+import os
+import stat
+import time
+from contextlib import suppress
+
+from simple_gpu_scheduler.people import user_name
+
+from . import LeaseError
+from .record import Record, encode
+
+DEFAULT_DIRECTORY = "/tmp/simple_gpu_scheduler"  # noqa: S108 - shared on purpose, and guarded as below
+VARIABLE = "SGS_LEASE_DIR"
+
+_FOR_ALL, _FILE_FOR_ALL = 0o1777, 0o666
+_PAUSE, _LOOKS = 0.01, 20
+_WAY_OUT = f"or set {VARIABLE} to a directory that all users of the GPUs share (mkdir -m 1777 DIR)"
+
+
+class LeaseFiles:
+    """The shared directory."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        self._fd = self._open_directory()
+
+    def open(self, name: str) -> int:
+        """Open one file for reading, writing and locking, making it when there is none."""
+        return self._open_file(name)
+
+    def is_still(self, fd: int, name: str) -> bool:
+        """Whether this is the file of that name: somebody who cleans up may have deleted it."""
+        try:
+            return os.path.samestat(os.fstat(fd), os.stat(name, dir_fd=self._fd, follow_symlinks=False))
+        except OSError:
+            return False
+
+    def _open_directory(self) -> int:
+        is_new = self._make_directory()
+        try:
+            fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError as error:
+            raise LeaseError(self._not_a_directory(error)) from None
+        state = os.fstat(fd)
+        if is_new or (self.path == DEFAULT_DIRECTORY and state.st_uid == os.getuid()):
+            os.fchmod(fd, _FOR_ALL)
+        elif state.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not state.st_mode & stat.S_ISVTX:
+            os.close(fd)
+            raise LeaseError(
+                f"the lease directory {self.path} has mode {stat.S_IMODE(state.st_mode):o}, so that users can delete "
+                f"each other's leases; let its owner type: chmod 1777 {self.path}"
+            )
+        return fd
+
+    def _make_directory(self) -> bool:
+        try:
+            os.mkdir(self.path)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise LeaseError(
+                f"cannot make the lease directory {self.path}: {error.strerror}; mend that, {_WAY_OUT}"
+            ) from None
+        return True
+
+    def _not_a_directory(self, error: OSError) -> str:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR):
+            what = "a symbolic link" if os.path.islink(self.path) else "no directory"
+            return f"the lease directory {self.path} is {what}, which may be a trap; remove it, {_WAY_OUT}"
+        return f"cannot open the lease directory {self.path}: {error.strerror}; mend that, {_WAY_OUT}"
+
+    def _open_file(self, name: str) -> int:
+        try:
+            fd = self._open_or_make(name)
+        except OSError as error:
+            raise LeaseError(self._not_a_file(name, error)) from None
+        state = os.fstat(fd)
+        if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
+            os.close(fd)
+            what = "has a second name" if stat.S_ISREG(state.st_mode) else "is no plain file"
+            raise LeaseError(f"the lease file {self.path}/{name} {what}, which may be a trap; remove it")
+        return fd
+
+    def _open_or_make(self, name: str) -> int:
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        for _ in range(_LOOKS):
+            try:
+                # Without O_CREAT: where fs.protected_regular is set, with it others' files are refused.
+                return os.open(name, flags, dir_fd=self._fd)
+            except PermissionError:  # somebody may be just making it, or the directory
+                time.sleep(_PAUSE)
+            except FileNotFoundError:
+                with suppress(FileExistsError, PermissionError):  # as above
+                    return self._make(name, flags)
+        return os.open(name, flags, dir_fd=self._fd)
+
+    def _make(self, name: str, flags: int) -> int:
+        fd = os.open(name, flags | os.O_CREAT | os.O_EXCL, _FILE_FOR_ALL, dir_fd=self._fd)
+        try:
+            os.fchmod(fd, _FILE_FOR_ALL)  # the umask took from it
+            os.pwrite(fd, encode(Record()), 0)  # and so a full disk is met before anything starts
+        except OSError:
+            os.close(fd)
+            raise
+        return fd
+
+    def _not_a_file(self, name: str, error: OSError) -> str:
+        path = f"{self.path}/{name}"
+        if error.errno == errno.ELOOP:
+            return f"the lease file {path} is a symbolic link, which may be a trap; remove it"
+        try:
+            whose = f", which is {user_name(os.stat(name, dir_fd=self._fd, follow_symlinks=False).st_uid)}'s"
+        except OSError:
+            whose = ""
+        return f"cannot use the lease file {path}{whose}: {error.strerror}; mend that, {_WAY_OUT}"

@@ -1,0 +1,41 @@
+"""What a lease file says of its holder, for people and for schedulers inside a job. Pure.
+
+The lock is the truth and this a note beside it: anybody could have written it. It holds pids and marks of attempts,
+nothing that a user typed.
+"""
+
+import re
+from typing import NamedTuple
+
+SIZE = 512
+_PATTERN = re.compile(rb"sgs1 +(\d{1,10}) ([\w./-]*)\s*\n?", re.ASCII)
+
+
+class Record(NamedTuple):
+    """The process that holds a lease, the job's where there is one; and the attempts that it is held for."""
+
+    pid: int = 0
+    marks: tuple[bytes, ...] = ()
+
+
+def encode(record: Record) -> bytes:
+    """As bytes, always the same number of them, so that the file need not be cut."""
+    marks = b"".join(record.marks)
+    head = b"sgs1 %10d " % record.pid
+    while len(head) + len(marks) >= SIZE:  # of very many, the newest: an attempt's mark begins with a slash
+        marks = marks[marks.index(b"/", 1) :]
+    return (head + marks).ljust(SIZE - 1) + b"\n"
+
+
+def decode(data: bytes) -> Record:
+    """What is written there; an empty record for what nobody of us wrote."""
+    match = _PATTERN.match(data[:SIZE])
+    if not match:
+        return Record()
+    return Record(int(match[1]), tuple(b"/" + mark for mark in match[2].split(b"/")[1:]))
+
+
+def is_one_of_ours(record: Record, tree: bytes) -> bool:
+    """Whether the lease is held for an attempt that a process with this `SGS_TREE` is part of."""
+    around = set(tree.split(b"/")[1:])
+    return any(mark[1:] in around for mark in record.marks)

@@ -1,0 +1,111 @@
+"""Which GPUs of this machine a command may use, and how to look at them and lease them: from options to parts.
+
+It asks NVML if there is need to, else the driver's files, and says in words what could not be asked.
+"""
+
+import os
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from .allotment import Allotment
+from .errors import UserError
+from .gpus import FixedProbe, Gpu, Probe
+from .gpus.driver_files import read_devices
+from .gpus.names import choose, choose_all, choose_unlisted, order_is_ours, visible
+from .gpus.nvml import Nvml, Unavailable
+from .gpus.nvml_probe import NvmlProbe
+from .gpus.occupancy import Tolerance
+from .leases import Lease, NoLease, Put
+from .leases.file_lease import FileLease
+from .leases.files import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
+from .ownership import Family
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+class Wants(NamedTuple):
+    """What the user says of GPUs: their names, none of them for all, and what may go on on one that counts as free."""
+
+    names: tuple[str, ...] = ()
+    ignore_occupancy: bool = False
+    tolerance: Tolerance = Tolerance()
+    tolerated: Collection[int] = ()
+
+
+class Machine(NamedTuple):
+    """The GPUs that were found, what to ask about them, and what a person should know of it."""
+
+    gpus: tuple[Gpu, ...]
+    nvml: Nvml | None = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def totals(self) -> tuple[float, ...]:
+        """The memory of each of them."""
+        return tuple(gpu.total for gpu in self.gpus)
+
+
+def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
+    """Find the GPUs. NVML is initialised only if somebody needs it. A UserError says what to type."""
+    nvml, problem = None, ""
+    if not (wants.names and wants.ignore_occupancy):
+        try:
+            nvml = Nvml()
+        except Unavailable as error:
+            problem = str(error)
+    if wants.names:
+        return _named(wants, nvml, problem, environment)
+    if nvml is None:
+        raise UserError(f"{problem}, so GPUs cannot be found; say which to use, for example: --gpus 0 1")
+    return Machine(_all_visible(nvml, environment), nvml)
+
+
+def allot(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Allotment:
+    """The GPUs as what jobs can have, leased among all users of this machine."""
+    files = LeaseFiles(os.environ.get(VARIABLE) or DEFAULT_DIRECTORY)
+    leases = {gpu.id: FileLease(files, gpu.id, gpu.lease_name, put, tree) for gpu in machine.gpus}
+    return Allotment(machine.gpus, leases, _probe(machine, wants, family))
+
+
+def allot_without_leases(machine: Machine) -> Allotment:
+    """The GPUs as what jobs could have, for a run that runs nothing."""
+    leases: dict[str, Lease] = {gpu.id: NoLease() for gpu in machine.gpus}
+    return Allotment(machine.gpus, leases, FixedProbe())
+
+
+def _probe(machine: Machine, wants: Wants, family: Family) -> Probe:
+    if machine.nvml is None or wants.ignore_occupancy:
+        return FixedProbe()
+    return NvmlProbe(machine.nvml, family, wants.tolerance, wants.tolerated)
+
+
+def _all_visible(nvml: Nvml, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
+    by_uuid = not order_is_ours(environment)
+    if _VISIBLE not in environment:
+        gpus = choose_all(nvml.devices, by_uuid=by_uuid)
+        if not gpus:
+            raise UserError("NVML lists no GPU that jobs could use on this machine; see nvidia-smi")
+        return gpus
+    variable = environment[_VISIBLE]
+    try:
+        names = visible(variable, nvml.devices)
+        gpus = choose(names, nvml.devices, by_uuid=by_uuid)
+    except ValueError as error:
+        raise UserError(f"{_VISIBLE}={variable} is inherited: {error}; mend it, or say --gpus") from None
+    if not gpus:
+        raise UserError(f"{_VISIBLE}='{variable}' is inherited and hides all GPUs; unset it, or say --gpus")
+    return gpus
+
+
+def _named(wants: Wants, nvml: Nvml | None, problem: str, environment: Mapping[str, str]) -> Machine:
+    devices = nvml.devices if nvml else read_devices()
+    is_listed = bool(nvml) or (bool(devices) and not any(name.startswith("MIG-") for name in wants.names))
+    try:
+        if is_listed:
+            gpus = choose(wants.names, devices, by_uuid=not order_is_ours(environment))
+        else:
+            gpus = choose_unlisted(wants.names)
+    except ValueError as error:
+        raise UserError(f"--gpus: {error}") from None
+    remarks = (f"{problem}: whether others use the GPUs is not checked",) if problem else ()
+    return Machine(gpus, nvml, remarks)

@@ -1,0 +1,125 @@
+"""Which GPUs are at fault: those on which one job after another fails within seconds while others succeed elsewhere.
+
+Pure: it is told how attempts ended and what runs, and says which GPUs to use no more. What becomes of the jobs that
+failed there is the loop's.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from .jobs import Attempt, Job, Outcome
+
+# Asks for what runs, and for how long.
+Running = Callable[[], Sequence[tuple[Attempt, float]]]
+
+# Who runs for as long has not failed at once.
+QUICK = 10.0
+_MOST_REMEMBERED = 1000
+_NEVER = float("inf")
+
+
+class Failure(NamedTuple):
+    """A quick one, the last of its job, with the jobs that it took with it."""
+
+    attempt: Attempt
+    outcome: Outcome
+    dropped: Sequence[Job] = ()
+
+
+class Aside(NamedTuple):
+    """A GPU to use no more, and what failed there and deserves to be tried elsewhere."""
+
+    gpu: str
+    in_a_row: int
+    failures: Sequence[Failure]
+
+
+class _Streak:
+    """The quick failures in a row on one GPU, and what had happened anywhere before."""
+
+    def __init__(self, good_before: int, bad_before: int) -> None:
+        self.length = 0
+        self.final: list[Failure] = []
+        self.good_before = good_before
+        self.bad_before = bad_before
+
+
+class Quarantine:
+    """Remembers, for each GPU, the quick failures in a row; `limit` of them make it suspect, 0 never."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._streaks: dict[str, _Streak] = {}
+        self._good = self._bad = 0
+        self._tried_elsewhere: set[int] = set()
+        self._on_trial: dict[str, set[int]] = {}
+        self.suspended: Collection[str] = ()
+
+    def record(self, failure: Failure, runtime: float, *, is_final: bool) -> list[str]:
+        """An attempt has ended, well or not; the GPUs that were set aside and are not at fault after all."""
+        attempt, outcome = failure.attempt, failure.outcome
+        if not self._limit or not attempt.gpus or outcome.kind == "not started":
+            return []
+        is_bad = outcome.kind in ("failed", "killed") and runtime < QUICK
+        self._good += outcome.kind == "succeeded"
+        self._bad += is_bad
+        if not is_bad:
+            for gpu in attempt.gpus:
+                self._streaks.pop(gpu, None)
+        elif len(attempt.gpus) == 1:  # which of several is at fault nobody can tell
+            self._extend(attempt.gpus[0], failure, is_final=is_final)
+        return self._try(attempt.job.number, succeeded=outcome.kind == "succeeded") if is_final else []
+
+    def review(self, running: Running) -> list[Aside]:
+        """The GPUs that are at fault, given what runs and for how long; which are `suspended` is said too."""
+        suspects = {gpu: streak for gpu, streak in self._streaks.items() if streak.length >= self._limit}
+        if not suspects:
+            self.suspended = ()
+            return []
+        now = running()
+        aside, suspended = [], set()
+        for gpu, streak in suspects.items():
+            elsewhere = [run for run in now if run[0].gpus and gpu not in run[0].gpus]
+            good = self._good - streak.good_before + sum(runtime >= QUICK for _, runtime in elsewhere)
+            bad = self._bad - streak.bad_before - streak.length
+            if good > bad:
+                aside.append(self._set_aside(gpu, streak))
+            elif any(runtime < QUICK and suspects.keys().isdisjoint(attempt.gpus) for attempt, runtime in elsewhere):
+                suspended.add(gpu)  # these will tell
+        self.suspended = suspended
+        return aside
+
+    def next_wake(self, running: Running) -> float:
+        """In how many seconds a review may find more though nothing has happened."""
+        if not self.suspended:
+            return _NEVER
+        return min((QUICK - runtime for _, runtime in running() if runtime < QUICK), default=_NEVER)
+
+    def _extend(self, gpu: str, failure: Failure, *, is_final: bool) -> None:
+        streak = self._streaks.setdefault(gpu, _Streak(self._good, self._bad - 1))
+        streak.length += 1
+        if is_final:
+            streak.final.append(failure)
+            del streak.final[:-_MOST_REMEMBERED]
+
+    def _set_aside(self, gpu: str, streak: _Streak) -> Aside:
+        del self._streaks[gpu]
+        again = [failure for failure in streak.final if failure.attempt.job.number not in self._tried_elsewhere]
+        numbers = {failure.attempt.job.number for failure in again}
+        self._tried_elsewhere |= numbers
+        self._on_trial[gpu] = numbers
+        return Aside(gpu, streak.length, again)
+
+    def _try(self, number: int, *, succeeded: bool) -> list[str]:
+        """Where jobs that failed on a GPU fail elsewhere too, it was them and not the GPU."""
+        cleared = []
+        for gpu, numbers in tuple(self._on_trial.items()):
+            if number not in numbers:
+                continue
+            numbers.discard(number)
+            if succeeded:
+                del self._on_trial[gpu]
+            elif not numbers:
+                del self._on_trial[gpu]
+                cleared.append(gpu)
+        return cleared

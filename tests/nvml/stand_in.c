@@ -1,0 +1,980 @@
+/* A stand-in for NVIDIA's NVML on a machine without a GPU.
+ *
+ * The programs under test find it as libnvidia-ml.so.1 through the dynamic loader, so that the real Python bindings run
+ * whole: their ctypes declarations, their array protocol, their exceptions. What there is to see stands in a text file,
+ * named by NVML_STAND_IN_STATE and read anew at every call: a test may change it (by rename) under a running program.
+ * To the file that NVML_STAND_IN_LOG names, every call appends the name of its function.
+ *
+ *     driver 570.86.15        the driver's version; also `nvml`, `cuda` (12080 is 12.8)
+ *     init_error 18           nvmlInit fails with this NVML code
+ *     error FUNCTION CODE     this function fails so, whatever it is asked about; `*` is every function
+ *     delay_us FUNCTION N     this function takes so long
+ *     gpu                     begins a GPU; what stands above the first one is about the machine
+ *     uuid GPU-...            also `name`, `bus` (00000000:01:00.0)
+ *     total BYTES             also `reserved`, `used`; version 1 of the memory counts what is reserved as used
+ *     utilization PERCENT     also `temperature`, `power` and `power_limit` (milliwatts), `fan`, `compute_mode`;
+ *                             a GPU without the line does not support the question
+ *     process PID BYTES       a process that computes, `graphics` one that draws, `mps` one that computes through MPS;
+ *                             BYTES may be `-`: unknown
+ *     error FUNCTION CODE     for this GPU only; also `delay_us`
+ *     mig 0|1                 without the line the GPU knows no MIG
+ *     instance                begins a MIG instance of this GPU, with `uuid`, `name`, `gi`, `ci`, `total`, `reserved`,
+ *                             `used`, processes, `error`, `delay_us`
+ *
+ * The lines are looked up in the text as they are; nothing is kept between two calls but the count of initialisations
+ * and the handles, so that calls from several threads have nothing to share.
+ *
+ * With -DPROTECTED_MEMORY_IN_V3 it is one of the drivers 535.43 to 535.86, whose process entries were longer.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SUCCESS = 0,
+    UNINITIALIZED = 1,
+    INVALID_ARGUMENT = 2,
+    NOT_SUPPORTED = 3,
+    NOT_FOUND = 6,
+    INSUFFICIENT_SIZE = 7,
+    DRIVER_NOT_LOADED = 9,
+    GPU_IS_LOST = 15,
+    ARGUMENT_VERSION_MISMATCH = 25,
+    UNKNOWN = 999,
+};
+
+enum { WORD = 96, LINE = 256, MIG_DEVICES_MAX = 7, NO_INSTANCE = -1 };
+
+static const unsigned long long NOT_AVAILABLE = ~0ULL;
+
+/* ---- What stands in the file ------------------------------------------------------------------------------------ */
+
+/* Whole lines of the state. */
+struct lines {
+    const char *from, *to;
+};
+
+/* The first word of a line, and what follows. */
+struct line {
+    char word[WORD], rest[LINE];
+    const char *start;
+};
+
+static void copy(char *to, size_t size, const char *from, const char *end)
+{
+    size_t length = (size_t)(end - from);
+    if (length >= size)
+        length = size - 1;
+    memcpy(to, from, length);
+    to[length] = '\0';
+}
+
+/* Takes the next line that says something; comments and empty lines do not. */
+static bool take(struct lines *left, struct line *line)
+{
+    while (left->from < left->to) {
+        const char *from = left->from;
+        const char *end = memchr(from, '\n', (size_t)(left->to - from));
+        if (!end)
+            end = left->to;
+        left->from = end < left->to ? end + 1 : end;
+        line->start = from;
+        while (from < end && (*from == ' ' || *from == '\t'))
+            from++;
+        if (from == end || *from == '#')
+            continue;
+        const char *word = from;
+        while (from < end && *from != ' ' && *from != '\t')
+            from++;
+        copy(line->word, sizeof line->word, word, from);
+        while (from < end && (*from == ' ' || *from == '\t'))
+            from++;
+        copy(line->rest, sizeof line->rest, from, end);
+        return true;
+    }
+    return false;
+}
+
+/* Takes the next line that begins with this word. */
+static bool take_word(struct lines *left, const char *word, struct line *line)
+{
+    while (take(left, line))
+        if (strcmp(line->word, word) == 0)
+            return true;
+    return false;
+}
+
+/* The lines above the first one that begins with this word. */
+static struct lines above(struct lines whole, const char *word)
+{
+    struct lines left = whole;
+    struct line line;
+    if (take_word(&left, word, &line))
+        whole.to = line.start;
+    return whole;
+}
+
+/* Takes the next part that is headed by this word. */
+static bool take_part(struct lines *left, const char *word, struct lines *part)
+{
+    struct line line;
+    if (!take_word(left, word, &line))
+        return false;
+    *part = above(*left, word);
+    left->from = part->to;
+    return true;
+}
+
+static bool text_of(struct lines lines, const char *word, char *text, size_t size)
+{
+    struct line line;
+    if (!take_word(&lines, word, &line))
+        return false;
+    copy(text, size, line.rest, line.rest + strlen(line.rest));
+    return true;
+}
+
+static bool to_number(const char *text, unsigned long long *number)
+{
+    char *end;
+    errno = 0;
+    *number = strtoull(text, &end, 10);
+    return end != text && *end == '\0' && errno == 0;
+}
+
+/* A line that is missing is a question that is not supported; one that is no number is a mistake of the test. */
+static int number_of(struct lines lines, const char *word, unsigned long long *number)
+{
+    char text[WORD];
+    if (!text_of(lines, word, text, sizeof text))
+        return NOT_SUPPORTED;
+    return to_number(text, number) ? SUCCESS : UNKNOWN;
+}
+
+/* What a line `error FUNCTION NUMBER` or `delay_us FUNCTION NUMBER` says about a function; 0 is nothing. */
+static unsigned long long scripted(struct lines lines, const char *word, const char *function)
+{
+    struct line line;
+    while (take_word(&lines, word, &line)) {
+        struct lines rest = {line.rest, line.rest + strlen(line.rest)};
+        struct line said;
+        unsigned long long number;
+        if (!take(&rest, &said) || strcmp(said.word, function) != 0)
+            continue;
+        return to_number(said.rest, &number) ? number : UNKNOWN;
+    }
+    return 0;
+}
+
+/* The whole file, which is the caller's; NULL when there is none. */
+static char *read_state(size_t *length)
+{
+    const char *path = getenv("NVML_STAND_IN_STATE");
+    int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    size_t size = 0;
+    char *text = NULL;
+    *length = 0;
+    if (file < 0)
+        return NULL;
+    for (;;) {
+        if (*length + 1 >= size) {
+            char *larger = realloc(text, size = size ? 2 * size : 8192);
+            if (!larger)
+                break;
+            text = larger;
+        }
+        ssize_t got = read(file, text + *length, size - *length - 1);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            close(file);
+            text[*length] = '\0';
+            return text;
+        }
+        *length += (size_t)got;
+    }
+    close(file);
+    free(text);
+    return NULL;
+}
+
+/* ---- Handles ---------------------------------------------------------------------------------------------------- */
+
+/* A handle stays with its device when others come or go, as the real one does; so it is known by its UUID. */
+struct device {
+    char uuid[WORD];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct device devices[1024];
+static size_t devices_known;
+static unsigned initialisations;
+
+static struct device *handle_of(const char *uuid)
+{
+    struct device *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < devices_known && !found; i++)
+        if (strcmp(devices[i].uuid, uuid) == 0)
+            found = &devices[i];
+    if (!found && devices_known < sizeof devices / sizeof *devices) {
+        found = &devices[devices_known++];
+        copy(found->uuid, sizeof found->uuid, uuid, uuid + strlen(uuid));
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static bool is_handle(const struct device *device)
+{
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < devices_known && !found; i++)
+        found = device == &devices[i];
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static bool is_initialised(void)
+{
+    pthread_mutex_lock(&lock);
+    bool is = initialisations > 0;
+    pthread_mutex_unlock(&lock);
+    return is;
+}
+
+/* ---- One call --------------------------------------------------------------------------------------------------- */
+
+struct call {
+    const char *function;
+    int result;
+    char *text;              /* of the file */
+    struct lines machine;    /* what is above the first GPU */
+    struct lines gpus;
+    struct lines gpu;        /* without its instances */
+    struct lines instances;
+    struct lines own;        /* of what is asked about: the GPU or the instance */
+    unsigned gpu_index;
+    int instance_index;
+};
+
+static void forget(struct call *call)
+{
+    free(call->text);
+}
+
+static void log_call(const char *function)
+{
+    const char *path = getenv("NVML_STAND_IN_LOG");
+    char line[WORD + 1];
+    int length = snprintf(line, sizeof line, "%s\n", function);
+    int file = path ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : -1;
+    if (file < 0)
+        return;
+    while (write(file, line, (size_t)length) < 0 && errno == EINTR)
+        ;
+    close(file);
+}
+
+static void wait_us(unsigned long long microseconds)
+{
+    struct timespec left = {(time_t)(microseconds / 1000000), (long)(microseconds % 1000000 * 1000)};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+/* What the machine, the GPU or the instance says about this function. What a GPU says about one function is about the
+ * GPU alone; what it says about all of them, as one that is lost does, is about its instances too. */
+static unsigned long long said_about(const struct call *call, const char *word)
+{
+    struct {
+        struct lines lines;
+        bool by_name;
+    } places[] = {{call->own, true}, {call->gpu, call->instance_index == NO_INSTANCE}, {call->machine, true}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        unsigned long long number = places[i].by_name ? scripted(places[i].lines, word, call->function) : 0;
+        if (!number)
+            number = scripted(places[i].lines, word, "*");
+        if (number)
+            return number;
+    }
+    return 0;
+}
+
+static int refusal(const struct call *call)
+{
+    unsigned long long delay = said_about(call, "delay_us");
+    if (delay)
+        wait_us(delay);
+    return (int)said_about(call, "error");
+}
+
+static struct call about_machine(const char *function, bool needs_initialisation)
+{
+    struct call call = {.function = function, .instance_index = NO_INSTANCE};
+    size_t length;
+    log_call(function);
+    call.text = read_state(&length);
+    if (!call.text) {
+        call.result = needs_initialisation && !is_initialised() ? UNINITIALIZED : DRIVER_NOT_LOADED;
+        return call;
+    }
+    struct lines whole = {call.text, call.text + length};
+    call.machine = above(whole, "gpu");
+    call.gpus = (struct lines){call.machine.to, whole.to};
+    if (needs_initialisation && !is_initialised())
+        call.result = UNINITIALIZED;
+    return call;
+}
+
+/* Takes the next GPU of the file into the call. */
+static bool take_gpu(struct call *call, struct lines *left)
+{
+    struct lines part;
+    if (!take_part(left, "gpu", &part))
+        return false;
+    call->gpu = call->own = above(part, "instance");
+    call->instances = (struct lines){call->gpu.to, part.to};
+    call->instance_index = NO_INSTANCE;
+    return true;
+}
+
+static bool seek_gpu(struct call *call, unsigned index)
+{
+    struct lines left = call->gpus;
+    for (call->gpu_index = 0; take_gpu(call, &left); call->gpu_index++)
+        if (call->gpu_index == index)
+            return true;
+    return false;
+}
+
+static bool in_mig_mode(const struct call *call)
+{
+    unsigned long long mode = 0;
+    return number_of(call->gpu, "mig", &mode) == SUCCESS && mode == 1;
+}
+
+static bool seek_instance(struct call *call, unsigned index)
+{
+    struct lines left = call->instances;
+    for (call->instance_index = 0; take_part(&left, "instance", &call->own); call->instance_index++)
+        if (call->instance_index == (int)index)
+            return in_mig_mode(call);
+    call->own = call->gpu;
+    call->instance_index = NO_INSTANCE;
+    return false;
+}
+
+static bool has_uuid(const struct call *call, const char *uuid)
+{
+    char own[WORD];
+    return text_of(call->own, "uuid", own, sizeof own) && strcmp(own, uuid) == 0;
+}
+
+static bool seek_uuid(struct call *call, const char *uuid)
+{
+    for (unsigned gpu = 0; seek_gpu(call, gpu); gpu++) {
+        if (has_uuid(call, uuid))
+            return true;
+        for (unsigned instance = 0; seek_instance(call, instance); instance++)
+            if (has_uuid(call, uuid))
+                return true;
+    }
+    return false;
+}
+
+static struct call about_device(const char *function, const struct device *device)
+{
+    struct call call = about_machine(function, true);
+    if (call.result != SUCCESS)
+        return call;
+    if (!is_handle(device))
+        call.result = INVALID_ARGUMENT;
+    else if (!seek_uuid(&call, device->uuid))
+        call.result = GPU_IS_LOST;
+    else
+        call.result = refusal(&call);
+    return call;
+}
+
+static int give_text(const char *text, char *to, unsigned size)
+{
+    if (strlen(text) >= size)
+        return INSUFFICIENT_SIZE;
+    strcpy(to, text);
+    return SUCCESS;
+}
+
+static int give_unsigned(struct lines lines, const char *word, unsigned *to)
+{
+    unsigned long long number = 0;
+    int result = number_of(lines, word, &number);
+    if (result == SUCCESS)
+        *to = (unsigned)number;
+    return result;
+}
+
+static int give_handle(const struct call *call, struct device **handle)
+{
+    char uuid[WORD];
+    int result = (int)said_about(call, "error");
+    if (result != SUCCESS)
+        return result;
+    if (!text_of(call->own, "uuid", uuid, sizeof uuid))
+        return UNKNOWN;
+    *handle = handle_of(uuid);
+    return *handle ? SUCCESS : UNKNOWN;
+}
+
+/* For a function that has found out only now which device it is asked about. */
+static int give_found(const struct call *call, struct device **handle)
+{
+    int result = refusal(call);
+    return result == SUCCESS ? give_handle(call, handle) : result;
+}
+
+/* What every function begins with: the call is counted, what the test has it fail with is returned. */
+#define FREED_AT_THE_END struct call call __attribute__((cleanup(forget)))
+#define ASKED_ABOUT(handle)                                                                                            \
+    FREED_AT_THE_END = about_device(__func__, handle);                                                                 \
+    if (call.result != SUCCESS)                                                                                        \
+    return call.result
+#define ASKED_FOR_A_DEVICE                                                                                             \
+    FREED_AT_THE_END = about_machine(__func__, true);                                                                  \
+    if (call.result != SUCCESS)                                                                                        \
+    return call.result
+#define ASKED_ABOUT_THE_MACHINE                                                                                        \
+    ASKED_FOR_A_DEVICE;                                                                                                \
+    if ((call.result = refusal(&call)) != SUCCESS)                                                                     \
+    return call.result
+
+/* ---- The library and the machine -------------------------------------------------------------------------------- */
+
+static int initialise(const char *function)
+{
+    FREED_AT_THE_END = about_machine(function, false);
+    unsigned code = 0;
+    if (call.result == SUCCESS)
+        give_unsigned(call.machine, "init_error", &code);
+    if (call.result == SUCCESS)
+        call.result = code ? (int)code : refusal(&call);
+    if (call.result != SUCCESS)
+        return call.result;
+    pthread_mutex_lock(&lock);
+    initialisations++;
+    pthread_mutex_unlock(&lock);
+    return SUCCESS;
+}
+
+int nvmlInit(void)
+{
+    return initialise(__func__);
+}
+
+int nvmlInit_v2(void)
+{
+    return initialise(__func__);
+}
+
+int nvmlInitWithFlags(unsigned flags)
+{
+    (void)flags;
+    return initialise(__func__);
+}
+
+int nvmlShutdown(void)
+{
+    FREED_AT_THE_END = about_machine(__func__, true);
+    int result = call.text ? refusal(&call) : SUCCESS;
+    if (result != SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    if (initialisations > 0)
+        initialisations--;
+    else
+        result = UNINITIALIZED;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+const char *nvmlErrorString(int result)
+{
+    switch (result) {
+    case SUCCESS: return "Success";
+    case UNINITIALIZED: return "Uninitialized";
+    case INVALID_ARGUMENT: return "Invalid Argument";
+    case NOT_SUPPORTED: return "Not Supported";
+    case 4: return "Insufficient Permissions";
+    case NOT_FOUND: return "Not Found";
+    case INSUFFICIENT_SIZE: return "Insufficient Size";
+    case DRIVER_NOT_LOADED: return "Driver Not Loaded";
+    case 10: return "Timeout";
+    case GPU_IS_LOST: return "GPU is lost";
+    case 16: return "GPU requires reset";
+    case 18: return "Driver/library version mismatch";
+    case ARGUMENT_VERSION_MISMATCH: return "Argument version mismatch";
+    default: return "Unknown Error";
+    }
+}
+
+static int give_version(const struct call *call, const char *word, char *to, unsigned size)
+{
+    char version[WORD];
+    if (!text_of(call->machine, word, version, sizeof version))
+        return NOT_SUPPORTED;
+    return give_text(version, to, size);
+}
+
+int nvmlSystemGetDriverVersion(char *version, unsigned length)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    return give_version(&call, "driver", version, length);
+}
+
+int nvmlSystemGetNVMLVersion(char *version, unsigned length)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    return give_version(&call, "nvml", version, length);
+}
+
+int nvmlSystemGetCudaDriverVersion(int *version)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    return give_unsigned(call.machine, "cuda", (unsigned *)version);
+}
+
+int nvmlSystemGetCudaDriverVersion_v2(int *version)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    return give_unsigned(call.machine, "cuda", (unsigned *)version);
+}
+
+/* ---- Which devices there are ------------------------------------------------------------------------------------ */
+
+static int count_gpus(struct call *call, unsigned *count)
+{
+    for (*count = 0; seek_gpu(call, *count); ++*count)
+        ;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetCount(unsigned *count)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    return count_gpus(&call, count);
+}
+
+int nvmlDeviceGetCount_v2(unsigned *count)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    return count_gpus(&call, count);
+}
+
+int nvmlDeviceGetHandleByIndex(unsigned index, struct device **handle)
+{
+    ASKED_FOR_A_DEVICE;
+    return seek_gpu(&call, index) ? give_found(&call, handle) : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, struct device **handle)
+{
+    ASKED_FOR_A_DEVICE;
+    return seek_gpu(&call, index) ? give_found(&call, handle) : INVALID_ARGUMENT;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, struct device **handle)
+{
+    ASKED_FOR_A_DEVICE;
+    return seek_uuid(&call, uuid) ? give_found(&call, handle) : NOT_FOUND;
+}
+
+struct address {
+    unsigned domain, bus, device, function;
+};
+
+static bool read_address(const char *text, struct address *address)
+{
+    *address = (struct address){0};
+    return sscanf(text, "%x:%x:%x.%x", &address->domain, &address->bus, &address->device, &address->function) >= 3 ||
+           (address->domain = 0,
+            sscanf(text, "%x:%x.%x", &address->bus, &address->device, &address->function) >= 2);
+}
+
+static bool own_address(const struct call *call, struct address *address)
+{
+    char text[WORD];
+    return text_of(call->gpu, "bus", text, sizeof text) && read_address(text, address);
+}
+
+static int handle_by_bus(struct call *call, const char *bus, struct device **handle)
+{
+    struct address wanted, own;
+    if (!read_address(bus, &wanted))
+        return INVALID_ARGUMENT;
+    for (unsigned gpu = 0; seek_gpu(call, gpu); gpu++)
+        if (own_address(call, &own) && memcmp(&own, &wanted, sizeof own) == 0)
+            return give_found(call, handle);
+    return NOT_FOUND;
+}
+
+int nvmlDeviceGetHandleByPciBusId(const char *bus, struct device **handle)
+{
+    ASKED_FOR_A_DEVICE;
+    return handle_by_bus(&call, bus, handle);
+}
+
+int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, struct device **handle)
+{
+    ASKED_FOR_A_DEVICE;
+    return handle_by_bus(&call, bus, handle);
+}
+
+int nvmlDeviceGetIndex(struct device *device, unsigned *index)
+{
+    ASKED_ABOUT(device);
+    *index = call.instance_index == NO_INSTANCE ? call.gpu_index : (unsigned)call.instance_index;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMinorNumber(struct device *device, unsigned *number)
+{
+    ASKED_ABOUT(device);
+    if (call.instance_index != NO_INSTANCE)
+        return NOT_SUPPORTED;
+    *number = call.gpu_index;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetName(struct device *device, char *name, unsigned length)
+{
+    char text[WORD];
+    ASKED_ABOUT(device);
+    return text_of(call.own, "name", text, sizeof text) ? give_text(text, name, length) : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetUUID(struct device *device, char *uuid, unsigned length)
+{
+    ASKED_ABOUT(device);
+    return give_text(device->uuid, uuid, length);
+}
+
+struct pci_info {
+    char short_bus_id[16];
+    unsigned domain, bus, device, device_id, subsystem_id;
+    char bus_id[32];
+};
+
+int nvmlDeviceGetPciInfo_v3(struct device *device, struct pci_info *info)
+{
+    struct address at;
+    ASKED_ABOUT(device);
+    if (!own_address(&call, &at))
+        return NOT_SUPPORTED;
+    *info = (struct pci_info){.domain = at.domain, .bus = at.bus, .device = at.device, .device_id = 0x20b210de};
+    snprintf(info->short_bus_id, sizeof info->short_bus_id, "%04X:%02X:%02X.%X", at.domain & 0xffff, at.bus & 0xff,
+             at.device & 0xff, at.function & 0xf);
+    snprintf(info->bus_id, sizeof info->bus_id, "%08X:%02X:%02X.%X", at.domain, at.bus, at.device, at.function);
+    return SUCCESS;
+}
+
+/* ---- Memory, load and sensors ----------------------------------------------------------------------------------- */
+
+struct memory {
+    unsigned long long total, reserved, free, used;
+};
+
+/* A GPU in MIG mode adds up what its instances use. */
+static int memory_of(struct call *call, struct memory *memory)
+{
+    unsigned long long used;
+    int result = number_of(call->own, "total", &memory->total);
+    if (result == SUCCESS)
+        result = number_of(call->own, "reserved", &memory->reserved);
+    if (result == SUCCESS)
+        result = number_of(call->own, "used", &memory->used);
+    if (call->instance_index == NO_INSTANCE)
+        for (unsigned i = 0; result == SUCCESS && seek_instance(call, i); i++)
+            if ((result = number_of(call->own, "used", &used)) == SUCCESS)
+                memory->used += used;
+    memory->free = memory->total - memory->reserved - memory->used;
+    return result;
+}
+
+struct memory_v1 {
+    unsigned long long total, free, used;
+};
+
+int nvmlDeviceGetMemoryInfo(struct device *device, struct memory_v1 *memory)
+{
+    struct memory found;
+    ASKED_ABOUT(device);
+    int result = memory_of(&call, &found);
+    if (result == SUCCESS)
+        *memory = (struct memory_v1){found.total, found.free, found.reserved + found.used};
+    return result;
+}
+
+struct memory_v2 {
+    unsigned version;
+    unsigned long long total, reserved, free, used;
+};
+
+int nvmlDeviceGetMemoryInfo_v2(struct device *device, struct memory_v2 *memory)
+{
+    struct memory found;
+    ASKED_ABOUT(device);
+    if (memory->version != (sizeof *memory | 2U << 24))
+        return ARGUMENT_VERSION_MISMATCH;
+    int result = memory_of(&call, &found);
+    if (result == SUCCESS)
+        *memory = (struct memory_v2){memory->version, found.total, found.reserved, found.free, found.used};
+    return result;
+}
+
+struct utilization {
+    unsigned gpu, memory;
+};
+
+int nvmlDeviceGetUtilizationRates(struct device *device, struct utilization *utilization)
+{
+    ASKED_ABOUT(device);
+    if (in_mig_mode(&call))
+        return NOT_SUPPORTED;
+    utilization->memory = 0;
+    return give_unsigned(call.own, "utilization", &utilization->gpu);
+}
+
+int nvmlDeviceGetTemperature(struct device *device, unsigned sensor, unsigned *temperature)
+{
+    ASKED_ABOUT(device);
+    return sensor == 0 ? give_unsigned(call.own, "temperature", temperature) : INVALID_ARGUMENT;
+}
+
+struct temperature {
+    unsigned version, sensor;
+    int temperature;
+};
+
+int nvmlDeviceGetTemperatureV(struct device *device, struct temperature *temperature)
+{
+    ASKED_ABOUT(device);
+    if (temperature->version != (sizeof *temperature | 1U << 24))
+        return ARGUMENT_VERSION_MISMATCH;
+    return temperature->sensor == 0 ? give_unsigned(call.own, "temperature", (unsigned *)&temperature->temperature)
+                                    : INVALID_ARGUMENT;
+}
+
+#define GIVES(asked, word)                                                                                             \
+    int asked(struct device *device, unsigned *value)                                                                  \
+    {                                                                                                                  \
+        ASKED_ABOUT(device);                                                                                           \
+        return give_unsigned(call.own, word, value);                                                                   \
+    }
+
+GIVES(nvmlDeviceGetPowerUsage, "power")
+GIVES(nvmlDeviceGetEnforcedPowerLimit, "power_limit")
+GIVES(nvmlDeviceGetPowerManagementLimit, "power_limit")
+GIVES(nvmlDeviceGetFanSpeed, "fan")
+GIVES(nvmlDeviceGetComputeMode, "compute_mode")
+
+int nvmlDeviceGetCudaComputeCapability(struct device *device, int *major, int *minor)
+{
+    ASKED_ABOUT(device);
+    *major = 8;
+    *minor = 0;
+    return SUCCESS;
+}
+
+/* ---- Processes -------------------------------------------------------------------------------------------------- */
+
+/* The longest of the entries; the shorter ones are its beginning. */
+struct process {
+    unsigned pid;
+    unsigned long long memory;
+    unsigned gpu_instance, compute_instance;
+    unsigned long long protected_memory;
+};
+
+enum { ENTRY_V1 = 16, ENTRY_V2 = 24, ENTRY_PROTECTED = 32 };
+
+#ifdef PROTECTED_MEMORY_IN_V3
+enum { ENTRY_V3 = ENTRY_PROTECTED };
+#else
+enum { ENTRY_V3 = ENTRY_V2 };
+#endif
+
+_Static_assert(sizeof(struct process) == ENTRY_PROTECTED, "the bindings count on this layout");
+
+struct processes {
+    char *to;
+    unsigned room, count;
+    size_t entry;
+};
+
+/* Appends what these lines have; what finds no room is only counted. */
+static int append(struct processes *list, struct lines lines, const char *word)
+{
+    struct process process = {.gpu_instance = ~0U, .compute_instance = ~0U};
+    struct line line;
+    give_unsigned(lines, "gi", &process.gpu_instance);
+    give_unsigned(lines, "ci", &process.compute_instance);
+    while (take_word(&lines, word, &line)) {
+        struct lines rest = {line.rest, line.rest + strlen(line.rest)};
+        struct line said;
+        unsigned long long pid;
+        if (!take(&rest, &said) || !to_number(said.word, &pid))
+            return UNKNOWN;
+        if (strcmp(said.rest, "-") == 0)
+            process.memory = NOT_AVAILABLE;
+        else if (!to_number(said.rest, &process.memory))
+            return UNKNOWN;
+        process.pid = (unsigned)pid;
+        if (list->count < list->room)
+            memcpy(list->to + list->count * list->entry, &process, list->entry);
+        list->count++;
+    }
+    return SUCCESS;
+}
+
+/* A GPU in MIG mode has what its instances have. */
+static int give_processes(const char *function, struct device *device, const char *word, unsigned *count, void *to,
+                          size_t entry)
+{
+    FREED_AT_THE_END = about_device(function, device);
+    if (call.result != SUCCESS)
+        return call.result;
+    struct processes list = {to, to ? *count : 0, 0, entry};
+    bool is_instance = call.instance_index != NO_INSTANCE;
+    int result = append(&list, call.own, word);
+    for (unsigned i = 0; !is_instance && result == SUCCESS && seek_instance(&call, i); i++)
+        result = append(&list, call.own, word);
+    if (result != SUCCESS)
+        return result;
+    *count = list.count;
+    return list.count <= list.room ? SUCCESS : INSUFFICIENT_SIZE;
+}
+
+#define LISTS(function, word, entry)                                                                                   \
+    int function(struct device *device, unsigned *count, void *to)                                                     \
+    {                                                                                                                  \
+        return give_processes(__func__, device, word, count, to, entry);                                               \
+    }
+
+LISTS(nvmlDeviceGetComputeRunningProcesses, "process", ENTRY_V1)
+LISTS(nvmlDeviceGetComputeRunningProcesses_v2, "process", ENTRY_V2)
+LISTS(nvmlDeviceGetComputeRunningProcesses_v3, "process", ENTRY_V3)
+LISTS(nvmlDeviceGetGraphicsRunningProcesses, "graphics", ENTRY_V1)
+LISTS(nvmlDeviceGetGraphicsRunningProcesses_v2, "graphics", ENTRY_V2)
+LISTS(nvmlDeviceGetGraphicsRunningProcesses_v3, "graphics", ENTRY_V3)
+LISTS(nvmlDeviceGetMPSComputeRunningProcesses, "mps", ENTRY_V1)
+LISTS(nvmlDeviceGetMPSComputeRunningProcesses_v2, "mps", ENTRY_V2)
+LISTS(nvmlDeviceGetMPSComputeRunningProcesses_v3, "mps", ENTRY_V3)
+
+/* ---- MIG -------------------------------------------------------------------------------------------------------- */
+
+int nvmlDeviceGetMigMode(struct device *device, unsigned *current, unsigned *pending)
+{
+    ASKED_ABOUT(device);
+    int result = give_unsigned(call.own, "mig", current);
+    if (result == SUCCESS)
+        *pending = *current;
+    return result;
+}
+
+int nvmlDeviceGetMaxMigDeviceCount(struct device *device, unsigned *count)
+{
+    ASKED_ABOUT(device);
+    *count = in_mig_mode(&call) ? MIG_DEVICES_MAX : 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(struct device *device, unsigned index, struct device **handle)
+{
+    ASKED_ABOUT(device);
+    if (call.instance_index != NO_INSTANCE || !in_mig_mode(&call))
+        return NOT_SUPPORTED;
+    return seek_instance(&call, index) ? give_handle(&call, handle) : NOT_FOUND;
+}
+
+int nvmlDeviceIsMigDeviceHandle(struct device *device, unsigned *is)
+{
+    ASKED_ABOUT(device);
+    *is = call.instance_index != NO_INSTANCE;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(struct device *device, struct device **handle)
+{
+    ASKED_ABOUT(device);
+    if (call.instance_index == NO_INSTANCE)
+        return NOT_SUPPORTED;
+    return seek_gpu(&call, call.gpu_index) ? give_handle(&call, handle) : UNKNOWN;
+}
+
+GIVES(nvmlDeviceGetGpuInstanceId, "gi")
+GIVES(nvmlDeviceGetComputeInstanceId, "ci")
+
+struct attributes {
+    unsigned multiprocessors, copy_engines, decoders, encoders, jpegs, ofas, gpu_slices, compute_slices;
+    unsigned long long memory_mib;
+};
+
+int nvmlDeviceGetAttributes_v2(struct device *device, struct attributes *attributes)
+{
+    unsigned long long total;
+    ASKED_ABOUT(device);
+    if (call.instance_index == NO_INSTANCE)
+        return NOT_SUPPORTED;
+    int result = number_of(call.own, "total", &total);
+    if (result == SUCCESS)
+        *attributes = (struct attributes){
+            .multiprocessors = 14, .gpu_slices = 1, .compute_slices = 1, .memory_mib = total >> 20};
+    return result;
+}
+
+/* ---- What is asked and not supported ---------------------------------------------------------------------------- */
+
+/* A real driver has these functions; the arguments that follow the handle are not looked at. */
+#define DOES_NOT_SUPPORT(asked)                                                                                        \
+    int asked(struct device *device)                                                                                   \
+    {                                                                                                                  \
+        ASKED_ABOUT(device);                                                                                           \
+        return NOT_SUPPORTED;                                                                                          \
+    }
+
+DOES_NOT_SUPPORT(nvmlDeviceGetArchitecture)
+DOES_NOT_SUPPORT(nvmlDeviceGetBAR1MemoryInfo)
+DOES_NOT_SUPPORT(nvmlDeviceGetBrand)
+DOES_NOT_SUPPORT(nvmlDeviceGetClockInfo)
+DOES_NOT_SUPPORT(nvmlDeviceGetConfComputeMemSizeInfo)
+DOES_NOT_SUPPORT(nvmlDeviceGetDecoderUtilization)
+DOES_NOT_SUPPORT(nvmlDeviceGetDisplayActive)
+DOES_NOT_SUPPORT(nvmlDeviceGetDisplayMode)
+DOES_NOT_SUPPORT(nvmlDeviceGetDriverModel)
+DOES_NOT_SUPPORT(nvmlDeviceGetDriverModel_v2)
+DOES_NOT_SUPPORT(nvmlDeviceGetEncoderUtilization)
+DOES_NOT_SUPPORT(nvmlDeviceGetFanSpeed_v2)
+DOES_NOT_SUPPORT(nvmlDeviceGetFieldValues)
+DOES_NOT_SUPPORT(nvmlDeviceGetMaxClockInfo)
+DOES_NOT_SUPPORT(nvmlDeviceGetMemoryErrorCounter)
+DOES_NOT_SUPPORT(nvmlDeviceGetNumFans)
+DOES_NOT_SUPPORT(nvmlDeviceGetPciInfoExt)
+DOES_NOT_SUPPORT(nvmlDeviceGetPcieThroughput)
+DOES_NOT_SUPPORT(nvmlDeviceGetPerformanceState)
+DOES_NOT_SUPPORT(nvmlDeviceGetPersistenceMode)
+DOES_NOT_SUPPORT(nvmlDeviceGetPowerState)
+DOES_NOT_SUPPORT(nvmlDeviceGetProcessUtilization)
+DOES_NOT_SUPPORT(nvmlDeviceGetSerial)
+DOES_NOT_SUPPORT(nvmlDeviceGetTotalEccErrors)
+DOES_NOT_SUPPORT(nvmlDeviceGetTotalEnergyConsumption)
+#ifndef PROTECTED_MEMORY_IN_V3
+/* It came when the longer entries went: programs tell by it which of the two they have before them. */
+DOES_NOT_SUPPORT(nvmlDeviceGetRunningProcessDetailList)
+#endif
