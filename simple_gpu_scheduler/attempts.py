@@ -58,8 +58,9 @@ class Attempts:
         return min(self._due.values(), default=_NEVER)
 
     def start(self, attempt: Attempt, hold: Hold, timeout: float | None) -> None:
-        """Start one."""
+        """Start one; `timeout` holds for a job that does not say otherwise."""
         now = self._clock.now()
+        timeout = timeout if attempt.job.timeout is None else attempt.job.timeout
         if timeout:  # 0 says that this one has none
             self._due[attempt.key] = now + timeout
         self._running[attempt.key] = UnderWay(attempt, now, self._clock.wall())
@@ -91,6 +92,10 @@ class Attempts:
                 self._due[run.attempt.key] = _NEVER
             else:
                 self._end(run, run.ending or "timed out", force=bool(run.ending))
+
+    def close(self) -> None:
+        """None is started any more."""
+        self._engine.close()
 
     def _end(self, run: UnderWay, why: Ending, *, force: bool) -> None:
         force = force or self._grace == 0

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterable
 
 from .allotment import Allotment
 from .events import GpuReturned, GpuSetAside, JobEnded, Noticed, Publisher, Waited
+from .jobs import Attempt
+from .leases import Hold
 from .quarantine import Aside, Failure, Quarantine, Running
 from .scheduler import Dropped, Scheduler
 from .tally import Tally
@@ -33,6 +35,16 @@ class GpuWatch:
     def suspended(self) -> Collection[str]:
         """GPUs that are not used until others have told whether they are at fault."""
         return self._quarantine.suspended
+
+    def take(self, attempt: Attempt, its_mark: bytes, now: float) -> Hold | None:
+        """What an attempt holds of its GPUs; None, and it waits again, when somebody was first or has the memory."""
+        hold = self._allotment.take(its_mark, attempt.gpus, now)
+        if hold and not self._scheduler.fits(attempt, self._allotment.rooms()):
+            self._allotment.give_back(its_mark, attempt.gpus, unused=True)
+            hold = None
+        if hold is None:
+            self._scheduler.put_back(attempt)
+        return hold
 
     def next_wake(self, now: float, running: Running) -> float:
         """When to look again though nothing has happened."""

@@ -4,6 +4,7 @@ Pure: it is told how attempts ended and what runs, and says which GPUs to use no
 failed there is the loop's.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ Running = Callable[[], Sequence[tuple[Attempt, float]]]
 # Who runs for as long has not failed at once.
 QUICK = 10.0
 _MOST_REMEMBERED = 1000
+_CHANCE = 1e-6
 _NEVER = float("inf")
 
 
@@ -51,6 +53,8 @@ class Quarantine:
         self._limit = limit
         self._streaks: dict[str, _Streak] = {}
         self._good = self._bad = 0
+        self._good_on: Counter[str] = Counter()
+        self._bad_on: Counter[str] = Counter()
         self._tried_elsewhere: set[int] = set()
         self._on_trial: dict[str, set[int]] = {}
         self.suspended: Collection[str] = ()
@@ -61,8 +65,12 @@ class Quarantine:
         if not self._limit or not attempt.gpus or outcome.kind == "not started":
             return []
         is_bad = outcome.kind in ("failed", "killed") and runtime < QUICK
-        self._good += outcome.kind == "succeeded"
-        self._bad += is_bad
+        if outcome.kind == "succeeded":
+            self._good += 1
+            self._good_on.update(attempt.gpus)
+        elif is_bad:
+            self._bad += 1
+            self._bad_on.update(attempt.gpus)
         if not is_bad:
             for gpu in attempt.gpus:
                 self._streaks.pop(gpu, None)
@@ -79,15 +87,27 @@ class Quarantine:
         now = running()
         aside, suspended = [], set()
         for gpu, streak in suspects.items():
-            elsewhere = [run for run in now if run[0].gpus and gpu not in run[0].gpus]
-            good = self._good - streak.good_before + sum(runtime >= QUICK for _, runtime in elsewhere)
+            elsewhere = [runtime for attempt, runtime in now if attempt.gpus and gpu not in attempt.gpus]
+            good = self._good - streak.good_before + sum(runtime >= QUICK for runtime in elsewhere)
             bad = self._bad - streak.bad_before - streak.length
-            if good > bad:
+            if self._is_at_fault(gpu, streak, good, bad):
                 aside.append(self._set_aside(gpu, streak))
-            elif any(runtime < QUICK and suspects.keys().isdisjoint(attempt.gpus) for attempt, runtime in elsewhere):
-                suspended.add(gpu)  # these will tell
+            elif not good and not bad and elsewhere:  # these will tell
+                suspended.add(gpu)
         self.suspended = suspended
         return aside
+
+    def _is_at_fault(self, gpu: str, streak: _Streak, good: int, bad: int) -> bool:
+        """Whether chance cannot have made that streak, with so many good and bad ends elsewhere since its begin.
+
+        Where nothing has failed elsewhere in all the run, it cannot. Else the jobs may be such as fail now and then.
+        """
+        bad_elsewhere = self._bad - self._bad_on[gpu]
+        good_elsewhere = self._good - self._good_on[gpu]
+        if not good or not bad_elsewhere:
+            return bool(good)
+        share = max((bad + 1) / (good + bad + 2), (bad_elsewhere + 1) / (good_elsewhere + bad_elsewhere + 2))
+        return bool(share**streak.length < _CHANCE)
 
     def next_wake(self, running: Running) -> float:
         """In how many seconds a review may find more though nothing has happened."""

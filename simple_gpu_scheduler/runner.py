@@ -51,7 +51,7 @@ class RunRules(NamedTuple):
     halt: Halt | None = None
     reads_all: bool = False
     quarantine: int = 0
-    run_id: str = ""
+    run_id: bytes = b""
 
 
 class Runner:
@@ -69,14 +69,12 @@ class Runner:
         rules: RunRules,
     ) -> None:
         self._scheduler = scheduler
-        self._engine = engine
         self._allotment = allotment
         self._publisher = publisher
         self._inbox = inbox
         self._clock = clock
         self._read_more = read_more
         self._rules = rules
-        self._run_id = rules.run_id.encode()
         self._tally = Tally()
         self._attempts = Attempts(engine, clock, rules.grace, self._fail)
         self._watch = GpuWatch(scheduler, allotment, publisher, self._tally, Quarantine(rules.quarantine))
@@ -104,7 +102,7 @@ class Runner:
             self._attempts.enforce_deadlines()
             self._start_what_fits()
             self._let_reader_go_on()
-        self._engine.close()
+        self._attempts.close()
         self._give_up_retries()
         self._publisher.publish(self._tally.summary(self._clock.now() - began, all_read=self._all_read))
 
@@ -121,8 +119,11 @@ class Runner:
 
     def _next_message(self) -> Message | None:
         now = self._clock.now()
-        watch = self._watch.next_wake(now, self._attempts.runtimes)
-        wake = min(self._attempts.next_deadline, self._scheduler.next_wake(now), watch)
+        wake = min(
+            self._attempts.next_deadline,
+            self._scheduler.next_wake(now),
+            self._watch.next_wake(now, self._attempts.runtimes),
+        )
         if wake == _NEVER:
             return self._inbox.get()
         try:
@@ -151,7 +152,7 @@ class Runner:
         if run is None:
             return
         attempt = run.attempt
-        self._allotment.give_back(mark(attempt, self._run_id), attempt.gpus)
+        self._allotment.give_back(mark(attempt, self._rules.run_id), attempt.gpus)
         outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
         verdict = self._scheduler.end(attempt, outcome, now)
         event = JobEnded(attempt, outcome, run.began_at, run.runtime(now), is_final=not verdict.retries)
@@ -200,17 +201,12 @@ class Runner:
         self._drop(self._scheduler.drop_unfit())
 
     def _start(self, attempt: Attempt, now: float) -> None:
-        its_mark = mark(attempt, self._run_id)
-        hold = self._allotment.take(its_mark, attempt.gpus, now)
-        if hold and not self._scheduler.fits(attempt, self._allotment.rooms()):
-            self._allotment.give_back(its_mark, attempt.gpus, unused=True)
-            hold = None
-        if not hold:
-            self._scheduler.put_back(attempt)
+        hold = self._watch.take(attempt, mark(attempt, self._rules.run_id), now)
+        if hold is None:  # it has its place again
             return
         self._to_retry.pop(attempt.job.number, None)
         self._publisher.publish(JobStarted(attempt))
-        self._attempts.start(attempt, hold, self._rules.timeout if attempt.job.timeout is None else attempt.job.timeout)
+        self._attempts.start(attempt, hold, self._rules.timeout)
 
     def _let_reader_go_on(self) -> None:
         has_room = self._rules.reads_all or self._scheduler.waiting < READ_AHEAD

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from .nvml import StandIn
+from .nvml.fixtures import compiled_library, stand_in, stand_in_of  # noqa: F401
+
 ROOT = Path(__file__).parent.parent
 SCHEDULER = [sys.executable, "-m", "simple_gpu_scheduler"]
 HYPERSEARCH = [sys.executable, "-c", "from simple_gpu_scheduler.cli import simple_hypersearch as s; s()"]
@@ -90,6 +93,21 @@ def _no_test_hangs() -> Iterator[None]:
     signal.alarm(300)
     yield
     signal.alarm(0)
+
+
+@pytest.fixture(autouse=True)
+def _leases_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test shares its GPUs with no other, nor with whoever uses this machine."""
+    monkeypatch.setenv("SGS_LEASE_DIR", str(tmp_path / "leases"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.fixture
+def idle_gpus(nvml: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
+    """Every program that the test starts finds four GPUs that nobody uses."""
+    for name, value in nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    return nvml
 
 
 @pytest.fixture

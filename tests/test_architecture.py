@@ -23,11 +23,12 @@ PURE = {
     "options",
     "lines",
     "events",
-    "under_way",
+    "quarantine",
+    "waiting",
 }
-PURE |= {"hypersearch", "errors", "under_way"}
+PURE |= {"hypersearch", "errors"}
 NOT_FOR_PURE = {"time", "threading", "subprocess", "pynvml", "rich", "click", "os", "socket", "signal", "ctypes"}
-ONLY_IN = {"pynvml": {"gpus"}, "click": {"cli"}, "rich": {"sinks", "cli"}, "ctypes": {"processes"}}
+ONLY_IN = {"pynvml": {"gpus"}, "click": {"cli"}, "rich": {"sinks", "cli"}, "ctypes": {"processes", "gpus", "leases"}}
 
 # Each room, and those of ours that it may know beside itself.
 FIRST = {"errors", "jobs", "events", "units"}
@@ -36,26 +37,34 @@ MAY_KNOW = {
     "jobs": set(),
     "units": set(),
     "comments": set(),
-    "events": {"jobs"},
+    "events": {"jobs", "waiting"},
     "options": {"units"},
     "policies": {"jobs"},
     "halting": set(),
-    "slots": set(),
+    "slots": {"jobs"},
+    "quarantine": {"jobs"},
+    "waiting": set(),
     "tally": {"errors", "events", "jobs"},
-    "lines": {"comments", "options", "jobs"},
+    "lines": {"comments", "options", "jobs", "units"},
     "sources": {"comments", "errors", "jobs", "lines"},
     "hypersearch": {"errors"},
     "scheduler": {"jobs", "policies", "slots"},
     "clock": set(),
-    "gpus": FIRST,
+    "people": set(),
+    "ownership": {"jobs", "process_tree"},
+    "gpus": FIRST | {"people", "process_tree"},
+    "leases": FIRST | {"people", "threads"},
+    "allotment": {"gpus", "leases", "slots", "waiting"},
+    "machine": {"allotment", "errors", "gpus", "leases", "ownership"},
+    "attempts": {"clock", "engines", "jobs", "leases"},
+    "gpu_watch": {"allotment", "events", "jobs", "leases", "quarantine", "scheduler", "tally", "waiting"},
     "signals": FIRST,
     "threads": set(),
     "processes": FIRST,
     "process_tree": FIRST,
-    "under_way": {"jobs"},
-    "inbox": {"engines", "errors", "signals", "sources"},
-    "engines": FIRST | {"processes", "process_tree", "threads"},
-    "sinks": FIRST | {"threads"},
+    "inbox": {"engines", "errors", "leases", "signals", "sources"},
+    "engines": FIRST | {"leases", "ownership", "processes", "process_tree", "threads"},
+    "sinks": FIRST | {"threads", "waiting"},
 }
 
 

@@ -10,9 +10,11 @@ from simple_gpu_scheduler.jobs import Job, Place
 from simple_gpu_scheduler.lines import LONGEST_COMMAND, LineParser, Refusal
 from simple_gpu_scheduler.options import KEYS
 
+GIB = 2**30
+
 
 def parse(*lines: bytes, gpus: int = 4) -> list[Job | Refusal | None]:
-    parser = LineParser(gpus)
+    parser = LineParser(lambda: (80 * GIB,) * gpus)
     return [parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1)]
 
 
@@ -75,7 +77,7 @@ def test_a_default_holds_for_the_lines_below_it_and_adds_to_earlier_ones() -> No
 
 
 def test_defaults_end_with_their_file_and_names_do_not() -> None:
-    parser = LineParser(4)
+    parser = LineParser(lambda: (80 * GIB,) * 4)
     parser.begin("a.txt")
     parser.parse(1, b"#: gpus=2", 9)
     parser.parse(2, b"true #: name=x", 14)
@@ -99,7 +101,7 @@ def test_a_name_given_again_means_the_later_job() -> None:
         (b"gpus=two", "gpus: 'two' is not a whole number from 0 up"),
         (b"gpus=-1", "gpus: '-1' is not a whole number from 0 up"),
         (b"gpus=1 gpus=2", "'gpus' is given twice"),
-        (b"gpus=5", "gpus=5: only 4 listed with --gpus"),
+        (b"gpus=5", "gpus=5: this run has only 4"),
         (b"timeout=5x", "timeout: '5x' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         (b"gpus=1 # note", "a note cannot stand behind options; put it on a line of its own"),
         (b"mem=lots", "mem: 'lots' is not a size; write 512M or 10G"),
@@ -121,7 +123,7 @@ def test_a_wrong_default_is_refused_and_so_is_what_would_have_had_it() -> None:
     assert below.problem == "the default in line 1 is wrong"
     assert right is None
     assert isinstance(after, Job)
-    assert problem(b"#: gpus=9") == "gpus=9: only 4 listed with --gpus"
+    assert problem(b"#: gpus=9") == "gpus=9: this run has only 4"
     assert problem(b"#: name=x") == "'name' belongs to one job; put it behind its command"
 
 
@@ -142,10 +144,10 @@ def test_what_the_system_cannot_start_is_refused() -> None:
 
 def test_a_line_of_which_a_part_was_dropped_is_refused_whatever_is_left_of_it() -> None:
     for text in (b"   ", b"true", b"true #: gpus=1", b"#: gpus=1", b"# a\ntrue"):
-        refused = LineParser(4).parse(1, text, 1_000_000)
+        refused = LineParser(lambda: (80 * GIB,) * 4).parse(1, text, 1_000_000)
         assert isinstance(refused, Refusal), text
         assert refused.problem == "the line has 1,000,000 bytes, which is longer than any command with its options"
-    assert LineParser(4).parse(1, b"# only a comment", 1_000_000) is None
+    assert LineParser(lambda: (80 * GIB,) * 4).parse(1, b"# only a comment", 1_000_000) is None
 
 
 def test_numbers_without_end_are_refused() -> None:

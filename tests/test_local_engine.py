@@ -9,6 +9,7 @@ import os, signal, threading
 from queue import SimpleQueue
 from simple_gpu_scheduler.engines import ENGINES, EngineOptions
 from simple_gpu_scheduler.jobs import Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.leases import Hold
 inbox = SimpleQueue()
 def cmdline(pid):
     try:
@@ -35,7 +36,7 @@ started = threading.Event()
 subject._threads, subject._busy = 0, 0
 one = attempt(b"touch /tmp/never")
 subject.stop(one, force=False)
-subject.start(one)
+subject.start(one, Hold())
 started.set()
 assert inbox.get() is None
 ended = inbox.get(timeout=30)
@@ -50,13 +51,13 @@ def test_a_stop_that_comes_while_the_process_is_being_started_ends_it() -> None:
     run("""
 subject = engine()
 start = subject._starter.start
-def slow(argv, environment):
-    pid = start(argv, environment)
+def slow(*args):
+    pid = start(*args)
     subject.stop(one, force=False)
     return pid
 subject._starter.start = slow
 one = attempt(b"exec sleep 1000")
-subject.start(one)
+subject.start(one, Hold())
 assert inbox.get(timeout=30).outcome == Outcome("killed", signal.SIGTERM)
 """)
 
@@ -65,7 +66,7 @@ def test_a_stop_of_what_has_ended_signals_nobody() -> None:
     run("""
 subject = engine()
 one = attempt(b"true")
-subject.start(one)
+subject.start(one, Hold())
 ended = inbox.get(timeout=30)
 subject.stop(one, force=True)
 assert subject.settle(ended)
@@ -75,7 +76,7 @@ assert subject.settle(ended)
 def test_what_cannot_be_started_is_said() -> None:
     run("""
 subject = engine(shell="/no/such/shell")
-subject.start(attempt(b"true"))
+subject.start(attempt(b"true"), Hold())
 assert inbox.get(timeout=30).outcome == Outcome("not started", reason="No such file or directory")
 """)
 
@@ -84,7 +85,7 @@ def test_a_stopped_job_is_woken_to_be_ended() -> None:
     run("""
 subject = engine()
 one = attempt(b"kill -STOP $$; true")
-subject.start(one)
+subject.start(one, Hold())
 pid = None
 while pid is None:
     pid = subject._pids.get(one.key)
@@ -99,11 +100,11 @@ def test_threads_are_made_when_they_are_needed_and_used_again() -> None:
     run("""
 subject = engine()
 for number in range(20):
-    subject.start(attempt(b"true", number))
+    subject.start(attempt(b"true", number), Hold())
     assert subject.settle(inbox.get(timeout=30))
 assert subject._threads == 1
 for number in range(3):
-    subject.start(attempt(b"sleep 0.2", number))
+    subject.start(attempt(b"sleep 0.2", number), Hold())
 assert subject._threads == 3
 """)
 
@@ -112,15 +113,15 @@ def test_a_forced_stop_that_comes_while_the_process_is_being_started_kills_it() 
     run("""
 subject = engine()
 start = subject._starter.start
-def slow(argv, environment):
-    pid = start(argv, environment)
+def slow(*args):
+    pid = start(*args)
     while not os.path.exists(f"/proc/{pid}/stat") or open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0] != "S":
         pass
     subject.stop(one, force=True)
     return pid
 subject._starter.start = slow
 one = attempt(b"trap '' TERM; sleep 1000; sleep 1000")
-subject.start(one)
+subject.start(one, Hold())
 assert inbox.get(timeout=30).outcome == Outcome("killed", signal.SIGKILL)
 """)
 
@@ -148,7 +149,7 @@ def test_a_tag_outlives_the_environment_and_is_found_in_descendants() -> None:
 from simple_gpu_scheduler.processes import Tags
 subject = engine()
 one = attempt(b"while [ ! -e tagged ]; do sleep 0.01; done; env -i sleep %d.25; true" % (1000 + os.getpid()))
-subject.start(one)
+subject.start(one, Hold())
 while not subject._marks:
     pass
 [(main, (_, tag))] = subject._marks.items()
@@ -171,7 +172,7 @@ def test_a_bug_in_a_thread_is_told_and_not_waited_for() -> None:
     run("""
 subject = engine()
 subject._starter = None
-subject.start(attempt(b"true"))
+subject.start(attempt(b"true"), Hold())
 assert isinstance(inbox.get(timeout=30).error, AttributeError)
 """)
 
@@ -184,13 +185,13 @@ class Refused:
     def __init__(self, **_): pass
     def start(self): raise RuntimeError("can't start new thread")
 threading.Thread = Refused
-subject.start(attempt(b"true"))
+subject.start(attempt(b"true"), Hold())
 ended = inbox.get(timeout=30)
 assert ended.outcome.kind == "not started" and "ulimit -u" in ended.outcome.reason
 assert subject.settle(ended)
 threading.Thread = Thread
-subject.start(attempt(b"true", 1))
+subject.start(attempt(b"true", 1), Hold())
 threading.Thread = Refused
-subject.start(attempt(b"true", 2))
+subject.start(attempt(b"true", 2), Hold())
 assert [inbox.get(timeout=30).outcome.kind for _ in range(2)] == ["succeeded"] * 2
 """)

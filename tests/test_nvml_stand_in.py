@@ -27,7 +27,6 @@ from .nvml import (
     a_gpu,
     an_instance,
 )
-from .nvml.fixtures import compiled_library, stand_in, stand_in_of  # noqa: F401
 
 # The oldest bindings were made for a driver with longer entries, and read what any other writes from its second entry
 # on as rubbish.

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.cli.main import main
 from simple_gpu_scheduler.cli.params import Command, SeveralValues, join_values
-from simple_gpu_scheduler.gpus import looks_like_gpus
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.gpus.names import looks_like_gpus
 
 GPUS = SeveralValues(["-g", "--gpus"], takes=looks_like_gpus, example="--gpus 0")
 
@@ -83,7 +84,7 @@ def test_a_command_of_the_group_is_called_by_its_name_and_the_run_by_none() -> N
     main.add_command(status)
     try:
         main.main(args=["status", "now"], standalone_mode=False)
-        with pytest.raises(click.ClickException, match="--gpus is missing"):
+        with pytest.raises(UserError, match=r"cannot read \./status"):
             main.main(args=["./status"], standalone_mode=False)
     finally:
         del main.commands["status"]

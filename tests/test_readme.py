@@ -4,11 +4,13 @@ import re
 import select
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from .conftest import ROOT
+from .nvml import StandIn
 
 Step = tuple[str, list[str]]
 
@@ -42,7 +44,7 @@ def comparable(lines: list[str]) -> list[str]:
 class Shell:
     """A shell that is typed into, and what it shows."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         path = f"{ROOT / 'bin'}:/usr/local/bin:/usr/bin:/bin"
         self.process = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
@@ -50,7 +52,7 @@ class Shell:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=directory,
-            env={"PATH": path, "HOME": str(directory)},
+            env={"PATH": path, "HOME": str(directory), "SGS_LEASE_DIR": str(directory / "leases"), **environment},
         )
         self.shown = b""
 
@@ -82,10 +84,10 @@ class Shell:
 
 @pytest.mark.parametrize("steps", examples(), ids=lambda steps: steps[-1][0][:40])
 def test_an_example_of_the_readme_prints_what_it_shows(
-    steps: list[Step], tmp_path: Path, request: pytest.FixtureRequest
+    steps: list[Step], tmp_path: Path, nvml: StandIn, request: pytest.FixtureRequest
 ) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    shell = Shell(tmp_path)
+    shell = Shell(tmp_path, nvml.environment)
     request.addfinalizer(shell.close)
     for command, expected in steps:
         if command.startswith("cat "):

@@ -7,6 +7,7 @@ from queue import Empty
 
 import pytest
 
+from simple_gpu_scheduler.allotment import Allotment
 from simple_gpu_scheduler.engines import Ended
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.events import (
@@ -22,10 +23,11 @@ from simple_gpu_scheduler.events import (
     StatusAsked,
     StopAsked,
 )
-from simple_gpu_scheduler.gpus import FixedProbe
+from simple_gpu_scheduler.gpus import Gpu, Look, Reason
 from simple_gpu_scheduler.halting import parse_halt
 from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.leases import Hold, Holder, NoLease
 from simple_gpu_scheduler.lines import Refusal
 from simple_gpu_scheduler.policies import fifo
 from simple_gpu_scheduler.runner import Runner, RunRules
@@ -36,6 +38,28 @@ from simple_gpu_scheduler.sources import READ_AHEAD, Batch, SourceEnded
 
 KILLED = Outcome("killed", signal.SIGKILL)
 TERMINATED = Outcome("killed", signal.SIGTERM)
+
+
+class FakeLease(NoLease):
+    """A lease that another scheduler may have; that it comes, the test says."""
+
+    def __init__(self) -> None:
+        self.is_anothers = self.is_ours = self.is_waited_for = False
+
+    def take(self, *, past_the_line: bool = False) -> bool:
+        self.is_waited_for = self.is_waited_for and not past_the_line
+        self.is_ours = not self.is_anothers
+        return self.is_ours
+
+    def wait_in_line(self) -> None:
+        assert not self.is_waited_for, "it stands in line twice"
+        self.is_waited_for = True
+
+    def release(self) -> None:
+        self.is_ours = False
+
+    def holder(self) -> Holder | None:
+        return Holder("leased by bob (pid 7, train.py)", "bob") if self.is_anothers else None
 
 
 class World:
@@ -55,11 +79,13 @@ class World:
         self.anothers: set[int] = set()
         self.has_ended_in_time: set[int] = set()
         self.reads = 0
+        self.leases = {gpu: FakeLease() for gpu in gpus}
+        self.others: dict[str, Reason] = {}
         self.scheduler = Scheduler(Limits(tuple(gpus)), fifo, Rules(**rules))
         self.runner = Runner(
             self.scheduler,
             self,
-            FixedProbe(tuple(gpus)),
+            Allotment([Gpu(name) for name in gpus], self.leases, self),
             Publisher([self]),
             self,
             self,
@@ -96,7 +122,7 @@ class World:
         return heappop(self.queue)[2]
 
     # The engine.
-    def start(self, attempt: Attempt) -> None:
+    def start(self, attempt: Attempt, _hold: Hold) -> None:
         outcomes = self.outcomes.get(attempt.job.number, [SUCCESS])
         outcome = outcomes[min(attempt.number, len(outcomes)) - 1]
         self.at(self.time + self.takes.get(attempt.job.number, 1), Ended(attempt, outcome))
@@ -118,6 +144,13 @@ class World:
             self.at(self.time + 5, ended._replace(is_settled=True))
             return False
         return True
+
+    # The probe.
+    def look(self, gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
+        return Look(self.others.get(gpu.id))
+
+    def remarks(self) -> list[str]:
+        return []
 
     # The sink. Its close is the engine's too.
     def take(self, event: Event) -> None:
@@ -245,7 +278,7 @@ def test_time_outs_do_not_strike_while_the_leftovers_are_ended() -> None:
 
 def test_processes_that_cannot_be_ended_are_said_and_make_the_run_a_failure() -> None:
     world = World("0")
-    world.start = lambda attempt: world.at(1, Ended(attempt, SUCCESS, is_settled=True, beyond_us="42"))
+    world.start = lambda attempt, _hold: world.at(1, Ended(attempt, SUCCESS, is_settled=True, beyond_us="42"))
     assert world.jobs(job(1)).run() == 1
     assert [(event.attempt.job.number, event.beyond_us) for event in world.of(LeftBehind)] == [(1, "42")]
 
@@ -339,7 +372,7 @@ def test_a_job_that_was_to_be_tried_again_has_failed_when_the_run_is_stopped() -
 
 def test_what_a_job_left_running_is_said_unless_it_was_ended_itself() -> None:
     world = World("0")
-    world.start = lambda attempt: world.at(1, Ended(attempt, SUCCESS, is_settled=True, swept=2))
+    world.start = lambda attempt, _hold: world.at(1, Ended(attempt, SUCCESS, is_settled=True, swept=2))
     assert world.jobs(job(1)).run() == 0
     assert [event.swept for event in world.of(LeftBehind)] == [2]
     world = World("0", timeout=1)

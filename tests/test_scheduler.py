@@ -1,6 +1,7 @@
 """Which job starts where, now; and what follows when one ends."""
 
 from collections import Counter
+from collections.abc import Collection
 from random import Random
 
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
-from simple_gpu_scheduler.slots import Limits
+from simple_gpu_scheduler.slots import Limits, Room
 
 FAILURE = Outcome("failed", 1)
 
@@ -22,8 +23,12 @@ def scheduler(gpus: str = "01", policy: str = "fifo", jobs_per_gpu: int = 1, cpu
     return Scheduler(Limits(tuple(gpus), jobs_per_gpu, cpu_slots), POLICIES[policy], Rules(**rules))
 
 
+def rooms(free: Collection[str]) -> dict[str, Room]:
+    return {gpu: Room() for gpu in free}
+
+
 def started(subject: Scheduler, now: float = 0, free: str = "0123456789") -> list[tuple[int, str]]:
-    return [(attempt.job.number, "".join(attempt.gpus)) for attempt in subject.plan(now, set(free))]
+    return [(attempt.job.number, "".join(attempt.gpus)) for attempt in subject.plan(now, rooms(free))]
 
 
 def running(subject: Scheduler, number: int) -> Attempt:
@@ -71,7 +76,7 @@ def test_slots_are_numbered_over_the_run() -> None:
     subject = scheduler("01", jobs_per_gpu=2, cpu_slots=1)
     for number, gpus in enumerate((2, 1, 0), 1):
         subject.add(job(number, gpus=gpus))
-    assert [attempt.slots for attempt in subject.plan(0, set("01"))] == [(0, 2), (1,), (4,)]
+    assert [attempt.slots for attempt in subject.plan(0, rooms("01"))] == [(0, 2), (1,), (4,)]
 
 
 def test_a_wide_job_holds_its_place_until_enough_gpus_are_free() -> None:
@@ -187,8 +192,8 @@ def test_a_job_after_a_failure_is_dropped_and_so_are_those_after_it() -> None:
     subject.add(job(2, name="b", after=(1,)))
     subject.add(job(3, name="c", after=(2, 1)))
     started(subject)
-    assert [dropped.number for dropped in end(subject, 1, FAILURE).dropped] == [2, 3]
-    assert [dropped.number for dropped in subject.add(job(4, after=(3,)))] == [4]
+    assert [dropped.job.number for dropped in end(subject, 1, FAILURE).dropped] == [2, 3]
+    assert [dropped.job.number for dropped in subject.add(job(4, after=(3,)))] == [4]
     assert subject.waiting == 0
 
 
@@ -258,9 +263,9 @@ def test_no_job_is_lost_or_run_twice_and_no_gpu_holds_more_than_its_number(
     now = 0.0
     while to_read or subject.waiting or subject.running:
         if to_read and rng.random() < 1 / 2:
-            ended.update(dropped.number for dropped in subject.add(to_read.pop(0)))
+            ended.update(dropped.job.number for dropped in subject.add(to_read.pop(0)))
         free = set(names) if rng.random() < 3 / 4 else set(rng.sample(names, rng.randint(0, gpus)))
-        for attempt in subject.plan(now, free):
+        for attempt in subject.plan(now, rooms(free)):
             assert attempt.key not in seen, "an attempt started twice"
             seen.add(attempt.key)
             assert set(attempt.gpus) <= free, "on a GPU that is another's"
@@ -275,7 +280,7 @@ def test_no_job_is_lost_or_run_twice_and_no_gpu_holds_more_than_its_number(
         if attempts and rng.random() < 3 / 4:
             attempt = rng.choice(attempts)
             verdict = subject.end(attempt, rng.choice(OUTCOMES), now)
-            ended.update(dropped.number for dropped in verdict.dropped)
+            ended.update(dropped.job.number for dropped in verdict.dropped)
             ended.update([] if verdict.retries else [attempt.job.number])
         now += 1
     assert ended == Counter(job.number for job in jobs)
@@ -295,7 +300,7 @@ def test_no_job_starves_under_fifo(gpus: int, per_gpu: int, widths: list[int], s
     first, ran_before = 0, set()
     left = {each.number for each in waiting}
     while left or subject.running:
-        left -= {attempt.job.number for attempt in subject.plan(0, set(names))}
+        left -= {attempt.job.number for attempt in subject.plan(0, rooms(names))}
         now_running = {attempt.job.number for attempt in subject.running}
         if left and min(left) != first:
             first, ran_before = min(left), now_running
@@ -312,7 +317,7 @@ def test_no_gpu_idles_while_a_job_that_fits_waits(gpus: int, widths: list[int], 
     for number, width in enumerate(widths, 1):
         subject.add(job(number, gpus=width))
     while subject.waiting or subject.running:
-        narrow -= sum(len(attempt.gpus) for attempt in subject.plan(0, set(names)))
+        narrow -= sum(len(attempt.gpus) for attempt in subject.plan(0, rooms(names)))
         busy = sum(len(attempt.gpus) for attempt in subject.running)
         assert busy == gpus or narrow == 0
         end(subject, rng.choice(sorted(attempt.job.number for attempt in subject.running)))

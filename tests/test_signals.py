@@ -113,6 +113,7 @@ def test_hangup_does_not_end_the_run(program: Program, pids: Pids) -> None:
     assert process.returncode == 0
 
 
+@pytest.mark.usefixtures("idle_gpus")
 def test_usr1_prints_what_runs_and_what_waits(program: Program, pids: Pids) -> None:
     process = program.start("--gpus", "0")
     program.feed(process, "echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done\ntrue\ntrue\n")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.gpus import FixedProbe, looks_like_gpus, parse_gpus
+from simple_gpu_scheduler.gpus.names import looks_like_gpus, parse_gpus
 from simple_gpu_scheduler.halting import Halt, parse_halt
 from simple_gpu_scheduler.jobs import SUCCESS, Outcome, outcome_of
 from simple_gpu_scheduler.units import parse_duration, parse_size, show_duration
@@ -55,7 +55,7 @@ def test_durations_are_shown_with_two_units(seconds: float, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["0", "12", "0,1", "0-3", "0,2-4", "GPU-1a2b-3c", "MIG-1a2b", "0 1 2", "MIG-GPU-1a/1/0"]
+    "word", ["0", "12", "0,1", "0-3", "0,2-4", "GPU-1a2b-3c", "MIG-1a2b", "0 1 2", "MIG-GPU-1a/1/0", "0:1", "all"]
 )
 def test_what_names_gpus_looks_like_it(word: str) -> None:
     assert looks_like_gpus(word)
@@ -81,10 +81,6 @@ def test_gpus_are_expanded_in_their_order() -> None:
 def test_wrong_gpus_are_an_error(words: list[str], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         parse_gpus(words)
-
-
-def test_the_fixed_probe_takes_the_users_word() -> None:
-    assert set(FixedProbe(("0", "1")).free()) == {"0", "1"}
 
 
 def test_halting_rules_are_read() -> None:

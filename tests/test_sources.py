@@ -14,6 +14,8 @@ from simple_gpu_scheduler.jobs import Job
 from simple_gpu_scheduler.lines import LONGEST_LINE, LineParser
 from simple_gpu_scheduler.sources import Batch, LineCutter, Source, SourceEnded, check, hold_open, read_jobs
 
+GIB = 2**30
+
 
 def cut(data: bytes, *sizes: int, by_null: bool = False) -> list[tuple[int, bytes]]:
     cutter = LineCutter(by_null=by_null)
@@ -101,7 +103,7 @@ def test_lines_that_go_on_without_end_are_one_and_not_kept_whole() -> None:
 
 def read_all(*sources: Source, by_null: bool = False) -> tuple[list[object], SourceEnded]:
     messages: list[Batch | SourceEnded] = []
-    read_jobs(list(sources), LineParser(4), messages.append, lambda: None, by_null=by_null)
+    read_jobs(list(sources), LineParser(lambda: (80 * GIB,) * 4), messages.append, lambda: None, by_null=by_null)
     *batches, ended = messages
     assert isinstance(ended, SourceEnded)
     return [job for batch in batches if isinstance(batch, Batch) for job in batch.jobs], ended
@@ -153,17 +155,17 @@ def test_a_pipe_that_somebody_made_non_blocking_is_waited_for() -> None:
 
 def test_mistakes_in_a_file_are_found_without_taking_anything_from_it(tmp_path: Path) -> None:
     source = opened(tmp_path / "a", b"true\ntrue #: gpu=1\n" + b"x" * 200_000)
-    mistakes = check([source], LineParser(4))
+    mistakes = check([source], LineParser(lambda: (80 * GIB,) * 4))
     assert [str(mistake.place) for mistake in mistakes] == ["line 2 of a"]
     assert os.read(source.fd, 5) == b"true\n"
 
 
 def test_a_large_file_is_checked_in_part_and_a_pipe_not_at_all(tmp_path: Path) -> None:
     source = opened(tmp_path / "a", b"true #: gpu=1\n" + b"true\n" * 400_000 + b"true #: gpu=1\n")
-    assert len(check([source, source], LineParser(4))) == 1
+    assert len(check([source, source], LineParser(lambda: (80 * GIB,) * 4))) == 1
     reading, writing = os.pipe()
     os.write(writing, b"true #: gpu=1\n")
-    assert check([Source(reading), source], LineParser(4)) == []
+    assert check([Source(reading), source], LineParser(lambda: (80 * GIB,) * 4)) == []
 
 
 def test_only_a_named_pipe_is_held_open(tmp_path: Path) -> None:

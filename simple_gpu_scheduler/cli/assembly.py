@@ -121,7 +121,7 @@ def _build(
             options.halt,
             reads_all=options.policy != "fifo",
             quarantine=options.quarantine,
-            run_id=run_id,
+            run_id=run_id.encode(),
         ),
     )
 
