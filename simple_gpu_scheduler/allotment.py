@@ -5,8 +5,9 @@ GPUs that others use. It knows nothing of jobs' order, of how a lease works or o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from .gpus import NO_LIMIT, Gpu, Look, Probe
+from .gpus import Gpu, Look, Probe
 from .leases import Hold, Lease
 from .slots import Room
 from .waiting import Wait
@@ -16,6 +17,19 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
 # How long a lease is kept with nothing on it, for a job that needs several and waits for the next.
 _PATIENCE = 2.0
 _NEVER = float("inf")
+_UNKNOWN = Room()
+
+
+class Demand(Protocol):
+    """What waits for GPUs."""
+
+    @property
+    def wants_gpus(self) -> int:
+        """How many the widest needs; 0 when nothing waits for them."""
+
+    @property
+    def wants_memory(self) -> bool:
+        """Whether some of it waits for memory."""
 
 
 class _Place:
@@ -25,6 +39,7 @@ class _Place:
         self.gpu = gpu
         self.lease = lease
         self.look = Look()
+        self.room = _UNKNOWN
         self.marks: list[bytes] = []  # of our attempts on it
         self.is_held = self.in_line = self.was_free_behind_line = False
         self.idle_since = 0.0
@@ -34,31 +49,33 @@ class _Place:
     def may_be_used(self) -> bool:
         return not (self.in_line or self.look.reason or self.gone)
 
-    def release(self) -> None:
-        self.is_held = False
-        self.lease.release()
-
 
 class Allotment:
     """Owned by one thread."""
 
     def __init__(self, gpus: Iterable[Gpu], leases: Mapping[str, Lease], probe: Probe) -> None:
         self._places = {gpu.id: _Place(gpu, leases[gpu.id]) for gpu in gpus}
+        self._in_order = sorted(self._places.values(), key=lambda place: place.gpu.lease_name)
+        self._idle: set[_Place] = set()  # what is leased with nothing of ours on it
+        self._has_looked = False
+        self._are_all_usable = True
         self._probe = probe
         self._pause = _FIRST_PAUSE
         self._look_at = _NEVER
 
     def rooms(self, without: Iterable[str] = ()) -> dict[str, Room]:
         """The GPUs that may be used for all that is known; `take` tells for sure."""
-        return {
-            id_: Room(place.look.free, place.look.held)
-            for id_, place in self._places.items()
-            if place.may_be_used and id_ not in without
-        }
+        rooms = {id_: place.room for id_, place in self._places.items() if place.may_be_used}
+        self._are_all_usable = len(rooms) == len(self._places)
+        for id_ in without:
+            rooms.pop(id_, None)
+        return rooms
 
     def take(self, mark: bytes, gpus: Sequence[str], now: float) -> Hold | None:
         """Lease these GPUs, all or none, and look at each once more; None when somebody was there first."""
-        places = sorted((self._places[id_] for id_ in gpus), key=lambda place: place.gpu.lease_name)
+        places = [self._places[id_] for id_ in gpus]
+        if len(places) > 1:
+            places.sort(key=self._in_order.index)
         if not all(self._lease(place, now) for place in places):
             return None
         for place in places:
@@ -68,16 +85,22 @@ class Allotment:
             return None
         for place in places:
             place.marks.append(mark)
-        return self._hold(places)
+            self._idle.discard(place)
+        return Hold(tuple([(place.lease, tuple(place.marks)) for place in places]))
 
     def give_back(self, mark: bytes, gpus: Sequence[str], *, unused: bool = False) -> None:
         """An attempt is over, or did not come to use them; a GPU with no other of ours on it is anybody's."""
         for place in (self._places[id_] for id_ in gpus):
             place.marks.remove(mark)
             if not unused:
-                place.look = place.look._replace(free=NO_LIMIT, held={})  # it is old by now, and `take` looks again
+                place.room = _UNKNOWN  # it is old by now, and `take` looks again
             if not place.marks:
-                place.release()
+                self._release(place)
+
+    @property
+    def has_idle(self) -> bool:
+        """Whether something is leased with nothing of ours on it."""
+        return bool(self._idle)
 
     def let_go(self, now: float, width: int) -> None:
         """Give back what came and is not used, but for a while keep some of it for a job that needs `width` GPUs.
@@ -85,10 +108,10 @@ class Allotment:
         Only with no earlier one in the common order still to come: two that wait for each other would wait for ever.
         """
         may_keep = width > 1
-        for place in sorted(self._places.values(), key=lambda place: place.gpu.lease_name):
+        for place in self._in_order:
             is_kept = may_keep and place.may_be_used and now < place.idle_since + _PATIENCE
-            if place.is_held and not place.marks and not is_kept:
-                place.release()
+            if place in self._idle and not is_kept:
+                self._release(place)
             may_keep = may_keep and not place.in_line
 
     def came(self, gpu: str, now: float) -> None:
@@ -100,7 +123,7 @@ class Allotment:
         if place.gone or not place.lease.take(past_the_line=True):  # asking who holds it may have cost us the lock
             place.lease.release()
         else:
-            place.is_held, place.idle_since = True, now
+            self._has(place, now)
 
     def look_again(self, now: float, *, at_all: bool) -> bool:
         """Look at what others use, or `at_all`, if it is time to; whether it was."""
@@ -117,16 +140,13 @@ class Allotment:
         self._look_at = now + self._pause
         return True
 
-    def next_wake(self, now: float, *, waits: bool, at_all: bool) -> float:
-        """When to look again, if jobs wait for GPUs; `at_all` of them, because they need memory."""
-        if not waits or not (
-            at_all or any(not place.may_be_used and not place.gone for place in self._places.values())
-        ):
+    def next_wake(self, now: float, demand: Demand) -> float:
+        """When to look again, or to give back what has been kept."""
+        if (self._are_all_usable and not demand.wants_memory) or not demand.wants_gpus:
             self._look_at = _NEVER
         elif self._look_at == _NEVER:
             self._look_soon(now)
-        kept = [place.idle_since + _PATIENCE for place in self._places.values() if place.is_held and not place.marks]
-        return min([self._look_at, *kept])
+        return min([self._look_at, *[place.idle_since + _PATIENCE for place in self._idle]])
 
     def waits(self) -> list[Wait]:
         """Why GPUs are not free, where that is not our own doing."""
@@ -139,6 +159,11 @@ class Allotment:
                 reason = place.look.reason
                 found.append(Wait(place.gpu.id, reason.sentence, reason.cause, reason.by_occupancy))
         return found
+
+    def has_looked(self) -> bool:
+        """Whether GPUs have been looked at since this was last asked, so that there may be something to say."""
+        has_looked, self._has_looked = self._has_looked, False
+        return has_looked
 
     def lost(self) -> list[tuple[str, str]]:
         """The GPUs that have been lost since this was last asked, and why; they are set aside."""
@@ -161,14 +186,26 @@ class Allotment:
 
     def _lease(self, place: _Place, now: float) -> bool:
         if not place.is_held:
-            place.is_held, place.idle_since = place.lease.take(), now
-            if not place.is_held:
+            if place.lease.take():
+                self._has(place, now)
+            else:
                 place.in_line = True
                 place.lease.wait_in_line()
         return place.is_held
 
+    def _has(self, place: _Place, now: float) -> None:
+        place.is_held, place.idle_since = True, now
+        self._idle.add(place)
+
+    def _release(self, place: _Place) -> None:
+        place.is_held = False
+        self._idle.discard(place)
+        place.lease.release()
+
     def _look(self, place: _Place) -> None:
-        place.look = self._probe.look(place.gpu, shared=bool(place.marks))
+        self._has_looked = True
+        place.look = look = self._probe.look(place.gpu, shared=bool(place.marks))
+        place.room = Room(look.free, look.held)
 
     def _look_soon(self, now: float) -> None:
         self._pause = _FIRST_PAUSE
@@ -178,18 +215,8 @@ class Allotment:
         """Who was first in line may have been stopped, and then the GPU is free and nobody gets it."""
         is_free = self._pause >= 1 and place.lease.take(past_the_line=True)
         if is_free and place.was_free_behind_line:
-            place.in_line, place.is_held, place.idle_since = False, True, now
+            place.in_line = False
+            self._has(place, now)
         elif is_free:
             place.lease.release()
         place.was_free_behind_line = is_free and place.in_line
-
-    @staticmethod
-    def _hold(places: Sequence[_Place]) -> Hold:
-        signed = [(place.lease, tuple(place.marks)) for place in places]
-
-        def note(pid: int = 0) -> None:
-            for lease, marks in signed:
-                lease.sign(marks, pid)
-
-        descriptors = [lease.sign(marks) for lease, marks in signed]
-        return Hold(tuple(fd for fd in descriptors if fd is not None), note)

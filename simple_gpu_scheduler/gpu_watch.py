@@ -4,7 +4,7 @@ It acts for the loop, in its thread. Which GPUs are at fault is the quarantine's
 allotment's.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from .allotment import Allotment
 from .events import GpuReturned, GpuSetAside, JobEnded, Noticed, Publisher, Waited
@@ -12,6 +12,7 @@ from .jobs import Attempt
 from .leases import Hold
 from .quarantine import Aside, Failure, Quarantine, Running
 from .scheduler import Dropped, Scheduler
+from .slots import Rooms
 from .tally import Tally
 from .waiting import Waiting
 
@@ -31,15 +32,19 @@ class GpuWatch:
         self._quarantine = quarantine
         self._waiting = Waiting()
 
-    @property
-    def suspended(self) -> Collection[str]:
-        """GPUs that are not used until others have told whether they are at fault."""
-        return self._quarantine.suspended
+    def rooms(self) -> Rooms:
+        """The GPUs that may be used, but for those of which others will soon tell whether they are at fault."""
+        return self._allotment.rooms(self._quarantine.suspended)
+
+    def let_go(self, now: float) -> None:
+        """Give back what is leased and not used."""
+        if self._allotment.has_idle:
+            self._allotment.let_go(now, self._scheduler.wants_gpus)
 
     def take(self, attempt: Attempt, its_mark: bytes, now: float) -> Hold | None:
         """What an attempt holds of its GPUs; None, and it waits again, when somebody was first or has the memory."""
         hold = self._allotment.take(its_mark, attempt.gpus, now)
-        if hold and not self._scheduler.fits(attempt, self._allotment.rooms()):
+        if hold and attempt.job.mem and not self._scheduler.fits(attempt, self._allotment.rooms()):
             self._allotment.give_back(its_mark, attempt.gpus, unused=True)
             hold = None
         if hold is None:
@@ -48,9 +53,11 @@ class GpuWatch:
 
     def next_wake(self, now: float, running: Running) -> float:
         """When to look again though nothing has happened."""
-        scheduler = self._scheduler
-        look = self._allotment.next_wake(now, waits=bool(scheduler.wants_gpus), at_all=scheduler.wants_memory)
-        return min(look, now + self._quarantine.next_wake(running) if self.suspended else _NEVER)
+        suspended = self._quarantine.suspended
+        return min(
+            self._allotment.next_wake(now, self._scheduler),
+            now + self._quarantine.next_wake(running) if suspended else _NEVER,
+        )
 
     def ended(self, event: JobEnded, dropped: Iterable[Dropped]) -> None:
         """An attempt has ended, and has taken these jobs with it."""
@@ -75,6 +82,8 @@ class GpuWatch:
             waits = self._waiting.say(self._allotment.waits(), now)
             if waits:
                 self._publisher.publish(Waited(waits))
+        if not self._allotment.has_looked():
+            return
         for gpu, reason in self._allotment.lost():
             self._scheduler.lose(gpu)
             self._publisher.publish(GpuSetAside(gpu, reason))

@@ -52,9 +52,7 @@ class Quarantine:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._streaks: dict[str, _Streak] = {}
-        self._good = self._bad = 0
-        self._good_on: Counter[str] = Counter()
-        self._bad_on: Counter[str] = Counter()
+        self._ends: Counter[tuple[str, bool]] = Counter()  # by GPU, "" for all of them, and whether they were bad
         self._tried_elsewhere: set[int] = set()
         self._on_trial: dict[str, set[int]] = {}
         self.suspended: Collection[str] = ()
@@ -64,32 +62,33 @@ class Quarantine:
         attempt, outcome = failure.attempt, failure.outcome
         if not self._limit or not attempt.gpus or outcome.kind == "not started":
             return []
+        succeeded = outcome.kind == "succeeded"
         is_bad = outcome.kind in ("failed", "killed") and runtime < QUICK
-        if outcome.kind == "succeeded":
-            self._good += 1
-            self._good_on.update(attempt.gpus)
-        elif is_bad:
-            self._bad += 1
-            self._bad_on.update(attempt.gpus)
+        if succeeded or is_bad:
+            for gpu in attempt.gpus:
+                self._ends[gpu, is_bad] += 1
+            self._ends["", is_bad] += 1
         if not is_bad:
             for gpu in attempt.gpus:
                 self._streaks.pop(gpu, None)
         elif len(attempt.gpus) == 1:  # which of several is at fault nobody can tell
             self._extend(attempt.gpus[0], failure, is_final=is_final)
-        return self._try(attempt.job.number, succeeded=outcome.kind == "succeeded") if is_final else []
+        return self._try(attempt.job.number, succeeded=succeeded) if is_final and self._on_trial else []
 
     def review(self, running: Running) -> list[Aside]:
         """The GPUs that are at fault, given what runs and for how long; which are `suspended` is said too."""
+        self.suspended = ()
+        if not self._streaks:
+            return []
         suspects = {gpu: streak for gpu, streak in self._streaks.items() if streak.length >= self._limit}
         if not suspects:
-            self.suspended = ()
             return []
         now = running()
         aside, suspended = [], set()
         for gpu, streak in suspects.items():
             elsewhere = [runtime for attempt, runtime in now if attempt.gpus and gpu not in attempt.gpus]
-            good = self._good - streak.good_before + sum(runtime >= QUICK for runtime in elsewhere)
-            bad = self._bad - streak.bad_before - streak.length
+            good = self._ends["", False] - streak.good_before + sum(runtime >= QUICK for runtime in elsewhere)
+            bad = self._ends["", True] - streak.bad_before - streak.length
             if self._is_at_fault(gpu, streak, good, bad):
                 aside.append(self._set_aside(gpu, streak))
             elif not good and not bad and elsewhere:  # these will tell
@@ -102,8 +101,7 @@ class Quarantine:
 
         Where nothing has failed elsewhere in all the run, it cannot. Else the jobs may be such as fail now and then.
         """
-        bad_elsewhere = self._bad - self._bad_on[gpu]
-        good_elsewhere = self._good - self._good_on[gpu]
+        good_elsewhere, bad_elsewhere = (self._ends["", is_bad] - self._ends[gpu, is_bad] for is_bad in (False, True))
         if not good or not bad_elsewhere:
             return bool(good)
         share = max((bad + 1) / (good + bad + 2), (bad_elsewhere + 1) / (good_elsewhere + bad_elsewhere + 2))
@@ -116,7 +114,7 @@ class Quarantine:
         return min((QUICK - runtime for _, runtime in running() if runtime < QUICK), default=_NEVER)
 
     def _extend(self, gpu: str, failure: Failure, *, is_final: bool) -> None:
-        streak = self._streaks.setdefault(gpu, _Streak(self._good, self._bad - 1))
+        streak = self._streaks.setdefault(gpu, _Streak(self._ends["", False], self._ends["", True] - 1))
         streak.length += 1
         if is_final:
             streak.final.append(failure)

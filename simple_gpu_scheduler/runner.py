@@ -7,7 +7,7 @@ protocols. It knows nothing of order (the scheduler's), processes (the engine's)
 import signal
 from collections.abc import Callable, Mapping
 from queue import Empty
-from typing import Any, NamedTuple
+from typing import Any
 
 from .allotment import Allotment
 from .attempts import Attempts
@@ -26,13 +26,13 @@ from .events import (
     StopAsked,
 )
 from .gpu_watch import GpuWatch
-from .halting import Halt
 from .inbox import Inbox, Message
 from .jobs import Attempt, Outcome
 from .leases import LeaseCame
 from .lines import Refusal
 from .ownership import mark
 from .quarantine import Quarantine
+from .run_rules import RunRules
 from .scheduler import Dropped, Scheduler
 from .signals import Signalled
 from .sources import READ_AHEAD, Batch, SourceEnded
@@ -41,17 +41,6 @@ from .tally import Tally
 # The system's own limit for a wait is not much beyond.
 _LONGEST_WAIT = 86_400.0
 _NEVER = float("inf")
-
-
-class RunRules(NamedTuple):
-    """What the loop itself must know of the command line."""
-
-    timeout: float | None = None
-    grace: float = 10.0
-    halt: Halt | None = None
-    reads_all: bool = False
-    quarantine: int = 0
-    run_id: bytes = b""
 
 
 class Runner:
@@ -193,20 +182,25 @@ class Runner:
         now = self._clock.now()
         if not self._stopping:
             self._watch.review(self._attempts.runtimes)
-        while starts := self._scheduler.plan(now, self._allotment.rooms(self._watch.suspended)):
-            for attempt in starts:
-                self._start(attempt, now)
-        self._allotment.let_go(now, self._scheduler.wants_gpus)
+        while not self._start_all(now):
+            pass
+        self._watch.let_go(now)
         self._watch.look(now)
         self._drop(self._scheduler.drop_unfit())
 
-    def _start(self, attempt: Attempt, now: float) -> None:
+    def _start_all(self, now: float) -> bool:
+        """Start what is planned; False when some of it could not, so that there is to be another plan."""
+        starts = self._scheduler.plan(now, self._watch.rooms())
+        return sum(self._start(attempt, now) for attempt in starts) == len(starts)
+
+    def _start(self, attempt: Attempt, now: float) -> bool:
         hold = self._watch.take(attempt, mark(attempt, self._rules.run_id), now)
         if hold is None:  # it has its place again
-            return
+            return False
         self._to_retry.pop(attempt.job.number, None)
         self._publisher.publish(JobStarted(attempt))
         self._attempts.start(attempt, hold, self._rules.timeout)
+        return True
 
     def _let_reader_go_on(self) -> None:
         has_room = self._rules.reads_all or self._scheduler.waiting < READ_AHEAD

@@ -13,6 +13,7 @@ from .policies import Rank
 from .slots import Held, Limits, Rooms, Slots
 
 _NEVER = float("inf")
+_CPU = (0, 0)
 _TOO_FEW = "it needs more GPUs, or larger ones, than are left"
 
 
@@ -107,6 +108,8 @@ class Scheduler:
             self._queue(heappop(self._delayed)[2])
         starts = []
         while self._waiting and not self._stopped and now >= self._no_start_before:
+            if not self._slots.has_gpu() and _CPU not in self._by_need:
+                break
             attempt = self._next_start(rooms)
             if attempt is None:
                 break
@@ -139,6 +142,8 @@ class Scheduler:
 
     def drop_unfit(self) -> tuple[Dropped, ...]:
         """The waiting jobs that can never start since GPUs were lost."""
+        if not self._slots.lost:
+            return ()
         unfit = [need for need, queue in self._by_need.items() if not self._slots.could_ever_fit(queue[0].job)]
         lost = [waiting.job for need in unfit for waiting in sorted(self._by_need.pop(need))]
         self._waiting -= len(lost)
@@ -182,7 +187,9 @@ class Scheduler:
         return _Waiting(self._rank(job), job.number, attempt, job)
 
     def _queue(self, waiting: _Waiting) -> None:
-        heappush(self._by_need.setdefault((waiting.job.gpus, waiting.job.mem or 0), []), waiting)
+        job = waiting.job
+        need = (job.gpus, job.mem or 0) if job.gpus else _CPU
+        heappush(self._by_need.setdefault(need, []), waiting)
         self._waiting += 1
 
     def _next_start(self, rooms: Rooms) -> Attempt | None:

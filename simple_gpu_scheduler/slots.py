@@ -50,10 +50,15 @@ class Slots:
         self._per_gpu = per_gpu
         self._free = [list(range(gpu * per_gpu, (gpu + 1) * per_gpu)) for gpu in range(len(limits.gpus))]
         self._declared: list[dict[tuple[int, int], int]] = [{} for _ in limits.gpus]
-        self._lost: set[str] = set()
+        self.lost: set[str] = set()
         first_cpu = len(limits.gpus) * per_gpu
         self._free_cpu = list(range(first_cpu, first_cpu + limits.cpu_slots))
         self._first_cpu = first_cpu
+        self._untaken = first_cpu
+
+    def has_gpu(self) -> bool:
+        """Whether any GPU has a place."""
+        return self._untaken > 0
 
     def has_cpu(self) -> bool:
         """Whether a CPU job could start."""
@@ -79,13 +84,12 @@ class Slots:
 
     def could_ever_fit(self, job: Job) -> bool:
         """Whether the GPUs that are not lost are enough, and large enough, for a job."""
-        large = [
-            at for at, gpu in enumerate(self._gpus) if gpu not in self._lost and self._totals[at] >= (job.mem or 0)
-        ]
+        large = [at for at, gpu in enumerate(self._gpus) if gpu not in self.lost and self._totals[at] >= (job.mem or 0)]
         return len(large) >= job.gpus
 
     def take(self, job: Job, attempt: int, positions: Sequence[int]) -> Attempt:
         """Take a place on as many of these GPUs as the job needs, the emptiest first; for none of them a CPU slot."""
+        self._untaken -= job.gpus
         if not job.gpus:
             return Attempt(job, attempt, (), (heappop(self._free_cpu),))
         if self._per_gpu > 1:
@@ -106,6 +110,7 @@ class Slots:
 
     def give_back(self, attempt: Attempt) -> None:
         """Its slots are free again."""
+        self._untaken += attempt.job.gpus
         for slot in attempt.slots:
             is_cpu = slot >= self._first_cpu
             heappush(self._free_cpu if is_cpu else self._free[self._position(slot)], slot)
@@ -114,11 +119,11 @@ class Slots:
 
     def lose(self, gpu: str) -> None:
         """This GPU will not come back, unless it is found."""
-        self._lost.add(gpu)
+        self.lost.add(gpu)
 
     def find(self, gpu: str) -> None:
         """It has come back."""
-        self._lost.discard(gpu)
+        self.lost.discard(gpu)
 
     def _position(self, slot: int) -> int:
         return slot // self._per_gpu

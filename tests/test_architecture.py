@@ -24,6 +24,7 @@ PURE = {
     "lines",
     "events",
     "quarantine",
+    "run_rules",
     "waiting",
 }
 PURE |= {"hypersearch", "errors"}
@@ -41,6 +42,7 @@ MAY_KNOW = {
     "options": {"units"},
     "policies": {"jobs"},
     "halting": set(),
+    "run_rules": {"halting"},
     "slots": {"jobs"},
     "quarantine": {"jobs"},
     "waiting": set(),

@@ -30,7 +30,8 @@ from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.leases import Hold, Holder, NoLease
 from simple_gpu_scheduler.lines import Refusal
 from simple_gpu_scheduler.policies import fifo
-from simple_gpu_scheduler.runner import Runner, RunRules
+from simple_gpu_scheduler.run_rules import RunRules
+from simple_gpu_scheduler.runner import Runner
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
 from simple_gpu_scheduler.signals import Signalled
 from simple_gpu_scheduler.slots import Limits

@@ -20,7 +20,8 @@ from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.machine import Machine, Wants, allot, allot_without_leases, find_machine
 from simple_gpu_scheduler.ownership import TREE, Family
 from simple_gpu_scheduler.policies import POLICIES
-from simple_gpu_scheduler.runner import Runner, RunRules
+from simple_gpu_scheduler.run_rules import RunRules
+from simple_gpu_scheduler.runner import Runner
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
 from simple_gpu_scheduler.signals import signals_to
 from simple_gpu_scheduler.sinks import SINKS, SinkOptions

@@ -132,7 +132,7 @@ class LocalEngine:
             return Ended(attempt, Outcome("not started", reason=error.strerror or str(error)))
         if pid is None:
             return Ended(attempt, Outcome("not started", reason="it was stopped first"))
-        hold.note(pid)
+        hold.sign(pid)
         processes.wait_for_end(pid)
         with self._lock:
             self._pids[attempt.key] = _REAPED

@@ -20,11 +20,7 @@ class LeaseCame(NamedTuple):
     gpu: str
 
 
-class Hold(NamedTuple):
-    """What an attempt has of its leases: the descriptors to inherit, and where to write down its pid."""
-
-    descriptors: tuple[int, ...] = ()
-    note: Callable[[int], None] = lambda _pid: None
+Put = Callable[[LeaseCame | Broken], None]
 
 
 class Holder(NamedTuple):
@@ -35,7 +31,14 @@ class Holder(NamedTuple):
 
 
 class Lease(Protocol):
-    """The lease of one GPU, held or not. It is used from one thread."""
+    """The lease of one GPU, held or not. It is used from one thread, but any may sign it.
+
+    A job inherits the `descriptor`, so that the GPU stays leased for as long as the job lives.
+    """
+
+    @property
+    def descriptor(self) -> int | None:
+        """The open file that is locked."""
 
     def take(self, *, past_the_line: bool = False) -> bool:
         """Take it if it is free and nobody waits in line for it, or though somebody does."""
@@ -43,8 +46,8 @@ class Lease(Protocol):
     def wait_in_line(self) -> None:
         """Have a `LeaseCame` put on the inbox as soon as it is ours. To be called once for each."""
 
-    def sign(self, marks: Sequence[bytes], pid: int = 0) -> int | None:
-        """Write down for others who holds it; the descriptor that a job inherits, so that it is held while he lives."""
+    def sign(self, marks: Sequence[bytes], pid: int) -> None:
+        """Write down for others who holds it: the attempts, and a process."""
 
     def release(self) -> None:
         """Give it back, whoever has inherited it."""
@@ -53,8 +56,26 @@ class Lease(Protocol):
         """Who holds it. To be asked only while it is not ours."""
 
 
+class Hold(NamedTuple):
+    """What an attempt has of its leases: them, each with the marks of all attempts that it is held for."""
+
+    leases: Sequence[tuple[Lease, Sequence[bytes]]] = ()
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What the attempt's process is to inherit."""
+        return tuple([fd for lease, _ in self.leases if (fd := lease.descriptor) is not None])
+
+    def sign(self, pid: int) -> None:
+        """Write the process down in each."""
+        for lease, marks in self.leases:
+            lease.sign(marks, pid)
+
+
 class NoLease:
     """The lease of a GPU that nothing is really run on."""
+
+    descriptor: int | None = None
 
     def take(self, *, past_the_line: bool = False) -> bool:  # noqa: ARG002 - the protocol's name
         """It is taken."""
@@ -63,14 +84,11 @@ class NoLease:
     def wait_in_line(self) -> None:
         """Nobody has to."""
 
-    def sign(self, marks: Sequence[bytes], pid: int = 0) -> int | None:
-        """There is nobody to tell, and nothing to inherit."""
+    def sign(self, marks: Sequence[bytes], pid: int) -> None:
+        """There is nobody to tell."""
 
     def release(self) -> None:
         """There is nothing to give back."""
 
     def holder(self) -> Holder | None:
         """Nobody."""
-
-
-Put = Callable[[LeaseCame | Broken], None]

@@ -57,10 +57,14 @@ class FileLease:
                 raise LeaseError("the system lets this user start no more threads (ulimit -u)") from None
         self._waits.put(None)
 
-    def sign(self, marks: Sequence[bytes], pid: int = 0) -> int | None:
-        """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
-        locks.write_at_begin(self._lock, encode(Record(pid or os.getpid(), tuple(marks))))
+    @property
+    def descriptor(self) -> int | None:
+        """See `Lease`."""
         return self._lock
+
+    def sign(self, marks: Sequence[bytes], pid: int) -> None:
+        """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
+        locks.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
 
     def release(self) -> None:
         """See `Lease`."""
