@@ -98,6 +98,11 @@ class Allotment:
                 self._release(place)
 
     @property
+    def in_use(self) -> int:
+        """How many are not set aside."""
+        return sum(not place.gone for place in self._in_order)
+
+    @property
     def has_idle(self) -> bool:
         """Whether something is leased with nothing of ours on it."""
         return bool(self._idle)

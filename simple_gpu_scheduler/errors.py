@@ -12,6 +12,8 @@ BY_SIGNAL = 128
 class UserError(Exception):
     """Something the user can mend. Its text says what happened, where, and what to do."""
 
+    code = BAD_INPUT
+
 
 class Broken(NamedTuple):
     """A message to the loop: a thread has met an error that is a bug. The loop raises it, so that it is reported."""

@@ -62,9 +62,14 @@ def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
 
 def allot(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Allotment:
     """The GPUs as what jobs can have, leased among all users of this machine."""
-    files = LeaseFiles(os.environ.get(VARIABLE) or DEFAULT_DIRECTORY)
+    files = open_lease_files()
     leases = {gpu.id: FileLease(files, gpu.id, gpu.lease_name, put, tree) for gpu in machine.gpus}
     return Allotment(machine.gpus, leases, _probe(machine, wants, family))
+
+
+def open_lease_files() -> LeaseFiles:
+    """The directory that all users share, or the one that the environment names."""
+    return LeaseFiles(os.environ.get(VARIABLE) or DEFAULT_DIRECTORY)
 
 
 def allot_without_leases(machine: Machine) -> Allotment:

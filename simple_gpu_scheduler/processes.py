@@ -86,12 +86,13 @@ class Starter:
             _libc.posix_spawn_file_actions_init(actions)
             _libc.posix_spawn_file_actions_addopen(actions, 0, b"/dev/null", os.O_RDONLY, 0)
             for at, fd in enumerate(inherits):
-                _libc.posix_spawn_file_actions_adddup2(actions, fd, _first_inherited() + at)
+                _libc.posix_spawn_file_actions_adddup2(actions, fd, first_inherited() + at)
             self._actions[inherits] = actions
         return actions
 
 
-def _first_inherited() -> int:
+def first_inherited() -> int:
+    """The lowest descriptor under which a process inherits a lease: above those that scripts use for their own."""
     return min(_FIRST_INHERITED, os.sysconf("SC_OPEN_MAX") // 2)
 
 

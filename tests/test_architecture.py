@@ -59,7 +59,7 @@ MAY_KNOW = {
     "allotment": {"gpus", "leases", "slots", "waiting"},
     "machine": {"allotment", "errors", "gpus", "leases", "ownership"},
     "attempts": {"clock", "engines", "jobs", "leases"},
-    "gpu_watch": {"allotment", "events", "jobs", "leases", "quarantine", "scheduler", "tally", "waiting"},
+    "gpu_watch": {"allotment", "events", "jobs", "leases", "quarantine", "scheduler", "slots", "tally", "waiting"},
     "signals": FIRST,
     "threads": set(),
     "processes": FIRST,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NoReturn
 
-from simple_gpu_scheduler.errors import BAD_INPUT, BUG, SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.errors import BUG, SOME_DID_NOT_SUCCEED, UserError
 
 
 def simple_gpu_scheduler() -> NoReturn:
@@ -61,7 +61,7 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
         return error.exit_code
     except UserError as error:
         _say(f"{name}: {error}")
-        return BAD_INPUT
+        return error.code
     except BrokenPipeError:  # the reader of our own output has left: that ends a filter, and is no failure of it
         return 0
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and its report is all that helps

@@ -2,7 +2,9 @@
 
 import click
 
+from .gpus_command import gpus_command
 from .run import run
+from .run_command import run_command
 
 
 class DefaultGroup(click.Group):
@@ -23,3 +25,5 @@ class DefaultGroup(click.Group):
 
 
 main = DefaultGroup("simple_gpu_scheduler", default=run)
+main.add_command(run_command)
+main.add_command(gpus_command)

@@ -27,18 +27,23 @@ class NvmlProbe:
 
     def look(self, gpu: Gpu, *, shared: bool) -> Look:
         """See `Probe`."""
-        reading, users = self.read(gpu)
+        wants_utilization = self._tolerance.max_utilization is not None
+        reading, users = self._read(gpu, utilization=wants_utilization)
         if any(user.whose == "unseen" for user in users) and _UNSEEN not in self._remarks:
-            reading, users = self.read(gpu)  # one that has just ended is gone from both
+            reading, users = self._read(gpu, utilization=wants_utilization)  # one that has just ended is gone from both
             self._remark_if(any(user.whose == "unseen" for user in users), _UNSEEN)
         self._remark_if(reading.processes is None and not reading.problem, _UNTOLD)
-        wants_utilization = self._tolerance.max_utilization is not None and not reading.problem
-        self._remark_if(wants_utilization and reading.utilization is None, _NO_UTILIZATION.format(gpu.id))
+        is_untold = wants_utilization and reading.utilization is None and not reading.problem
+        self._remark_if(is_untold, _NO_UTILIZATION.format(gpu.id))
         return judge(reading, users, self._tolerance, shared=shared)
 
-    def read(self, gpu: Gpu) -> tuple[Reading, list[User]]:
-        """What NVML tells of a GPU, and who is on it."""
-        reading = self._nvml.look(gpu, utilization=self._tolerance.max_utilization is not None)
+    def examine(self, gpu: Gpu) -> tuple[Reading, list[User], Look]:
+        """All that can be told of a GPU, and what a look comes to."""
+        reading, users = self._read(gpu, utilization=True)
+        return reading, users, judge(reading, users, self._tolerance, shared=False)
+
+    def _read(self, gpu: Gpu, *, utilization: bool) -> tuple[Reading, list[User]]:
+        reading = self._nvml.look(gpu, utilization=utilization)
         users = [identify(pid, memory, self._family, self._tolerated) for pid, memory in reading.processes or ()]
         return reading, users
 

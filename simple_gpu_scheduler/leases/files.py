@@ -33,6 +33,10 @@ class LeaseFiles:
         """Open one file for reading, writing and locking, making it when there is none."""
         return self._open_file(name)
 
+    def close(self) -> None:
+        """Open no more."""
+        os.close(self._fd)
+
     def is_still(self, fd: int, name: str) -> bool:
         """Whether this is the file of that name: somebody who cleans up may have deleted it."""
         try:

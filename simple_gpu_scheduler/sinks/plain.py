@@ -88,7 +88,7 @@ class PlainLines:
         return "" if self._quiet else f"{job} left {was} ended (does the command end in `&`?)"
 
     def _waiting(self, event: Waited) -> str:
-        return "" if self._quiet else show_waits(event.waits)
+        return "" if self._quiet else f"waiting: {show_waits(event.waits)}"
 
     def _noticed(self, event: Noticed) -> str:
         return "" if self._quiet and not event.is_failure else safe(event.sentence)
