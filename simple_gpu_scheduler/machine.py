@@ -30,6 +30,7 @@ class Wants(NamedTuple):
     ignore_occupancy: bool = False
     tolerance: Tolerance = Tolerance()
     tolerated: Collection[int] = ()
+    example: str = "--gpus 0 1"
 
 
 class Machine(NamedTuple):
@@ -56,8 +57,8 @@ def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
     if wants.names:
         return _named(wants, nvml, problem, environment)
     if nvml is None:
-        raise UserError(f"{problem}, so GPUs cannot be found; say which to use, for example: --gpus 0 1")
-    return Machine(_all_visible(nvml, environment), nvml)
+        raise UserError(f"{problem}, so GPUs cannot be found; say which to use, for example: {wants.example}")
+    return Machine(_all_visible(nvml, environment, wants.example), nvml)
 
 
 def allot(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Allotment:
@@ -84,7 +85,7 @@ def _probe(machine: Machine, wants: Wants, family: Family) -> Probe:
     return NvmlProbe(machine.nvml, family, wants.tolerance, wants.tolerated)
 
 
-def _all_visible(nvml: Nvml, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
+def _all_visible(nvml: Nvml, environment: Mapping[str, str], example: str) -> tuple[Gpu, ...]:
     by_uuid = not order_is_ours(environment)
     if _VISIBLE not in environment:
         gpus = choose_all(nvml.devices, by_uuid=by_uuid)
@@ -96,9 +97,9 @@ def _all_visible(nvml: Nvml, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
         names = visible(variable, nvml.devices)
         gpus = choose(names, nvml.devices, by_uuid=by_uuid)
     except ValueError as error:
-        raise UserError(f"{_VISIBLE}={variable} is inherited: {error}; mend it, or say --gpus") from None
+        raise UserError(f"{_VISIBLE}={variable} is inherited: {error}; mend it, or say {example}") from None
     if not gpus:
-        raise UserError(f"{_VISIBLE}='{variable}' is inherited and hides all GPUs; unset it, or say --gpus")
+        raise UserError(f"{_VISIBLE}='{variable}' is inherited and hides all GPUs; unset it, or say {example}")
     return gpus
 
 
@@ -111,6 +112,6 @@ def _named(wants: Wants, nvml: Nvml | None, problem: str, environment: Mapping[s
         else:
             gpus = choose_unlisted(wants.names)
     except ValueError as error:
-        raise UserError(f"--gpus: {error}") from None
+        raise UserError(f"{wants.example.split()[0].partition('=')[0]}: {error}") from None
     remarks = (f"{problem}: whether others use the GPUs is not checked",) if problem else ()
     return Machine(gpus, nvml, remarks)

@@ -76,7 +76,6 @@ def survey(machine: Machine, wants: Wants) -> list[Row]:
                 look.reason.sentence if look.reason else "",
             )
         )
-    files.close()
     return rows
 
 

@@ -55,6 +55,9 @@ class Lease(Protocol):
     def holder(self) -> Holder | None:
         """Who holds it. To be asked only while it is not ours."""
 
+    def close(self) -> None:
+        """Give it back for good, also one that is still waited for."""
+
 
 class Hold(NamedTuple):
     """What an attempt has of its leases: them, each with the marks of all attempts that it is held for."""
@@ -92,3 +95,6 @@ class NoLease:
 
     def holder(self) -> Holder | None:
         """Nobody."""
+
+    def close(self) -> None:
+        """There is nothing to close."""

@@ -5,6 +5,7 @@ others behind the turnstile, and who has just given the lease back comes last. T
 """
 
 import os
+import threading
 import time
 from collections.abc import Sequence
 from queue import SimpleQueue
@@ -32,7 +33,9 @@ class FileLease:
         self._outer_name = self._name = name
         self._lock, self._turnstile = self._open(name)
         self._looked_at = time.monotonic()
-        self._waits: SimpleQueue[None] | None = None
+        self._waits: SimpleQueue[bool] | None = None
+        self._is_closed = False
+        self._guard = threading.Lock()  # over that, and whether what has come is told
 
     def take(self, *, past_the_line: bool = False) -> bool:
         """See `Lease`. Past the line also goes who has been through it."""
@@ -55,7 +58,7 @@ class FileLease:
                 start_thread(self._wait)
             except RuntimeError:
                 raise LeaseError("the system lets this user start no more threads (ulimit -u)") from None
-        self._waits.put(None)
+        self._waits.put(True)
 
     @property
     def descriptor(self) -> int | None:
@@ -76,21 +79,37 @@ class FileLease:
         return show_holder(record) if record else None
 
     def close(self) -> None:
-        """Forget it; to be called only when nobody waits in line."""
+        """See `Lease`. A thread that waits cannot be called back: what it gets, it gives back itself."""
+        with self._guard:
+            self._is_closed = True
+            self.release()
+        if self._waits is None:
+            self._close_files()
+        else:
+            self._waits.put(False)
+
+    def _close_files(self) -> None:
         for fd in (self._lock, self._turnstile):
             os.close(fd)
 
     def _wait(self) -> None:
         assert self._waits is not None  # noqa: S101 - a thread is started with them only
-        while True:
-            self._waits.get()
+        while self._waits.get() and not self._is_closed:
             try:
-                locks.lock(self._turnstile)
-                locks.lock(self._lock)
-                locks.unlock(self._turnstile)
-                self._put(LeaseCame(self._gpu))
+                self._stand_in_line()
             except OSError as error:
                 self._put(Broken(error))
+        self._close_files()
+
+    def _stand_in_line(self) -> None:
+        locks.lock(self._turnstile)
+        locks.lock(self._lock)
+        locks.unlock(self._turnstile)
+        with self._guard:
+            if self._is_closed:
+                locks.unlock(self._lock)
+            else:
+                self._put(LeaseCame(self._gpu))
 
     def _look_inside(self) -> None:
         """Inside a job that holds this lease itself, go on to the lease within it, and within that."""
@@ -126,7 +145,7 @@ class FileLease:
         return all(self._files.is_still(fd, name) for fd, name in names)
 
     def _reopen(self, name: str) -> None:
-        self.close()
+        self._close_files()
         self._name = name
         self._lock, self._turnstile = self._open(name)
 

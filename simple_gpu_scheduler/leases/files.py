@@ -26,6 +26,7 @@ class LeaseFiles:
     """The shared directory."""
 
     def __init__(self, path: str) -> None:
+        self._fd = -1
         self.path = os.path.abspath(path)
         self._fd = self._open_directory()
 
@@ -33,9 +34,10 @@ class LeaseFiles:
         """Open one file for reading, writing and locking, making it when there is none."""
         return self._open_file(name)
 
-    def close(self) -> None:
-        """Open no more."""
-        os.close(self._fd)
+    def __del__(self) -> None:
+        """Nobody opens more: the leases that share this have no common end."""
+        if self._fd >= 0:
+            os.close(self._fd)
 
     def is_still(self, fd: int, name: str) -> bool:
         """Whether this is the file of that name: somebody who cleans up may have deleted it."""

@@ -53,10 +53,10 @@ def show_outcome(outcome: Outcome) -> str:
     return outcome.kind
 
 
-def show_waits(waits: Sequence[Wait]) -> str:
+def show_waits(waits: Sequence[Wait], override: str = "--ignore-occupancy") -> str:
     """Why GPUs are not free: `gpu 1: alice python 11.2 GiB for 2 h · gpu 2: leased by bob (pid 4242, train.py)`."""
     reasons = " · ".join(f"gpu {wait.gpu}: {safe(wait.sentence)}" for wait in waits)
-    way_out = " (--ignore-occupancy starts all the same)" if any(wait.by_occupancy for wait in waits) else ""
+    way_out = f" ({override} starts all the same)" if any(wait.by_occupancy for wait in waits) else ""
     return reasons + way_out
 
 
