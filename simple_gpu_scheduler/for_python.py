@@ -15,8 +15,8 @@ from queue import SimpleQueue
 from .acquire import Acquired, acquire
 from .clock import SystemClock
 from .errors import Broken, UserError
+from .gpus import Tolerance
 from .gpus.names import parse_gpus
-from .gpus.occupancy import Tolerance
 from .leases import LeaseCame
 from .machine import Wants, allot, find_machine
 from .ownership import TREE, Family

@@ -5,20 +5,20 @@ It asks NVML if there is need to, else the driver's files, and says in words wha
 
 import os
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .allotment import Allotment
 from .errors import UserError
-from .gpus import FixedProbe, Gpu, Probe
-from .gpus.driver_files import read_devices
+from .gpus import FixedProbe, Gpu, Probe, Tolerance
+from .gpus.driver import ABSENT, has_nvml, read_devices
 from .gpus.names import choose, choose_all, choose_unlisted, order_is_ours, visible
-from .gpus.nvml import Nvml, Unavailable
-from .gpus.nvml_probe import NvmlProbe
-from .gpus.occupancy import Tolerance
 from .leases import Lease, NoLease, Put
 from .leases.file_lease import FileLease
 from .leases.files import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
 from .ownership import Family
+
+if TYPE_CHECKING:
+    from .gpus.nvml import Nvml
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -37,7 +37,7 @@ class Machine(NamedTuple):
     """The GPUs that were found, what to ask about them, and what a person should know of it."""
 
     gpus: tuple[Gpu, ...]
-    nvml: Nvml | None = None
+    nvml: "Nvml | None" = None
     remarks: tuple[str, ...] = ()
 
     @property
@@ -48,12 +48,8 @@ class Machine(NamedTuple):
 
 def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
     """Find the GPUs. NVML is initialised only if somebody needs it. A UserError says what to type."""
-    nvml, problem = None, ""
-    if not (wants.names and wants.ignore_occupancy):
-        try:
-            nvml = Nvml()
-        except Unavailable as error:
-            problem = str(error)
+    needs_nvml = not (wants.names and wants.ignore_occupancy)
+    nvml, problem = _open_nvml() if needs_nvml else (None, "")
     if wants.names:
         return _named(wants, nvml, problem, environment)
     if nvml is None:
@@ -79,13 +75,27 @@ def allot_without_leases(machine: Machine) -> Allotment:
     return Allotment(machine.gpus, leases, FixedProbe())
 
 
+def _open_nvml() -> "tuple[Nvml | None, str]":
+    """NVML, or why there is none."""
+    if not has_nvml():
+        return None, ABSENT
+    from .gpus.nvml import Nvml, Unavailable  # noqa: PLC0415 - only those have it who have GPUs
+
+    try:
+        return Nvml(), ""
+    except Unavailable as error:
+        return None, str(error)
+
+
 def _probe(machine: Machine, wants: Wants, family: Family) -> Probe:
     if machine.nvml is None or wants.ignore_occupancy:
         return FixedProbe()
+    from .gpus.nvml_probe import NvmlProbe  # noqa: PLC0415 - as above
+
     return NvmlProbe(machine.nvml, family, wants.tolerance, wants.tolerated)
 
 
-def _all_visible(nvml: Nvml, environment: Mapping[str, str], example: str) -> tuple[Gpu, ...]:
+def _all_visible(nvml: "Nvml", environment: Mapping[str, str], example: str) -> tuple[Gpu, ...]:
     by_uuid = not order_is_ours(environment)
     if _VISIBLE not in environment:
         gpus = choose_all(nvml.devices, by_uuid=by_uuid)
@@ -103,7 +113,7 @@ def _all_visible(nvml: Nvml, environment: Mapping[str, str], example: str) -> tu
     return gpus
 
 
-def _named(wants: Wants, nvml: Nvml | None, problem: str, environment: Mapping[str, str]) -> Machine:
+def _named(wants: Wants, nvml: "Nvml | None", problem: str, environment: Mapping[str, str]) -> Machine:
     devices = nvml.devices if nvml else read_devices()
     is_listed = bool(nvml) or (bool(devices) and not any(name.startswith("MIG-") for name in wants.names))
     try:

@@ -50,7 +50,7 @@ def gpu_options(example: str) -> list[click.Parameter]:
 
 def take_wants(options: dict[str, Any]) -> "Wants":
     """What these options say, taken out of all options of a command."""
-    from simple_gpu_scheduler.gpus.occupancy import DEFAULT_MAX_USED, Tolerance  # noqa: PLC0415 - not for --help
+    from simple_gpu_scheduler.gpus import DEFAULT_MAX_USED, Tolerance  # noqa: PLC0415 - not for --help
     from simple_gpu_scheduler.machine import Wants  # noqa: PLC0415 - as above
 
     names, ignores = options.pop("gpus"), options.pop("ignore_occupancy")

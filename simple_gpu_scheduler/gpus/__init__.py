@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 
 Key = tuple[int, int]  # of one of our attempts
 NO_LIMIT = float("inf")
+# A bare CUDA context takes more than this, an idle GPU and a small desktop less.
+DEFAULT_MAX_USED = 256 * 1024 * 1024
 
 
 class Device(NamedTuple):
@@ -53,6 +55,14 @@ class Look(NamedTuple):
     free: float = NO_LIMIT
     held: Mapping[Key, int] = {}
     is_lost: bool = False
+
+
+class Tolerance(NamedTuple):
+    """What the user lets pass."""
+
+    free_memory: int = 0
+    max_used_memory: int = DEFAULT_MAX_USED
+    max_utilization: int | None = None
 
 
 class Probe(Protocol):

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection
 
-from . import Gpu, Look
+from . import Gpu, Look, Tolerance
 from .nvml import Nvml, Reading
-from .occupancy import Tolerance, User, judge
+from .occupancy import User, judge
 from .users import Family, identify
 
 _UNSEEN = (

@@ -5,11 +5,9 @@ from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.units import show_duration, show_size
 
-from . import Key, Look, Reason
+from . import Key, Look, Reason, Tolerance
 from .nvml import Reading
 
-# A bare CUDA context takes more than this, an idle GPU and a small desktop less.
-DEFAULT_MAX_USED = 256 * 1024 * 1024
 _MOST_SHOWN = 2
 
 # `unseen`: NVML names a pid that is none here.
@@ -30,14 +28,6 @@ class User(NamedTuple):
     def __str__(self) -> str:
         memory = "" if self.memory is None else f" {show_size(self.memory)}"
         return f"{self.name} {self.program}{memory} for {show_duration(self.age)}"
-
-
-class Tolerance(NamedTuple):
-    """What the user lets pass."""
-
-    free_memory: int = 0
-    max_used_memory: int = DEFAULT_MAX_USED
-    max_utilization: int | None = None
 
 
 def judge(reading: Reading, users: Iterable[User], tolerance: Tolerance, *, shared: bool) -> Look:

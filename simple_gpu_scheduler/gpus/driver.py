@@ -1,5 +1,6 @@
-"""The UUIDs of GPUs as the driver's files under /proc tell them, for where NVML is not wanted or does not work."""
+"""What the driver tells without NVML: the UUIDs of GPUs in its files under /proc, and whether NVML is there at all."""
 
+import ctypes
 import os
 import re
 
@@ -7,6 +8,18 @@ from . import Device
 
 _DIRECTORY = "/proc/driver/nvidia/gpus"
 _FIELD = re.compile(r"^([^:\n]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
+
+_LIBRARY = "libnvidia-ml.so.1"
+ABSENT = f"NVML is not there ({_LIBRARY}, which comes with NVIDIA's driver)"
+
+
+def has_nvml() -> bool:
+    """Whether its library is there; so it need not be found out by loading pynvml, a third of our start-up."""
+    try:
+        ctypes.CDLL(_LIBRARY)
+    except OSError:
+        return False
+    return True
 
 
 def read_devices(directory: str = _DIRECTORY) -> tuple[Device, ...]:
