@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.cli.main import main
+from simple_gpu_scheduler.cli.main import DefaultGroup
 from simple_gpu_scheduler.cli.params import Command, SeveralValues, join_values
-from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.gpus.names import looks_like_gpus
 
 GPUS = SeveralValues(["-g", "--gpus"], takes=looks_like_gpus, example="--gpus 0")
@@ -80,12 +79,9 @@ def test_no_word_that_is_not_its_own_is_touched(args: list[str]) -> None:
 def test_a_command_of_the_group_is_called_by_its_name_and_the_run_by_none() -> None:
     called: list[tuple[str, ...]] = []
     words = click.Argument(["words"], nargs=-1)
-    status = click.Command("status", callback=lambda **values: called.append(values["words"]), params=[words])
-    main.add_command(status)
-    try:
-        main.main(args=["status", "now"], standalone_mode=False)
-        with pytest.raises(UserError, match=r"cannot read \./status"):
-            main.main(args=["./status"], standalone_mode=False)
-    finally:
-        del main.commands["status"]
-    assert called == [("now",)]
+    status = click.Command("status", callback=called.append, params=[words])
+    default = click.Command("", callback=lambda words: called.append(("default", *words)), params=[words])
+    group = DefaultGroup("program", default, {"status": lambda: status})
+    for args in (["status", "now"], ["./status"], ["now", "status"], []):
+        group.main(args=args, standalone_mode=False)
+    assert called == [("now",), ("default", "./status"), ("default", "now", "status"), ("default",)]

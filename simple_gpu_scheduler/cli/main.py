@@ -1,29 +1,46 @@
 """`simple_gpu_scheduler`: a group of commands, of which the run needs no name."""
 
+from collections.abc import Callable, Mapping
+
 import click
 
-from .gpus_command import gpus_command
 from .run import run
-from .run_command import run_command
+
+
+def _run() -> click.Command:
+    from .run_command import run_command  # noqa: PLC0415 - building options takes time, and most people run jobs
+
+    return run_command
+
+
+def _gpus() -> click.Command:
+    from .gpus_command import gpus_command  # noqa: PLC0415 - as above
+
+    return gpus_command
 
 
 class DefaultGroup(click.Group):
     """Takes words that begin with none of its commands as those of its default command."""
 
-    def __init__(self, name: str, default: click.Command) -> None:
+    def __init__(self, name: str, default: click.Command, others: Mapping[str, Callable[[], click.Command]]) -> None:
         super().__init__(name, commands={})
         self._default = default
+        self._others = others
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the default command's name where no command is named."""
-        named = bool(args) and args[0] in self.commands
+        named = bool(args) and args[0] in self._others
         return super().parse_args(ctx, args if named else ["", *args])
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's name
+        """Those that have a name."""
+        return sorted(self._others)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         """The default command's name is nothing at all."""
-        return super().get_command(ctx, cmd_name) if cmd_name else self._default
+        if not cmd_name:
+            return self._default
+        return self._others[cmd_name]() if cmd_name in self._others else None
 
 
-main = DefaultGroup("simple_gpu_scheduler", default=run)
-main.add_command(run_command)
-main.add_command(gpus_command)
+main = DefaultGroup("simple_gpu_scheduler", default=run, others={"run": _run, "gpus": _gpus})

@@ -39,6 +39,9 @@ A GPU is used when nobody else computes on it and no other scheduler of any user
 and a line says for whom. One job runs on a GPU at a time. Behind a command, `#:` gives options to it alone: gpus, mem,
 timeout, retries, priority, name, after. The exit code is 0 when every job succeeded, 1 when some did not, 2 for bad
 input.
+
+Two commands stand beside this: `simple_gpu_scheduler run -- COMMAND` waits for a GPU and runs one command on it, and
+`simple_gpu_scheduler gpus` shows what is on each GPU.
 """
 
 

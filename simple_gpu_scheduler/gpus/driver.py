@@ -7,7 +7,6 @@ import re
 from . import Device
 
 _DIRECTORY = "/proc/driver/nvidia/gpus"
-_FIELD = re.compile(r"^([^:\n]+):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
 
 _LIBRARY = "libnvidia-ml.so.1"
 ABSENT = f"NVML is not there ({_LIBRARY}, which comes with NVIDIA's driver)"
@@ -34,6 +33,6 @@ def read_devices(directory: str = _DIRECTORY) -> tuple[Device, ...]:
 
 def _read(index: int, path: str) -> Device:
     with open(path, encoding="utf-8", errors="replace") as file:
-        fields = dict(_FIELD.findall(file.read()))
+        fields = dict(re.findall(r"^([^:\n]+):[ \t]*(.*?)[ \t]*$", file.read(), re.MULTILINE))
     uuid = fields.get("GPU UUID", "")
     return Device(str(index), "" if "?" in uuid else uuid, fields.get("Model", "?"))  # `?`: never used since the boot

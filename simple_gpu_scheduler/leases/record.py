@@ -8,7 +8,6 @@ import re
 from typing import NamedTuple
 
 SIZE = 512
-_PATTERN = re.compile(rb"sgs1 +(\d{1,10}) ([\w./-]*)\s*\n?", re.ASCII)
 
 
 class Record(NamedTuple):
@@ -29,7 +28,7 @@ def encode(record: Record) -> bytes:
 
 def decode(data: bytes) -> Record:
     """What is written there; an empty record for what nobody of us wrote."""
-    match = _PATTERN.match(data[:SIZE])
+    match = re.match(rb"sgs1 +(\d{1,10}) ([\w./-]*)\s*\n?", data[:SIZE], re.ASCII)
     if not match:
         return Record()
     return Record(int(match[1]), tuple(b"/" + mark for mark in match[2].split(b"/")[1:]))
