@@ -1,5 +1,6 @@
 """`gpus`: what is on each GPU, who has leased it, who uses it, and whether it is free."""
 
+import io
 import json
 import os
 import signal
@@ -82,8 +83,13 @@ def _show(rows: "list[Row]", *, as_json: bool, indent: int | None = 2) -> None:
         return
     from rich.console import Console  # noqa: PLC0415 - not for --json
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDE)
-    console.print(_table(rows))
+    if sys.stdout.isatty():
+        Console(highlight=False).print(_table(rows))
+        return
+    console = Console(highlight=False, width=_WIDE, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(_table(rows))
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()), flush=True)
 
 
 def _table(rows: "list[Row]") -> "Table":
