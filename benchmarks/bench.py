@@ -15,7 +15,9 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import gpus
 from peers import LAUNCHER, NQ, OLD, OURS, PARALLEL, ROOT, TASK_SPOOLER, XARGS, Peer, clean_environment, peers, run
+from tables import percentile, show, verdict
 
 Samples = dict[str, list[float]]
 
@@ -34,18 +36,6 @@ def interleaved(chosen: Iterable[Peer], slots: int, stdin: Path, rounds: int) ->
         for peer in chosen:
             samples.setdefault(peer.name, []).append(seconds(peer, slots, stdin))
     return samples
-
-
-def show(title: str, header: list[str], rows: list[list[str]]) -> None:
-    """A table in Markdown."""
-    widths = [max(len(row[at]) for row in [header, *rows]) for at in range(len(header))]
-    print(f"\n{title}\n")
-    for row in [header, ["-" * width for width in widths], *rows]:
-        print("| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |")
-
-
-def verdict(*, holds: bool, promise: str) -> str:
-    return f"{'holds' if holds else 'FALLS SHORT'}: {promise}"
 
 
 def start_up(installed: dict[str, Peer], directory: Path, rounds: int) -> None:
@@ -142,10 +132,6 @@ def gaps_in(stamps: str) -> list[float]:
     return found
 
 
-def percentile(values: list[float], share: int) -> float:
-    return statistics.quantiles(values, n=100)[share - 1]
-
-
 def memory(installed: dict[str, Peer], directory: Path, lines: int, stay: float) -> None:
     million = directory / "million"
     million.write_text("true some --arguments 0.1\n" * lines)
@@ -188,7 +174,7 @@ def peak_while_running(argv: list[str], stdin: Path, stay: float) -> tuple[float
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the scheduler beside its peers (bin/bench --install-peers).")
     parser.add_argument("--quick", action="store_true", help="small numbers: a look, not a claim")
-    parser.add_argument("--only", choices=["start-up", "throughput", "gap", "memory"], help="one part")
+    parser.add_argument("--only", choices=["start-up", "throughput", "gap", "memory", "gpus"], help="one part")
     arguments = parser.parse_args()
     quick = arguments.quick
     installed = peers()
@@ -203,6 +189,7 @@ def main() -> None:
             "throughput": lambda: throughput(installed, directory, 200 if quick else 2000, 1 if quick else 7),
             "gap": lambda: gap(installed, directory, 50 if quick else 400, 1 if quick else 3),
             "memory": lambda: memory(installed, directory, 20_000 if quick else 1_000_000, 3 if quick else 15),
+            "gpus": lambda: gpus.measure(quick=quick),
         }
         for part, measure in parts.items():
             if arguments.only in (None, part):

@@ -1,0 +1,51 @@
+"""How long a start decision takes: prints our own milliseconds and NVML's, for `gpus.py`, in a process of its own."""
+
+import os
+import sys
+import time
+
+from simple_gpu_scheduler.gpus.nvml import Nvml
+from simple_gpu_scheduler.jobs import SUCCESS, Job, Place
+from simple_gpu_scheduler.machine import Wants, allot, find_machine
+from simple_gpu_scheduler.ownership import Family, mark
+from simple_gpu_scheduler.policies import fifo
+from simple_gpu_scheduler.scheduler import Rules, Scheduler
+from simple_gpu_scheduler.slots import Limits
+
+STARTS = int(sys.argv[1])
+in_nvml = 0.0
+look = Nvml.look
+
+
+def timed_look(self, gpu, *, utilization=False):  # noqa: ANN001, ANN201 - as the one that it wraps
+    global in_nvml  # noqa: PLW0603 - a script
+    began = time.perf_counter()
+    reading = look(self, gpu, utilization=utilization)
+    in_nvml += time.perf_counter() - began
+    return reading
+
+
+Nvml.look = timed_look
+wants = Wants()
+machine = find_machine(wants, os.environ)
+allotment = allot(machine, wants, lambda _message: None, Family("run"), b"")
+scheduler = Scheduler(Limits(tuple(gpu.id for gpu in machine.gpus), totals=machine.totals), fifo, Rules())
+for number in range(1, STARTS + 9):
+    scheduler.add(Job(number, b"true", Place(number)))
+
+
+def start_all() -> None:
+    for attempt in scheduler.plan(0, allotment.rooms()):
+        assert allotment.take(mark(attempt, b"run"), attempt.gpus, 0)
+
+
+start_all()
+in_nvml = 0.0
+began = time.perf_counter()
+for _ in range(STARTS):
+    ended = next(iter(scheduler.running))
+    allotment.give_back(mark(ended, b"run"), ended.gpus)
+    scheduler.end(ended, SUCCESS, 0)
+    start_all()
+total = time.perf_counter() - began
+print((total - in_nvml) / STARTS * 1000, in_nvml / STARTS * 1000)
