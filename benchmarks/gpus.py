@@ -3,8 +3,8 @@
 NVML is the stand-in of the tests, whose answers cost nothing like a driver's: what is measured is our own part.
 """
 
+import itertools
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -18,8 +18,6 @@ from tables import percentile, show, verdict
 COMMAND = [str(ROOT / ".venv/bin/simple_gpu_scheduler"), "-q"]
 
 sys.path.insert(0, str(ROOT))
-import itertools
-
 from tests.nvml import GIB, Process, StandIn, a_gpu, compiler  # noqa: E402 - it lies beside the package
 
 
@@ -104,7 +102,6 @@ def measure(*, quick: bool) -> None:
     if compiler() is None:
         print("\nWhat concerns GPUs is not measured: it needs a C compiler (cc).")
         return
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory() as name:
         for part in ("hand-over", "decision", "waiting"):
             (Path(name) / part).mkdir()
