@@ -7,8 +7,8 @@ GPUs that others use. It knows nothing of jobs' order, of how a lease works or o
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from .gpus import Gpu, Look, Probe
-from .leases import Hold, Lease
+from .gpus import Gpu, Look, Probe, Reason
+from .leases import Hold, Lease, LeaseError
 from .slots import Room
 from .waiting import Wait
 
@@ -77,6 +77,7 @@ class Allotment:
         if len(places) > 1:
             places.sort(key=self._in_order.index)
         if not all(self._lease(place, now) for place in places):
+            self._look_soon(now)
             return None
         for place in places:
             self._look(place)
@@ -195,13 +196,19 @@ class Allotment:
         self._places[gpu].gone = False
 
     def _lease(self, place: _Place, now: float) -> bool:
-        if not place.is_held:
-            if place.lease.take():
-                self._has(place, now)
-            else:
-                place.in_line = True
-                place.lease.wait_in_line()
-        return place.is_held
+        if place.is_held:
+            return True
+        try:
+            taken = place.lease.take()
+        except LeaseError as error:  # its files are gone, for one: tried again when GPUs are looked at again
+            place.look = Look(Reason(str(error), "lease files"))
+            return False
+        if taken:
+            self._has(place, now)
+        else:
+            place.in_line = True
+            place.lease.wait_in_line()
+        return taken
 
     def _has(self, place: _Place, now: float) -> None:
         place.is_held, place.idle_since = True, now

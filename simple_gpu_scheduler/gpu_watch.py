@@ -90,6 +90,12 @@ class GpuWatch:
         for remark in self._allotment.remarks():
             self._publisher.publish(Noticed(remark))
 
+    def tell(self) -> None:
+        """Say why GPUs are not free, to somebody who asked."""
+        waits = self._allotment.waits()
+        if waits:
+            self._publisher.publish(Waited(waits))
+
     def _revive(self, aside: Aside) -> None:
         for attempt, outcome, dropped in aside.failures:
             self._tally.count(outcome.kind, -1)

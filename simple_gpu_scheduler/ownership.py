@@ -7,6 +7,7 @@ what follows for a process is others' business.
 import os
 
 from .jobs import Attempt
+from .people import owner
 from .process_tree import read_process, read_variable
 
 # All attempts that a process is part of, the outermost first, as `/RUN.JOB.ATTEMPT`: a job may run a scheduler.
@@ -38,14 +39,15 @@ class Family:
 
     def attempt_of(self, pid: int) -> tuple[int, int] | None:
         """The number of the job and of the attempt that a process belongs to."""
-        found = mark_in(read_variable(pid, TREE), self._run_id) if self._run_id else b""
+        found = mark_in(self._tree_of(pid), self._run_id) if self._run_id else b""
         numbers = found.split(b".")[-2:]
-        return (int(numbers[0]), int(numbers[1])) if found else None
+        if len(numbers) == 2 and all(number.isdigit() for number in numbers):  # noqa: PLR2004 - of job and attempt
+            return int(numbers[0]), int(numbers[1])
+        return None
 
     def includes(self, pid: int) -> bool:
         """Whether a process is one of the family, also one that has cleared its environment."""
-        tree = read_variable(pid, TREE)
-        if self._outer_tree and (tree + b"/").startswith(self._outer_tree + b"/"):
+        if self._outer_tree and (self._tree_of(pid) + b"/").startswith(self._outer_tree + b"/"):
             return True
         while pid > _INIT:
             if pid == self._me:
@@ -53,3 +55,7 @@ class Family:
             process = read_process(pid)
             pid = process.parent if process else 0
         return False
+
+    def _tree_of(self, pid: int) -> bytes:
+        """Of processes of this user only: others may have put there what makes them look like us."""
+        return read_variable(pid, TREE) if owner(pid) == os.getuid() else b""

@@ -238,6 +238,7 @@ class Runner:
 
     def _tell_status(self) -> None:
         self._publisher.publish(StatusAsked(self._attempts.runtimes(), self._scheduler.waiting))
+        self._watch.tell()
 
 
 def _raise(message: Broken) -> None:

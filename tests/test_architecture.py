@@ -53,7 +53,7 @@ MAY_KNOW = {
     "scheduler": {"jobs", "policies", "slots"},
     "clock": set(),
     "people": set(),
-    "ownership": {"jobs", "process_tree"},
+    "ownership": {"jobs", "people", "process_tree"},
     "gpus": FIRST | {"people", "process_tree"},
     "leases": FIRST | {"people", "threads"},
     "allotment": {"gpus", "leases", "slots", "waiting"},

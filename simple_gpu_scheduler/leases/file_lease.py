@@ -8,12 +8,13 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.threads import start_thread
 
-from . import Holder, LeaseCame, LeaseError, Put, locks
+from . import Holder, LeaseCame, Put, locks
 from .files import LeaseFiles
 from .record import SIZE, Record, decode, encode, is_one_of_ours
 from .words import show_holder
@@ -51,14 +52,14 @@ class FileLease:
         return took
 
     def wait_in_line(self) -> None:
-        """Let a thread wait; it is kept for the next time."""
+        """See `Lease`. A thread waits; where there can be none, only who goes past the line gets it, some time."""
         if self._waits is None:
-            self._waits = SimpleQueue()
-            try:
-                start_thread(self._wait)
-            except RuntimeError:
-                raise LeaseError("the system lets this user start no more threads (ulimit -u)") from None
-        self._waits.put(True)
+            waits: SimpleQueue[bool] = SimpleQueue()
+            with suppress(RuntimeError):
+                start_thread(lambda: self._wait(waits))
+                self._waits = waits
+        if self._waits is not None:
+            self._waits.put(True)
 
     @property
     def descriptor(self) -> int | None:
@@ -92,9 +93,8 @@ class FileLease:
         for fd in (self._lock, self._turnstile):
             os.close(fd)
 
-    def _wait(self) -> None:
-        assert self._waits is not None  # noqa: S101 - a thread is started with them only
-        while self._waits.get() and not self._is_closed:
+    def _wait(self, waits: "SimpleQueue[bool]") -> None:
+        while waits.get() and not self._is_closed:
             try:
                 self._stand_in_line()
             except OSError as error:

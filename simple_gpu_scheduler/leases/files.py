@@ -27,11 +27,17 @@ class LeaseFiles:
 
     def __init__(self, path: str) -> None:
         self._fd = -1
-        self.path = os.path.abspath(path)
+        if not os.path.isabs(path):
+            raise LeaseError(f"{VARIABLE}={path} is no absolute path; all users must mean the same directory by it")
+        self.path = os.path.normpath(path)
         self._fd = self._open_directory()
 
     def open(self, name: str) -> int:
         """Open one file for reading, writing and locking, making it when there is none."""
+        if not self._is_still_there():
+            os.close(self._fd)
+            self._fd = -1
+            self._fd = self._open_directory()
         return self._open_file(name)
 
     def __del__(self) -> None:
@@ -42,7 +48,14 @@ class LeaseFiles:
     def is_still(self, fd: int, name: str) -> bool:
         """Whether this is the file of that name: somebody who cleans up may have deleted it."""
         try:
-            return os.path.samestat(os.fstat(fd), os.stat(name, dir_fd=self._fd, follow_symlinks=False))
+            is_same = os.path.samestat(os.fstat(fd), os.stat(name, dir_fd=self._fd, follow_symlinks=False))
+        except OSError:
+            return False
+        return is_same and self._is_still_there()
+
+    def _is_still_there(self) -> bool:
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self.path, follow_symlinks=False))
         except OSError:
             return False
 
