@@ -16,6 +16,7 @@ from .leases import Lease, NoLease, Put
 from .leases.file_lease import FileLease
 from .leases.files import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
 from .ownership import Family
+from .units import show_size
 
 if TYPE_CHECKING:
     from .gpus.nvml import Nvml
@@ -51,10 +52,17 @@ def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
     needs_nvml = not (wants.names and wants.ignore_occupancy)
     nvml, problem = _open_nvml() if needs_nvml else (None, "")
     if wants.names:
-        return _named(wants, nvml, problem, environment)
-    if nvml is None:
+        machine = _named(wants, nvml, problem, environment)
+    elif nvml is None:
         raise UserError(f"{problem}, so GPUs cannot be found; say which to use, for example: {wants.example}")
-    return Machine(_all_visible(nvml, environment, wants.example), nvml)
+    else:
+        machine = Machine(_all_visible(nvml, environment, wants.example), nvml)
+    most = max(machine.totals)
+    if wants.tolerance.free_memory > most:
+        raise UserError(
+            f"{show_size(wants.tolerance.free_memory)} can never be free: the largest GPU has {show_size(most)}"
+        )
+    return machine
 
 
 def allot(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Allotment:

@@ -57,7 +57,7 @@ MAY_KNOW = {
     "gpus": FIRST | {"people", "process_tree"},
     "leases": FIRST | {"people", "threads"},
     "allotment": {"gpus", "leases", "slots", "waiting"},
-    "machine": {"allotment", "errors", "gpus", "leases", "ownership"},
+    "machine": {"allotment", "errors", "gpus", "leases", "ownership", "units"},
     "attempts": {"clock", "engines", "jobs", "leases"},
     "gpu_watch": {"allotment", "events", "jobs", "leases", "quarantine", "scheduler", "slots", "tally", "waiting"},
     "signals": FIRST,

@@ -68,15 +68,16 @@ def run_jobs(options: Options) -> int:
     _keep_input(sources, options.joblog)
     publisher = Publisher(_sinks(options))
     _enter(options.chdir)
-    for source in sources:
-        _introduce(source, options, publisher)
+    introductions = [_introduce(source, options) for source in sources]
     inbox: SimpleQueue[Message] = SimpleQueue()
     room = threading.Semaphore(0)
     with signals_to(inbox.put):
         _start_reading(lambda: read_jobs(sources, parser, inbox.put, room.acquire, by_null=options.null))
-        for remark in () if options.dry_run else machine.get().remarks:
-            publisher.publish(Noticed(remark))
-        runner = _build(options, machine.get(), shell, publisher, inbox, room)
+        found = machine.get()
+        for remark in (*introductions, *(() if options.dry_run else found.remarks)):
+            if remark:
+                publisher.publish(Noticed(remark))
+        runner = _build(options, found, shell, publisher, inbox, room)
         gc.freeze()  # what has been loaded stays, so it need not be looked through again
         gc.enable()
         runner.run()
@@ -200,11 +201,10 @@ def _enter(directory: str | None) -> None:
         raise UserError(f"--chdir {directory}: {error.strerror}") from None
 
 
-def _introduce(source: Source, options: Options, publisher: Publisher) -> None:
-    """Say what may surprise: that a terminal is read, or that a named pipe does not end."""
+def _introduce(source: Source, options: Options) -> str:
+    """What to say of what may surprise: that a terminal is read, or that a named pipe does not end."""
     if os.isatty(source.fd):
-        publisher.publish(Noticed("reading commands from the terminal, one a line; Ctrl-D ends the input"))
-        return
+        return "reading commands from the terminal, one a line; Ctrl-D ends the input"
     try:
         is_held = not options.no_follow and hold_open(source.fd)
     except OSError as error:
@@ -212,8 +212,7 @@ def _introduce(source: Source, options: Options, publisher: Publisher) -> None:
             f"cannot hold the named pipe open for its writers: {error.strerror}; let yourself write to it, or use "
             "--no-follow"
         ) from None
-    if is_held:
-        publisher.publish(Noticed("the named pipe is held open for more commands until the run is stopped"))
+    return "the named pipe is held open for more commands until the run is stopped" if is_held else ""
 
 
 def _new_run_id() -> str:
