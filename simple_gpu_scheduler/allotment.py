@@ -42,12 +42,13 @@ class _Place:
         self.room = _UNKNOWN
         self.marks: list[bytes] = []  # of our attempts on it
         self.is_held = self.in_line = self.was_free_behind_line = False
+        self.is_wanted = False  # by another scheduler, so no more of ours come to share it
         self.idle_since = 0.0
         self.gone = False
 
     @property
     def may_be_used(self) -> bool:
-        return not (self.in_line or self.look.reason or self.gone)
+        return not (self.in_line or self.is_wanted or self.look.reason or self.gone)
 
 
 class Allotment:
@@ -197,7 +198,8 @@ class Allotment:
 
     def _lease(self, place: _Place, now: float) -> bool:
         if place.is_held:
-            return True
+            place.is_wanted = bool(place.marks) and place.lease.is_wanted()
+            return not place.is_wanted
         try:
             taken = place.lease.take()
         except LeaseError as error:  # its files are gone, for one: tried again when GPUs are looked at again
@@ -215,7 +217,7 @@ class Allotment:
         self._idle.add(place)
 
     def _release(self, place: _Place) -> None:
-        place.is_held = False
+        place.is_held = place.is_wanted = False
         self._idle.discard(place)
         place.lease.release()
 

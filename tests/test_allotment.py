@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-
 from simple_gpu_scheduler.allotment import Allotment
 from simple_gpu_scheduler.gpus import Gpu, Look, Reason
 from simple_gpu_scheduler.leases import Holder, NoLease
@@ -34,6 +33,9 @@ class Lease(NoLease):
     def wait_in_line(self) -> None:
         assert not self.in_line
         self.in_line = True
+
+    def is_wanted(self) -> bool:
+        return self.world.line_is_anothers
 
     def release(self) -> None:
         if self.owner == "us":
@@ -189,6 +191,17 @@ def test_attempts_that_share_a_gpu_keep_it_until_the_last_of_them_ends() -> None
     assert world.held() == "0"
     world.subject.give_back(b"/r.2.1", ["0"])
     assert world.held() == ""
+
+
+def test_a_gpu_that_another_waits_for_gets_no_more_of_our_attempts_to_share_it() -> None:
+    world = World("0")
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    world.line_is_anothers = True
+    assert world.subject.take(b"/r.2.1", ["0"], 0) is None
+    assert world.subject.rooms() == {}
+    world.subject.give_back(b"/r.1.1", ["0"])
+    assert world.held() == ""
+    assert list(world.subject.rooms()) == ["0"]
 
 
 def test_a_lost_gpu_is_told_once_and_never_used_again_unless_it_is_found() -> None:

@@ -49,6 +49,9 @@ class Lease(Protocol):
     def sign(self, marks: Sequence[bytes], pid: int) -> None:
         """Write down for others who holds it: the attempts, and a process."""
 
+    def is_wanted(self) -> bool:
+        """Whether another waits in line for it while it is ours."""
+
     def release(self) -> None:
         """Give it back, whoever has inherited it."""
 
@@ -89,6 +92,10 @@ class NoLease:
 
     def sign(self, marks: Sequence[bytes], pid: int) -> None:
         """There is nobody to tell."""
+
+    def is_wanted(self) -> bool:
+        """By nobody."""
+        return False
 
     def release(self) -> None:
         """There is nothing to give back."""

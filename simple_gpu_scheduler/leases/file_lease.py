@@ -70,6 +70,13 @@ class FileLease:
         """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
         locks.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
 
+    def is_wanted(self) -> bool:
+        """See `Lease`. Who waits has the turnstile."""
+        if not locks.try_lock(self._turnstile):
+            return True
+        locks.unlock(self._turnstile)
+        return False
+
     def release(self) -> None:
         """See `Lease`."""
         locks.unlock(self._lock)
