@@ -28,7 +28,7 @@ class Wanted(NamedTuple):
     """How many GPUs; it is a demand as the allotment knows it."""
 
     wants_gpus: int
-    wants_memory: bool = False
+    wants_memory: int = 0
 
 
 class Acquired(NamedTuple):
@@ -60,7 +60,7 @@ def acquire(
         if acquired or now >= until:
             return acquired
         if allotment.look_again(now, at_all=False):
-            waits = waiting.say(allotment.waits(), now)
+            waits = waiting.say(allotment.waits(wanted), now)
             if waits:
                 say(waits)
         wake = min(until, allotment.next_wake(now, wanted), now + _LONGEST_WAIT)

@@ -10,6 +10,7 @@ from typing import Protocol
 from .gpus import Gpu, Look, Probe, Reason
 from .leases import Hold, Lease, LeaseError
 from .slots import Room
+from .units import show_size
 from .waiting import Wait
 
 # A GPU that others use is looked at again after these, from the one to the other and doubling.
@@ -28,8 +29,8 @@ class Demand(Protocol):
         """How many the widest needs; 0 when nothing waits for them."""
 
     @property
-    def wants_memory(self) -> bool:
-        """Whether some of it waits for memory."""
+    def wants_memory(self) -> int:
+        """How much memory, in bytes, the largest needs on each; 0 when none said so."""
 
 
 class _Place:
@@ -77,12 +78,10 @@ class Allotment:
         places = [self._places[id_] for id_ in gpus]
         if len(places) > 1:
             places.sort(key=self._in_order.index)
-        if not all(self._lease(place, now) for place in places):
-            self._look_soon(now)
-            return None
-        for place in places:
-            self._look(place)
-        if any(place.look.reason for place in places):
+        for place in places:  # all of them, so that it is known for whom the rest is waited
+            if self._lease(place, now):
+                self._look(place)
+        if not all(place.is_held and place.may_be_used for place in places):
             self._look_soon(now)
             return None
         for place in places:
@@ -155,7 +154,7 @@ class Allotment:
             self._look_soon(now)
         return min([self._look_at, *[place.idle_since + _PATIENCE for place in self._idle]])
 
-    def waits(self) -> list[Wait]:
+    def waits(self, demand: Demand) -> list[Wait]:
         """Why GPUs are not free, where that is not our own doing."""
         found = []
         for place in self._places.values():
@@ -165,6 +164,9 @@ class Allotment:
             elif place.look.reason and not place.gone:
                 reason = place.look.reason
                 found.append(Wait(place.gpu.id, reason.sentence, reason.cause, reason.by_occupancy))
+            elif place.may_be_used and place.room.free + sum(place.room.held.values()) < demand.wants_memory:
+                needs = f"{show_size(place.room.free)} free, and a job needs {show_size(demand.wants_memory)}"
+                found.append(Wait(place.gpu.id, needs, "memory"))
         return found
 
     def has_looked(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from queue import SimpleQueue
 
-from .acquire import Acquired, acquire
+from .acquire import Acquired, Wanted, acquire
 from .clock import SystemClock
 from .errors import Broken, UserError
 from .gpus import Tolerance
@@ -85,7 +85,7 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
     try:
         got = acquire(count, allotment, mark, inbox, clock, until, lambda _waits: None)
         if not isinstance(got, Acquired):
-            waits = show_waits(allotment.waits(), "ignore_occupancy=True")
+            waits = show_waits(allotment.waits(Wanted(count)), "ignore_occupancy=True")
             raise LeaseTimeout(f"no {count} GPUs were free within {show_duration(seconds)}: {waits}")
         got.hold.sign(me)
         with _environment(got.gpus, tree + mark):

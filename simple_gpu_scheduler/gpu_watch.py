@@ -7,7 +7,7 @@ allotment's.
 from collections.abc import Iterable
 
 from .allotment import Allotment
-from .events import GpuReturned, GpuSetAside, JobEnded, Noticed, Publisher, Waited
+from .events import GpuReturned, GpuSetAside, JobDropped, JobEnded, Noticed, Publisher, Waited
 from .jobs import Attempt
 from .leases import Hold
 from .quarantine import Aside, Failure, Quarantine, Running
@@ -62,24 +62,28 @@ class GpuWatch:
     def ended(self, event: JobEnded, dropped: Iterable[Dropped]) -> None:
         """An attempt has ended, and has taken these jobs with it."""
         failure = Failure(event.attempt, event.outcome, [job for job, _ in dropped])
-        for gpu in self._quarantine.record(failure, event.runtime, is_final=event.is_final):
+        verdict = self._quarantine.record(failure, event.runtime, is_final=event.is_final)
+        for gpu in verdict.convicted:
+            self._scheduler.lose(gpu)
+        for gpu in verdict.cleared:
             self._allotment.use_again(gpu)
-            self._scheduler.find(gpu)
             self._publisher.publish(GpuReturned(gpu))
 
     def review(self, running: Running) -> None:
-        """Set aside what is at fault, and have what failed there tried elsewhere."""
+        """Set aside what is at fault, and have what failed there tried elsewhere, which will tell whether it is."""
         for aside in self._quarantine.review(running):
             self._allotment.set_aside(aside.gpu)
-            self._scheduler.lose(aside.gpu)
             reason = f"{aside.in_a_row} jobs in a row failed there within seconds while others succeed elsewhere"
             self._publisher.publish(GpuSetAside(aside.gpu, reason, [each.attempt.job for each in aside.failures]))
-            self._revive(aside)
+            if aside.failures:
+                self._revive(aside)
+            else:
+                self._scheduler.lose(aside.gpu)
 
     def look(self, now: float) -> None:
         """Look at what others use, if it is time to, and say what there is to say."""
-        if self._allotment.look_again(now, at_all=self._scheduler.wants_memory):
-            waits = self._waiting.say(self._allotment.waits(), now)
+        if self._allotment.look_again(now, at_all=bool(self._scheduler.wants_memory)):
+            waits = self._waiting.say(self._allotment.waits(self._scheduler), now)
             if waits:
                 self._publisher.publish(Waited(waits))
         if not self._allotment.has_looked():
@@ -92,12 +96,15 @@ class GpuWatch:
 
     def tell(self) -> None:
         """Say why GPUs are not free, to somebody who asked."""
-        waits = self._allotment.waits()
+        waits = self._allotment.waits(self._scheduler)
         if waits:
             self._publisher.publish(Waited(waits))
 
     def _revive(self, aside: Aside) -> None:
-        for attempt, outcome, dropped in aside.failures:
-            self._tally.count(outcome.kind, -1)
-            self._tally.count("not started", -len(dropped))
-            self._scheduler.try_again(attempt, dropped)
+        dropped = [job for failure in aside.failures for job in failure.dropped]
+        for failure in aside.failures:
+            self._tally.count(failure.outcome.kind, -1)
+        self._tally.count("not started", -len(dropped))
+        for job, why in self._scheduler.try_again((failure.attempt for failure in aside.failures), dropped):
+            self._tally.count("not started")
+            self._publisher.publish(JobDropped(job, why))

@@ -11,7 +11,7 @@ from .allotment import Allotment
 from .errors import UserError
 from .gpus import FixedProbe, Gpu, Probe, Tolerance
 from .gpus.driver import ABSENT, has_nvml, read_devices
-from .gpus.names import choose, choose_all, choose_unlisted, order_is_ours, visible
+from .gpus.names import choose, choose_all, choose_unlisted, need_listing, order_is_ours, visible
 from .leases import Lease, NoLease, Put
 from .leases.file_lease import FileLease
 from .leases.files import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
@@ -49,8 +49,11 @@ class Machine(NamedTuple):
 
 def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
     """Find the GPUs. NVML is initialised only if somebody needs it. A UserError says what to type."""
-    needs_nvml = not (wants.names and wants.ignore_occupancy)
-    nvml, problem = _open_nvml() if needs_nvml else (None, "")
+    # Also for nothing but its UUID: by its number alone a GPU is leased by nobody else.
+    is_needed = (
+        not wants.names or not wants.ignore_occupancy or need_listing(wants.names, has_uuids=bool(read_devices()))
+    )
+    nvml, problem = _open_nvml() if is_needed else (None, "")
     if wants.names:
         machine = _named(wants, nvml, problem, environment)
     elif nvml is None:
@@ -131,5 +134,7 @@ def _named(wants: Wants, nvml: "Nvml | None", problem: str, environment: Mapping
             gpus = choose_unlisted(wants.names)
     except ValueError as error:
         raise UserError(f"{wants.example.split()[0].partition('=')[0]}: {error}") from None
-    remarks = (f"{problem}: whether others use the GPUs is not checked",) if problem else ()
+    remarks = (
+        (f"{problem}: whether others use the GPUs is not checked",) if problem and not wants.ignore_occupancy else ()
+    )
     return Machine(gpus, nvml, remarks)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from .acquire import Acquired, acquire
+from .acquire import Acquired, Wanted, acquire
 from .clock import SystemClock
 from .engines.environment import inherited, own
 from .errors import BY_SIGNAL, Broken, UserError
@@ -54,7 +54,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
             errand.gpus, allotment, its_mark, inbox, clock, until, lambda waits: say(f"waiting: {show_waits(waits)}")
         )
     if got is None:
-        say(_sorry(errand, allotment.waits()))
+        say(_sorry(errand, allotment.waits(Wanted(errand.gpus))))
         return WAITED_TOO_LONG if errand.wait else NONE_FREE
     if isinstance(got, Signalled):
         return BY_SIGNAL + got.number

@@ -36,6 +36,13 @@ class Aside(NamedTuple):
     failures: Sequence[Failure]
 
 
+class Verdict(NamedTuple):
+    """GPUs that were set aside: those that are not at fault after all, and those that are for sure."""
+
+    cleared: Sequence[str] = ()
+    convicted: Sequence[str] = ()
+
+
 class _Streak:
     """The quick failures in a row on one GPU, and what had happened anywhere before."""
 
@@ -44,6 +51,9 @@ class _Streak:
         self.final: list[Failure] = []
         self.good_before = good_before
         self.bad_before = bad_before
+
+
+_NO_VERDICT = Verdict()
 
 
 class Quarantine:
@@ -57,11 +67,11 @@ class Quarantine:
         self._on_trial: dict[str, set[int]] = {}
         self.suspended: Collection[str] = ()
 
-    def record(self, failure: Failure, runtime: float, *, is_final: bool) -> list[str]:
-        """An attempt has ended, well or not; the GPUs that were set aside and are not at fault after all."""
+    def record(self, failure: Failure, runtime: float, *, is_final: bool) -> Verdict:
+        """An attempt has ended, well or not; what that tells of GPUs that were set aside."""
         attempt, outcome = failure.attempt, failure.outcome
         if not self._limit or not attempt.gpus or outcome.kind == "not started":
-            return []
+            return _NO_VERDICT
         succeeded = outcome.kind == "succeeded"
         is_bad = outcome.kind in ("failed", "killed") and runtime < QUICK
         if succeeded or is_bad:
@@ -73,7 +83,7 @@ class Quarantine:
                 self._streaks.pop(gpu, None)
         elif len(attempt.gpus) == 1:  # which of several is at fault nobody can tell
             self._extend(attempt.gpus[0], failure, is_final=is_final)
-        return self._try(attempt.job.number, succeeded=succeeded) if is_final and self._on_trial else []
+        return self._try(attempt.job.number, succeeded=succeeded) if is_final and self._on_trial else _NO_VERDICT
 
     def review(self, running: Running) -> list[Aside]:
         """The GPUs that are at fault, given what runs and for how long; which are `suspended` is said too."""
@@ -128,16 +138,17 @@ class Quarantine:
         self._on_trial[gpu] = numbers
         return Aside(gpu, streak.length, again)
 
-    def _try(self, number: int, *, succeeded: bool) -> list[str]:
+    def _try(self, number: int, *, succeeded: bool) -> Verdict:
         """Where jobs that failed on a GPU fail elsewhere too, it was them and not the GPU."""
-        cleared = []
+        cleared, convicted = [], []
         for gpu, numbers in tuple(self._on_trial.items()):
             if number not in numbers:
                 continue
             numbers.discard(number)
             if succeeded:
-                del self._on_trial[gpu]
+                convicted.append(gpu)
             elif not numbers:
-                del self._on_trial[gpu]
                 cleared.append(gpu)
-        return cleared
+        for gpu in (*cleared, *convicted):
+            del self._on_trial[gpu]
+        return Verdict(cleared, convicted)

@@ -191,7 +191,12 @@ class Runner:
     def _start_all(self, now: float) -> bool:
         """Start what is planned; False when some of it could not, so that there is to be another plan."""
         starts = self._scheduler.plan(now, self._watch.rooms())
-        return sum(self._start(attempt, now) for attempt in starts) == len(starts)
+        for at, attempt in enumerate(starts):
+            if not self._start(attempt, now):
+                for later in starts[at + 1 :]:  # or they would pass it
+                    self._scheduler.put_back(later)
+                return False
+        return True
 
     def _start(self, attempt: Attempt, now: float) -> bool:
         hold = self._watch.take(attempt, mark(attempt, self._rules.run_id), now)

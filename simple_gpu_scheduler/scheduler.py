@@ -85,9 +85,9 @@ class Scheduler:
         return 0 if self._stopped else max((gpus for gpus, _ in self._by_need), default=0)
 
     @property
-    def wants_memory(self) -> bool:
-        """Whether one of those said how much memory it needs."""
-        return any(mem for _, mem in self._by_need)
+    def wants_memory(self) -> int:
+        """How much of it one of those needs at most."""
+        return max((mem for _, mem in self._by_need), default=0)
 
     def add(self, job: Job) -> tuple[Dropped, ...]:
         """Take a job in. What comes back can never start."""
@@ -127,14 +127,17 @@ class Scheduler:
         self._queue(self._place(attempt.job, attempt.number))
         self._no_start_before = float("-inf")
 
-    def try_again(self, attempt: Attempt, dropped: Iterable[Job]) -> None:
-        """Give a job that had failed for good one more attempt, and those that it took with it their wait."""
-        dropped = tuple(dropped)
-        for number in (attempt.job.number, *(job.number for job in dropped)):
-            self._ended.pop(number, None)
-        self._queue(self._place(attempt.job, attempt.number + 1))
-        for job in dropped:
-            self.add(job)
+    def try_again(self, failed: Iterable[Attempt], dropped: Iterable[Job]) -> tuple[Dropped, ...]:
+        """Give jobs that had failed for good one more attempt, and those that they took with them their wait.
+
+        What comes back can never start all the same.
+        """
+        failed, dropped = tuple(failed), sorted(dropped, key=lambda job: job.number)
+        for job in (*(attempt.job for attempt in failed), *dropped):
+            self._ended.pop(job.number, None)
+        for attempt in failed:
+            self._queue(self._place(attempt.job, attempt.number + 1))
+        return tuple(lost for job in dropped for lost in self.add(job))
 
     def lose(self, gpu: str) -> None:
         """A GPU is of no use any more."""

@@ -130,7 +130,10 @@ class Slots:
 
     def _left(self, at: int, room: Room) -> float:
         """What is free, less what our attempts said they need and do not have yet."""
-        return room.free - sum(max(0, mem - room.held.get(key, 0)) for key, mem in self._declared[at].items())
+        # The total counts where nobody looks at what is free.
+        return min(room.free, self._totals[at]) - sum(
+            max(0, mem - room.held.get(key, 0)) for key, mem in self._declared[at].items()
+        )
 
     @staticmethod
     def _all_but_ours(room: Room) -> float:

@@ -3,10 +3,10 @@
 It only looks. Whether a job of ours may start is asked of the same judge as by a run.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from .gpus import Gpu, Look
+from .gpus import Device, Gpu, Look
 from .gpus.nvml import Reading, Vitals
 from .gpus.nvml_probe import NvmlProbe
 from .gpus.occupancy import User
@@ -57,13 +57,14 @@ def survey(machine: Machine, wants: Wants) -> list[Row]:
     """Look at every GPU once."""
     files = open_lease_files()
     probe = NvmlProbe(machine.nvml, Family(), wants.tolerance, wants.tolerated) if machine.nvml else None
-    names = {device.uuid: device.model for device in machine.nvml.devices} if machine.nvml else {}
+    names = _models(machine.nvml.devices if machine.nvml else ())
     rows = []
     for gpu in machine.gpus:
         lease = FileLease(files, gpu.id, gpu.lease_name, lambda _message: None)
         holder = lease.holder()
         lease.close()
         reading, users, look = probe.examine(gpu) if probe else (Reading(), [], Look())
+        is_ignored = look.reason and look.reason.by_occupancy and wants.ignore_occupancy
         vitals = machine.nvml.vitals(gpu) if machine.nvml else Vitals()
         rows.append(
             Row(
@@ -73,10 +74,14 @@ def survey(machine: Machine, wants: Wants) -> list[Row]:
                 vitals,
                 holder.sentence if holder else "",
                 tuple(user for user in users if user.whose != "unseen"),
-                look.reason.sentence if look.reason else "",
+                look.reason.sentence if look.reason and not is_ignored else "",
             )
         )
     return rows
+
+
+def _models(devices: Iterable[Device]) -> dict[str, str]:
+    return {each.uuid: each.model for device in devices for each in (device, *device.instances)}
 
 
 HEADINGS = ("GPU", "NAME", "MEMORY", "UTIL", "TEMP", "POWER", "STATE", "USED BY")

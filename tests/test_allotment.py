@@ -12,7 +12,7 @@ BUSY = Reason("alice python", "alice", by_occupancy=True)
 
 class Demand(NamedTuple):
     wants_gpus: int = 1
-    wants_memory: bool = False
+    wants_memory: int = 0
 
 
 class Lease(NoLease):
@@ -94,7 +94,7 @@ def test_a_gpu_that_others_use_is_given_back() -> None:
     world.subject.let_go(0, 1)
     assert world.held() == ""
     assert list(world.subject.rooms()) == ["1", "2"]
-    assert world.subject.waits() == [Wait("0", "alice python", "alice", by_occupancy=True)]
+    assert world.subject.waits(Demand()) == [Wait("0", "alice python", "alice", by_occupancy=True)]
 
 
 def test_it_is_looked_at_again_in_ever_longer_pauses_and_only_while_somebody_waits() -> None:
@@ -214,7 +214,7 @@ def test_a_lost_gpu_is_told_once_and_never_used_again_unless_it_is_found() -> No
     world.looks.clear()
     world.subject.look_again(100, at_all=True)
     assert list(world.subject.rooms()) == ["1"]
-    assert world.subject.waits() == []
+    assert world.subject.waits(Demand()) == []
 
 
 def test_what_is_set_aside_while_it_is_waited_for_is_given_back_when_it_comes() -> None:

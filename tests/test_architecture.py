@@ -56,7 +56,7 @@ MAY_KNOW = {
     "ownership": {"jobs", "people", "process_tree"},
     "gpus": FIRST | {"people", "process_tree"},
     "leases": FIRST | {"people", "threads"},
-    "allotment": {"gpus", "leases", "slots", "waiting"},
+    "allotment": {"gpus", "leases", "slots", "units", "waiting"},
     "machine": {"allotment", "errors", "gpus", "leases", "ownership", "units"},
     "attempts": {"clock", "engines", "jobs", "leases"},
     "gpu_watch": {"allotment", "events", "jobs", "leases", "quarantine", "scheduler", "slots", "tally", "waiting"},

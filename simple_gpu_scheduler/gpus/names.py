@@ -58,7 +58,9 @@ def choose_all(devices: Sequence[Device], *, by_uuid: bool = False) -> tuple[Gpu
 def as_gpus(devices: Sequence[Device], *, by_uuid: bool) -> tuple[Gpu, ...]:
     """These devices, named as CUDA is to be told: by index, but a MIG instance has none that CUDA knows."""
     by_uuid = by_uuid or any(":" in device.number for device in devices)
-    return tuple(Gpu(device.uuid if by_uuid else device.number, device.uuid, device.total) for device in devices)
+    return tuple(
+        Gpu(device.uuid if by_uuid and device.uuid else device.number, device.uuid, device.total) for device in devices
+    )
 
 
 def choose_unlisted(names: Sequence[str]) -> tuple[Gpu, ...]:
@@ -67,6 +69,11 @@ def choose_unlisted(names: Sequence[str]) -> tuple[Gpu, ...]:
         if not _INDEXES.fullmatch(name) and not _WHOLE_UUID.fullmatch(name):
             raise ValueError(f"{name} cannot be looked up without NVML; write an index (0) or a whole UUID")
     return tuple(Gpu(name, "" if _INDEXES.fullmatch(name) else name) for name in names)
+
+
+def need_listing(names: Sequence[str], *, has_uuids: bool) -> bool:
+    """Whether it takes NVML to tell which GPUs the names mean, with the UUIDs of all indexes at hand or without."""
+    return not all(_WHOLE_UUID.fullmatch(name) or (has_uuids and _INDEXES.fullmatch(name)) for name in names)
 
 
 def visible(variable: str, devices: Sequence[Device]) -> tuple[str, ...]:

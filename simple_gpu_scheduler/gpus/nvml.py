@@ -42,6 +42,7 @@ class Nvml:
 
         self._nvml: Any = pynvml
         self._handles: dict[str, Any] = {}
+        self._problems: dict[str, str] = {}  # of those that have no handle
         try:
             pynvml.nvmlInit()
             self.devices = self._list()
@@ -52,13 +53,13 @@ class Nvml:
         """What goes on on a GPU, now."""
         handle = self._handles.get(gpu.lease_name)
         if handle is None:
-            return Reading(problem="NVML cannot reach it", is_lost=True)
+            return Reading(problem=self._problems.get(gpu.lease_name, "NVML does not list it"), is_lost=True)
         try:
             total, used, free = self._memory(handle)
             busy = self._ask(lambda: self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu) if utilization else None
             return Reading(total, used, free, busy, self._processes(handle))
         except self._nvml.NVMLError as error:
-            return Reading(problem=self._words(error), is_lost=error.value == self._nvml.NVML_ERROR_GPU_IS_LOST)
+            return Reading(problem=self._words(error), is_lost=error.value in self._beyond_hope())
 
     def vitals(self, gpu: Gpu) -> Vitals:
         """How warm it is and what it draws; nothing when it cannot be asked."""
@@ -85,24 +86,31 @@ class Nvml:
                 found.append(("", None, self._words(error)))
         if all(bus for bus, _, _ in found):  # NVML promises no order, and CUDA will count along the bus
             found.sort(key=lambda entry: entry[0])
-        return tuple(
-            Device(str(index), "", problem=problem) if handle is None else self._device(str(index), handle)
-            for index, (_, handle, problem) in enumerate(found)
-        )
+        return tuple(self._device(str(index), handle, problem) for index, (_, handle, problem) in enumerate(found))
 
-    def _device(self, index: str, handle: Any) -> Device:
-        nvml = self._nvml
-        uuid = _text(nvml.nvmlDeviceGetUUID(handle))
-        self._handles[Gpu(index, uuid).lease_name] = handle
-        model = self._ask(lambda: _text(nvml.nvmlDeviceGetName(handle))) or "?"
+    def _device(self, number: str, handle: Any, problem: str = "") -> Device:
+        """A GPU, also one of which nothing more can be told than what ails it."""
+        uuid = ""
         try:
-            total, _, _ = self._memory(handle)
-        except nvml.NVMLError as error:
-            return Device(index, uuid, model, problem=self._words(error))
-        has_mig = ":" not in index and self._ask(lambda: nvml.nvmlDeviceGetMigMode(handle)[0]) == 1
-        return Device(index, uuid, model, total, self._instances(index, handle) if has_mig else (), has_mig)
+            if handle is not None:
+                uuid = _text(self._nvml.nvmlDeviceGetUUID(handle))
+                self._handles[Gpu(number, uuid).lease_name] = handle
+                return self._ask_for(Device(number, uuid), handle)
+        except self._nvml.NVMLError as error:
+            problem = self._words(error)
+        self._problems[Gpu(number, uuid).lease_name] = problem
+        return Device(number, uuid, problem=problem)
 
-    def _instances(self, index: str, handle: Any) -> tuple[Device, ...]:
+    def _ask_for(self, device: Device, handle: Any) -> Device:
+        nvml = self._nvml
+        model = self._ask(lambda: _text(nvml.nvmlDeviceGetName(handle))) or "?"
+        total, _, _ = self._memory(handle)
+        device = device._replace(model=model, total=total)
+        if ":" in device.number or self._ask(lambda: nvml.nvmlDeviceGetMigMode(handle)[0]) != 1:
+            return device
+        return device._replace(instances=self._instances(device.number, handle), has_mig=True)
+
+    def _instances(self, number: str, handle: Any) -> tuple[Device, ...]:
         nvml = self._nvml
         found: list[Device] = []
         for at in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
@@ -110,7 +118,7 @@ class Nvml:
                 instance = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, at)
             except nvml.NVMLError_NotFound:
                 continue
-            found.append(self._device(f"{index}:{len(found)}", instance))
+            found.append(self._device(f"{number}:{len(found)}", instance))
         return tuple(found)
 
     def _memory(self, handle: Any) -> tuple[float, int, float]:
@@ -146,6 +154,11 @@ class Nvml:
             return call()
         except (nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission, nvml.NVMLError_FunctionNotFound):
             return None
+
+    def _beyond_hope(self) -> tuple[int, ...]:
+        """The errors of a GPU that will not go away by waiting."""
+        nvml = self._nvml
+        return nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED, nvml.NVML_ERROR_NO_PERMISSION
 
     def _words(self, error: Any) -> str:
         nvml = self._nvml
