@@ -50,15 +50,20 @@ def acquire(
     clock: Clock,
     until: float,
     say: Callable[[Sequence[Wait]], object],
+    remark: Callable[[str], object],
 ) -> Acquired | Signalled | None:
     """So many GPUs; None when there were not so many until then; or the signal that ended the wait."""
     wanted, waiting = Wanted(count), Waiting()
     while True:
         now = clock.now()
         acquired = _take(count, allotment, mark, now)
-        allotment.let_go(now, 0 if acquired else count)
+        for sentence in allotment.remarks():
+            remark(sentence)
+        if acquired:
+            allotment.keep_only_used()
         if acquired or now >= until:
             return acquired
+        allotment.let_go(now, count)
         if allotment.look_again(now, at_all=False):
             waits = waiting.say(allotment.waits(wanted), now)
             if waits:

@@ -5,12 +5,11 @@ GPUs that others use. It knows nothing of jobs' order, of how a lease works or o
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
-from .gpus import Gpu, Look, Probe, Reason
+from .gpu_state import UNKNOWN, Demand, GpuState
+from .gpus import Gpu, Probe
 from .leases import Hold, Lease, LeaseError
 from .slots import Room
-from .units import show_size
 from .waiting import Wait
 
 # A GPU that others use is looked at again after these, from the one to the other and doubling.
@@ -18,47 +17,15 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
 # How long a lease is kept with nothing on it, for a job that needs several and waits for the next.
 _PATIENCE = 2.0
 _NEVER = float("inf")
-_UNKNOWN = Room()
-
-
-class Demand(Protocol):
-    """What waits for GPUs."""
-
-    @property
-    def wants_gpus(self) -> int:
-        """How many the widest needs; 0 when nothing waits for them."""
-
-    @property
-    def wants_memory(self) -> int:
-        """How much memory, in bytes, the largest needs on each; 0 when none said so."""
-
-
-class _Place:
-    """One GPU, and how it stands with us."""
-
-    def __init__(self, gpu: Gpu, lease: Lease) -> None:
-        self.gpu = gpu
-        self.lease = lease
-        self.look = Look()
-        self.room = _UNKNOWN
-        self.marks: list[bytes] = []  # of our attempts on it
-        self.is_held = self.in_line = self.was_free_behind_line = False
-        self.is_wanted = False  # by another scheduler, so no more of ours come to share it
-        self.idle_since = 0.0
-        self.gone = False
-
-    @property
-    def may_be_used(self) -> bool:
-        return not (self.in_line or self.is_wanted or self.look.reason or self.gone)
 
 
 class Allotment:
     """Owned by one thread."""
 
     def __init__(self, gpus: Iterable[Gpu], leases: Mapping[str, Lease], probe: Probe) -> None:
-        self._places = {gpu.id: _Place(gpu, leases[gpu.id]) for gpu in gpus}
+        self._places = {gpu.id: GpuState(gpu, leases[gpu.id]) for gpu in gpus}
         self._in_order = sorted(self._places.values(), key=lambda place: place.gpu.lease_name)
-        self._idle: set[_Place] = set()  # what is leased with nothing of ours on it
+        self._idle: set[GpuState] = set()  # what is leased with nothing of ours on it
         self._has_looked = False
         self._are_all_usable = True
         self._probe = probe
@@ -87,14 +54,14 @@ class Allotment:
         for place in places:
             place.marks.append(mark)
             self._idle.discard(place)
-        return Hold(tuple([(place.lease, tuple(place.marks)) for place in places]))
+        return Hold(tuple([(place.lease, place.marks) for place in places]))
 
     def give_back(self, mark: bytes, gpus: Sequence[str], *, unused: bool = False) -> None:
         """An attempt is over, or did not come to use them; a GPU with no other of ours on it is anybody's."""
         for place in (self._places[id_] for id_ in gpus):
             place.marks.remove(mark)
             if not unused:
-                place.room = _UNKNOWN  # it is old by now, and `take` looks again
+                place.room = UNKNOWN  # it is old by now, and `take` looks again
             if not place.marks:
                 self._release(place)
 
@@ -139,6 +106,8 @@ class Allotment:
         for place in self._places.values():
             if place.in_line:
                 self._look_past_line(place, now)
+            elif place.unleasable:
+                self._look_at_files(place, now)
             elif (place.look.reason or at_all) and not place.gone:
                 self._look(place)
         changed = before != [place.may_be_used for place in self._places.values()]
@@ -156,18 +125,8 @@ class Allotment:
 
     def waits(self, demand: Demand) -> list[Wait]:
         """Why GPUs are not free, where that is not our own doing."""
-        found = []
-        for place in self._places.values():
-            holder = place.lease.holder() if place.in_line else None
-            if holder:
-                found.append(Wait(place.gpu.id, holder.sentence, f"leased by {holder.name}"))
-            elif place.look.reason and not place.gone:
-                reason = place.look.reason
-                found.append(Wait(place.gpu.id, reason.sentence, reason.cause, reason.by_occupancy))
-            elif place.may_be_used and place.room.free + sum(place.room.held.values()) < demand.wants_memory:
-                needs = f"{show_size(place.room.free)} free, and a job needs {show_size(demand.wants_memory)}"
-                found.append(Wait(place.gpu.id, needs, "memory"))
-        return found
+        found = [place.wait(demand) for place in self._places.values()]
+        return [wait for wait in found if wait]
 
     def has_looked(self) -> bool:
         """Whether GPUs have been looked at since this was last asked, so that there may be something to say."""
@@ -185,6 +144,14 @@ class Allotment:
         """What a person should know of how GPUs are looked at, each said once."""
         return self._probe.remarks()
 
+    def keep_only_used(self) -> None:
+        """Give up all GPUs that nothing of ours is on, and the places in line for them."""
+        for place in [place for place in self._in_order if not place.marks]:
+            self._in_order.remove(place)
+            self._idle.discard(place)
+            del self._places[place.gpu.id]
+            place.lease.close()
+
     def close(self) -> None:
         """Give everything back, and what may still come in line."""
         for place in self._in_order:
@@ -198,14 +165,14 @@ class Allotment:
         """Use it after all."""
         self._places[gpu].gone = False
 
-    def _lease(self, place: _Place, now: float) -> bool:
+    def _lease(self, place: GpuState, now: float) -> bool:
         if place.is_held:
             place.is_wanted = bool(place.marks) and place.lease.is_wanted()
             return not place.is_wanted
         try:
             taken = place.lease.take()
-        except LeaseError as error:  # its files are gone, for one: tried again when GPUs are looked at again
-            place.look = Look(Reason(str(error), "lease files"))
+        except LeaseError as error:  # somebody put something else in their place
+            place.unleasable = str(error)
             return False
         if taken:
             self._has(place, now)
@@ -214,16 +181,16 @@ class Allotment:
             place.lease.wait_in_line()
         return taken
 
-    def _has(self, place: _Place, now: float) -> None:
+    def _has(self, place: GpuState, now: float) -> None:
         place.is_held, place.idle_since = True, now
         self._idle.add(place)
 
-    def _release(self, place: _Place) -> None:
+    def _release(self, place: GpuState) -> None:
         place.is_held = place.is_wanted = False
         self._idle.discard(place)
         place.lease.release()
 
-    def _look(self, place: _Place) -> None:
+    def _look(self, place: GpuState) -> None:
         self._has_looked = True
         place.look = look = self._probe.look(place.gpu, shared=bool(place.marks))
         place.room = Room(look.free, look.held)
@@ -232,7 +199,12 @@ class Allotment:
         self._pause = _FIRST_PAUSE
         self._look_at = min(self._look_at, now + self._pause)
 
-    def _look_past_line(self, place: _Place, now: float) -> None:
+    def _look_at_files(self, place: GpuState, now: float) -> None:
+        place.unleasable = ""
+        if self._lease(place, now) and not place.marks:
+            self._release(place)
+
+    def _look_past_line(self, place: GpuState, now: float) -> None:
         """Who was first in line may have been stopped, and then the GPU is free and nobody gets it."""
         is_free = self._pause >= 1 and place.lease.take(past_the_line=True)
         if is_free and place.was_free_behind_line:

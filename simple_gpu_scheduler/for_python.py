@@ -9,7 +9,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 
 from .acquire import Acquired, Wanted, acquire
@@ -38,9 +38,9 @@ def lease(
     count: int = 1,
     *,
     timeout: float | str | None = None,
-    gpus: Iterable[int | str] | None = None,
+    gpus: Iterable[int | str] | str | None = None,
     free_memory: int | str = 0,
-    share_with: Iterable[str] = (),
+    share_with: Iterable[str] | str = (),
     ignore_occupancy: bool = False,
 ) -> Iterator[tuple[str, ...]]:
     """Wait until `count` GPUs are free, and have them while the `with` block runs.
@@ -57,13 +57,16 @@ def lease(
     of a process at a time, since the environment is the whole process's; forked workers may each call it.
     """
     _check(count)
-    names = () if gpus is None else parse_gpus(str(gpu) for gpu in gpus)
-    if gpus is not None and not names:
+    words = ["all"] if gpus is None else [gpus] if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
+    if not any(word.strip() for word in words):
         raise ValueError("gpus is empty; leave it out for all")
+    names = parse_gpus(words)
     tolerance = Tolerance(free_memory if isinstance(free_memory, int) else parse_size(free_memory))
-    tolerated = frozenset(user_id(name) for name in share_with)
+    tolerated = frozenset(user_id(name) for name in ([share_with] if isinstance(share_with, str) else share_with))
     wants = Wants(names, ignore_occupancy, tolerance, tolerated, example="gpus=[0, 1]")
     seconds = parse_duration(timeout) if isinstance(timeout, str) else timeout
+    if seconds is not None and not seconds >= 0:  # nor is nan
+        raise ValueError(f"timeout={timeout!r} is no time to wait; write seconds, or '30m'")
     _warn_if_too_late()
     with _leased(count, _NEVER if seconds is None else seconds, wants) as got:
         yield got
@@ -80,13 +83,18 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
     if count > len(machine.gpus):
         raise UserError(f"{count} GPUs are wanted, and there are {len(machine.gpus)}")
     for remark in machine.remarks:
-        warnings.warn(remark, RuntimeWarning, stacklevel=6)
+        warnings.warn(remark, RuntimeWarning, stacklevel=5)
+    remarks: list[str] = []
     allotment = allot(machine, wants, inbox.put, Family(outer_tree=tree), tree)
     try:
-        got = acquire(count, allotment, mark, inbox, clock, until, lambda _waits: None)
+        got = acquire(count, allotment, mark, inbox, clock, until, lambda _waits: None, remarks.append)
+        for remark in remarks:
+            warnings.warn(remark, RuntimeWarning, stacklevel=5)
         if not isinstance(got, Acquired):
             waits = show_waits(allotment.waits(Wanted(count)), "ignore_occupancy=True")
-            raise LeaseTimeout(f"no {count} GPUs were free within {show_duration(seconds)}: {waits}")
+            what = "no GPU was" if count == 1 else f"no {count} GPUs were"
+            when = f" within {show_duration(seconds)}" if seconds else ""
+            raise LeaseTimeout(f"{what} free{when}: {waits}")
         got.hold.sign(me)
         with _environment(got.gpus, tree + mark):
             yield got.gpus
@@ -117,7 +125,11 @@ def _check(count: int) -> None:
 
 
 def _warn_if_too_late() -> None:
-    late = [name for name, is_initialised in _FRAMEWORKS.items() if name in sys.modules and is_initialised()]
+    late = []
+    for name, is_initialised in _FRAMEWORKS.items():
+        with suppress(AttributeError, TypeError):  # half loaded, or of a version that cannot be asked like this
+            if sys.modules.get(name) and is_initialised():
+                late.append(name)
     if late:
         warnings.warn(
             f"{late[0]} has initialised CUDA already, so it does not see which GPUs are leased; call lease() before",

@@ -12,11 +12,15 @@ from . import process_tree, processes
 from .errors import UserError
 from .process_tree import Running
 
-_FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
-ENDING = (*_FROM_THE_TERMINAL, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+# What may end it; SIGTTOU is here because we ignore it ourselves.
+FOR_THE_COMMAND = (
+    *(signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2),
+    signal.SIGTTOU,
+)
 _BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _NOT_FOUND, _NOT_TO_BE_RUN = 127, 126
 _GRACE = 10.0
+_BY_A_PROCESS = 0  # as si_code; the kernel's own, on behalf of the terminal, are above
 
 
 class CannotStartError(UserError):
@@ -32,18 +36,19 @@ def run_in_foreground(
 ) -> int:
     """Run a command to its end and beyond that of all it has left; its wait status.
 
-    `heeded` are the signals of `ENDING` that nobody had us ignore: those that come to us alone are forwarded to it.
+    `heeded` are the signals of `FOR_THE_COMMAND` that nobody had us ignore. From here on they end nobody but the
+    command: those that come to us alone are forwarded, the terminal's it has already.
     """
     processes.adopt_orphans()
     before = process_tree.children(os.getpid())
+    awaited = {*heeded, signal.SIGCHLD} - {signal.SIGTTOU}
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
         pid = os.posix_spawnp(
             argv[0],
             argv,
             environment,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, fd, processes.first_inherited() + at) for at, fd in enumerate(inherits)
-            ],
+            file_actions=[(os.POSIX_SPAWN_DUP2, *pair) for pair in processes.inherited_as(inherits)],
             setsigmask=[],
             setsigdef=[*heeded, *_BY_PYTHON],
         )
@@ -52,18 +57,12 @@ def run_in_foreground(
         failed.code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_TO_BE_RUN
         raise failed from None
     started(pid)
-    for number in heeded:
-        is_known = number in _FROM_THE_TERMINAL
-        signal.signal(number, signal.SIG_IGN if is_known else lambda got, _frame: _forward(pid, got))
-    processes.wait_for_end(pid)
-    for number in heeded:
-        signal.signal(number, signal.SIG_IGN)  # its pid may be anybody's from here on
+    while not processes.has_ended(pid):
+        came = signal.sigwaitinfo(awaited)
+        if came.si_signo != signal.SIGCHLD and came.si_code <= _BY_A_PROCESS:
+            os.kill(pid, came.si_signo)
     status = processes.reap(pid)
     if processes.has_orphans():
         process_tree.end_strays(lambda: Running((), before), lambda _pid: "ended", _GRACE, lambda: False)
         processes.has_orphans()
     return status
-
-
-def _forward(pid: int, number: int) -> None:
-    os.kill(pid, number)

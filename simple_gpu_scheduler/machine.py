@@ -13,7 +13,7 @@ from .gpus import FixedProbe, Gpu, Probe, Tolerance
 from .gpus.driver import ABSENT, has_nvml, read_devices
 from .gpus.names import choose, choose_all, choose_unlisted, need_listing, order_is_ours, visible
 from .leases import Lease, NoLease, Put
-from .leases.file_lease import FileLease
+from .leases.file_lease import open_lease
 from .leases.files import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
 from .ownership import Family
 from .units import show_size
@@ -71,7 +71,7 @@ def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
 def allot(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Allotment:
     """The GPUs as what jobs can have, leased among all users of this machine."""
     files = open_lease_files()
-    leases = {gpu.id: FileLease(files, gpu.id, gpu.lease_name, put, tree) for gpu in machine.gpus}
+    leases = {gpu.id: open_lease(files, gpu.id, gpu.lease_name, put, tree) for gpu in machine.gpus}
     return Allotment(machine.gpus, leases, _probe(machine, wants, family))
 
 

@@ -11,7 +11,7 @@ from .acquire import Acquired, Wanted, acquire
 from .clock import SystemClock
 from .engines.environment import inherited, own
 from .errors import BY_SIGNAL, Broken, UserError
-from .foreground import ENDING, run_in_foreground
+from .foreground import FOR_THE_COMMAND, run_in_foreground
 from .jobs import Attempt, Job, Place, outcome_of
 from .leases import LeaseCame
 from .machine import Wants, allot, find_machine
@@ -47,18 +47,25 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
     tree = environment.get(TREE, b"")
     allotment = allot(machine, errand.wants, inbox.put, Family(run_id, tree), tree)
     clock = SystemClock()
-    heeded = [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
+    heeded = [number for number in FOR_THE_COMMAND if signal.getsignal(number) != signal.SIG_IGN]
     with signals_to(inbox.put):
         until = _NEVER if errand.wait is None else clock.now() + errand.wait
         got = acquire(
-            errand.gpus, allotment, its_mark, inbox, clock, until, lambda waits: say(f"waiting: {show_waits(waits)}")
+            errand.gpus,
+            allotment,
+            its_mark,
+            inbox,
+            clock,
+            until,
+            lambda waits: say(f"waiting: {show_waits(waits)}"),
+            say,
         )
+        if isinstance(got, Acquired):
+            return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, heeded)
     if got is None:
         say(_sorry(errand, allotment.waits(Wanted(errand.gpus))))
         return WAITED_TOO_LONG if errand.wait else NONE_FREE
-    if isinstance(got, Signalled):
-        return BY_SIGNAL + got.number
-    return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, heeded)
+    return BY_SIGNAL + got.number
 
 
 def _run(

@@ -5,6 +5,7 @@ what follows for a process is others' business.
 """
 
 import os
+import re
 
 from .jobs import Attempt
 from .people import owner
@@ -35,7 +36,8 @@ class Family:
     def __init__(self, run_id: str = "", outer_tree: bytes = b"") -> None:
         self._run_id = run_id.encode()
         self._outer_tree = outer_tree
-        self._me = os.getpid()
+        # Who holds a lease() around us is family too. /proc shows the environment that it was started with, unmarked.
+        self._roots = {os.getpid(), *(int(pid) for pid in re.findall(rb"/lease-(\d{1,9})-", outer_tree))}
 
     def attempt_of(self, pid: int) -> tuple[int, int] | None:
         """The number of the job and of the attempt that a process belongs to."""
@@ -50,7 +52,7 @@ class Family:
         if self._outer_tree and (self._tree_of(pid) + b"/").startswith(self._outer_tree + b"/"):
             return True
         while pid > _INIT:
-            if pid == self._me:
+            if pid in self._roots:
                 return True
             process = read_process(pid)
             pid = process.parent if process else 0

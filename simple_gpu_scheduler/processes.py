@@ -85,15 +85,16 @@ class Starter:
             actions = ctypes.create_string_buffer(_ROOMY)
             _libc.posix_spawn_file_actions_init(actions)
             _libc.posix_spawn_file_actions_addopen(actions, 0, b"/dev/null", os.O_RDONLY, 0)
-            for at, fd in enumerate(inherits):
-                _libc.posix_spawn_file_actions_adddup2(actions, fd, first_inherited() + at)
+            for fd, copy in inherited_as(inherits):
+                _libc.posix_spawn_file_actions_adddup2(actions, fd, copy)
             self._actions[inherits] = actions
         return actions
 
 
-def first_inherited() -> int:
-    """The lowest descriptor under which a process inherits a lease: above those that scripts use for their own."""
-    return min(_FIRST_INHERITED, os.sysconf("SC_OPEN_MAX") // 2)
+def inherited_as(descriptors: Sequence[int]) -> list[tuple[int, int]]:
+    """Each with its number in a process that inherits it: above those that scripts use, and over none of the rest."""
+    lowest = max(min(_FIRST_INHERITED, os.sysconf("SC_OPEN_MAX") // 2), *(fd + 1 for fd in descriptors), 0)
+    return [(fd, lowest + at) for at, fd in enumerate(descriptors)]
 
 
 def _array(strings: Sequence[bytes]) -> "ctypes.Array[ctypes.c_char_p]":

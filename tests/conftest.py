@@ -99,6 +99,7 @@ def _no_test_hangs() -> Iterator[None]:
 def _leases_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test shares its GPUs with no other, nor with whoever uses this machine."""
     monkeypatch.setenv("SGS_LEASE_DIR", str(tmp_path / "leases"))
+    monkeypatch.setitem(UNMEASURED, "SGS_LEASE_DIR", str(tmp_path / "leases"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 

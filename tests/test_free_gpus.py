@@ -86,7 +86,7 @@ def attempt(program: Program, *args: str) -> str:
         ({"used": 11 * GIB}, ["--max-used-memory", "20G", "--free-memory", "70G"], "69.0 GiB free, less than --free-"),
         ({"utilization": 99}, [], ""),
         ({"utilization": 10}, ["--max-utilization", "10"], ""),
-        ({"utilization": 11}, ["--max-utilization", "10"], "11 % busy, more than --max-utilization"),
+        ({"utilization": 11}, ["--max-utilization", "10"], "11 % busy, more than the"),
         ({"used": 70 * GIB, "utilization": 99}, ["--ignore-occupancy"], ""),
         ({"total": None}, [], ""),
     ],

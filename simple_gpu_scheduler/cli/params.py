@@ -3,7 +3,7 @@
 It knows how arguments are written, not what any of them is for.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import click
@@ -45,7 +45,11 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Make several values one, as click wants it."""
         several = [param for param in self.params if isinstance(param, SeveralValues)]
-        return super().parse_args(ctx, args if ctx.resilient_parsing else join_values(args, several))
+        if not ctx.resilient_parsing:
+            # Behind the first word of another program everything is that program's.
+            with_value = None if ctx.allow_interspersed_args else _names_of_valued(self.params)
+            args = join_values(args, several, with_value)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by section, in the order of the sections; at the end those that are in none."""
@@ -61,8 +65,18 @@ class Command(click.Command):
                 formatter.write(f"  {line}\n" if line else "\n")
 
 
-def join_values(args: Iterable[str], options: Iterable[SeveralValues]) -> list[str]:
-    """`--gpus 0 1 -v` with the 0 and the 1 made one word; what stands behind `--` is left alone."""
+def _names_of_valued(params: Iterable[click.Parameter]) -> set[str]:
+    options = (param for param in params if isinstance(param, click.Option) and not param.is_flag)
+    return {name for option in options for name in option.opts}
+
+
+def join_values(
+    args: Iterable[str], options: Iterable[SeveralValues], with_value: Collection[str] | None = None
+) -> list[str]:
+    """`--gpus 0 1 -v` with the 0 and the 1 made one word; what stands behind `--` is left alone.
+
+    With the names of all options `with_value` so is what stands behind the first word that is neither option nor value.
+    """
     by_name = {name: option for option in options for name in option.opts}
     rest = list(args)
     result: list[str] = []
@@ -72,8 +86,11 @@ def join_values(args: Iterable[str], options: Iterable[SeveralValues]) -> list[s
         option = by_name.get(name if equals and name.startswith("--") else word)
         if word == "--":
             return [*result, word, *rest]
+        if with_value is not None and not word.startswith("-"):
+            return [*result, word, *rest]
         if option is None:
-            result.append(word)
+            result += [word, *rest[:1]] if with_value is not None and word in with_value else [word]
+            del rest[: with_value is not None and word in with_value]
             continue
         values = [value] if equals else []
         while rest and option.takes(rest[0]):

@@ -146,6 +146,7 @@ class LocalEngine:
             return None
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if command[:1] in (b"-", b"+") else ()
+        hold.sign(os.getpid())  # before it starts: a scheduler inside it will look for its mark
         own_variables = own(attempt, self._run_id, self._outer_tree)
         self._starting.add(key)
         try:

@@ -70,7 +70,7 @@ def _by_used_memory(reading: Reading, users: tuple[User, ...], tolerance: Tolera
 def _by_free_memory(reading: Reading, tolerance: Tolerance) -> Reason | None:
     if reading.free >= tolerance.free_memory:
         return None
-    sentence = f"{show_size(int(reading.free))} free, less than --free-memory"
+    sentence = f"{show_size(reading.free)} free, less than the {show_size(tolerance.free_memory)} asked for"
     return Reason(sentence, "free memory", by_occupancy=True)
 
 
@@ -78,7 +78,7 @@ def _by_utilization(reading: Reading, tolerance: Tolerance, *, shared: bool) -> 
     most, now = tolerance.max_utilization, reading.utilization
     if most is None or now is None or now <= most or shared:
         return None
-    return Reason(f"{now} % busy, more than --max-utilization", "utilisation", by_occupancy=True)
+    return Reason(f"{now} % busy, more than the {most} % allowed", "utilisation", by_occupancy=True)
 
 
 def _held(users: Iterable[User]) -> dict[Key, int]:

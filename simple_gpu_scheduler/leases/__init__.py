@@ -63,7 +63,7 @@ class Lease(Protocol):
 
 
 class Hold(NamedTuple):
-    """What an attempt has of its leases: them, each with the marks of all attempts that it is held for."""
+    """What an attempt has of its leases: them, each with the marks of all attempts that it is held for, now."""
 
     leases: Sequence[tuple[Lease, Sequence[bytes]]] = ()
 

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.threads import start_thread
 
-from . import Holder, LeaseCame, Put, locks
+from . import Holder, LeaseCame, LeaseError, Put, locks
 from .files import LeaseFiles
 from .record import SIZE, Record, decode, encode, is_one_of_ours
 from .words import show_holder
@@ -22,26 +22,47 @@ from .words import show_holder
 _NEXT = ".next"
 _FRESH = 1.0
 
+# Closed while their threads were in line, by process, directory and name. A thread that sleeps in flock cannot be
+# called back, so who wants that lease again takes it over instead of sending another thread behind it.
+_abandoned: "dict[tuple[int, str, str], FileLease]" = {}
+_guard = threading.Lock()  # over these, what is closed, what a thread does when it has its lease, and records
+
+
+def open_lease(files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b"") -> "FileLease":
+    """The lease of a GPU, with its place in line where this process has one already."""
+    with _guard:
+        lease = _abandoned.pop((os.getpid(), files.path, name), None)
+        if lease:
+            lease.belong_to(gpu, put, tree)
+            return lease
+    return FileLease(files, gpu, name, put, tree)
+
 
 class FileLease:
     """See `Lease`. Inside a job, a GPU that is leased for that very job is had by a lease within it."""
 
     def __init__(self, files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b"") -> None:
+        self.belong_to(gpu, put, tree)
         self._files = files
-        self._gpu = gpu
-        self._put = put
-        self._tree = tree
         self._outer_name = self._name = name
         self._lock, self._turnstile = self._open(name)
         self._looked_at = time.monotonic()
         self._waits: SimpleQueue[bool] | None = None
+        self._is_in_line = False
+
+    def belong_to(self, gpu: str, put: Put, tree: bytes) -> None:
+        """From now on tell this one when it comes."""
+        self._gpu = gpu
+        self._put = put
+        self._tree = tree
         self._is_closed = False
-        self._guard = threading.Lock()  # over that, and whether what has come is told
 
     def take(self, *, past_the_line: bool = False) -> bool:
         """See `Lease`. Past the line also goes who has been through it."""
         if past_the_line:
             return self._is_current() and locks.try_lock(self._lock)
+        if self._is_in_line:
+            return False
         self._look_inside()
         if not self._is_current():
             self._reopen(self._name)
@@ -58,7 +79,8 @@ class FileLease:
             with suppress(RuntimeError):
                 start_thread(lambda: self._wait(waits))
                 self._waits = waits
-        if self._waits is not None:
+        if self._waits is not None and not self._is_in_line:
+            self._is_in_line = True
             self._waits.put(True)
 
     @property
@@ -68,7 +90,8 @@ class FileLease:
 
     def sign(self, marks: Sequence[bytes], pid: int) -> None:
         """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
-        locks.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
+        with _guard:  # or an older list of marks may be written over a newer one
+            locks.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
 
     def is_wanted(self) -> bool:
         """See `Lease`. Who waits has the turnstile."""
@@ -87,10 +110,13 @@ class FileLease:
         return show_holder(record) if record else None
 
     def close(self) -> None:
-        """See `Lease`. A thread that waits cannot be called back: what it gets, it gives back itself."""
-        with self._guard:
+        """See `Lease`. What a thread in line gets later, it gives back itself."""
+        with _guard:
             self._is_closed = True
             self.release()
+            if self._is_in_line:
+                _abandoned[os.getpid(), self._files.path, self._outer_name] = self
+                return
         if self._waits is None:
             self._close_files()
         else:
@@ -101,20 +127,25 @@ class FileLease:
             os.close(fd)
 
     def _wait(self, waits: "SimpleQueue[bool]") -> None:
-        while waits.get() and not self._is_closed:
+        while waits.get():
             try:
                 self._stand_in_line()
             except OSError as error:
                 self._put(Broken(error))
+            if self._waits is None:
+                break
         self._close_files()
 
     def _stand_in_line(self) -> None:
         locks.lock(self._turnstile)
         locks.lock(self._lock)
         locks.unlock(self._turnstile)
-        with self._guard:
+        with _guard:
+            self._is_in_line = False
             if self._is_closed:
                 locks.unlock(self._lock)
+                _abandoned.pop((os.getpid(), self._files.path, self._outer_name), None)
+                self._waits = None
             else:
                 self._put(LeaseCame(self._gpu))
 
@@ -147,14 +178,22 @@ class FileLease:
         now = time.monotonic()
         if now - self._looked_at < _FRESH:
             return True
-        self._looked_at = now
         names = ((self._lock, self._name), (self._turnstile, self._name + _NEXT))
-        return all(self._files.is_still(fd, name) for fd, name in names)
+        if not all(self._files.is_still(fd, name) for fd, name in names):
+            return False
+        self._looked_at = now
+        return True
 
     def _reopen(self, name: str) -> None:
+        fds = self._open(name)  # first, since it may fail
         self._close_files()
         self._name = name
-        self._lock, self._turnstile = self._open(name)
+        self._lock, self._turnstile = fds
 
     def _open(self, name: str) -> tuple[int, int]:
-        return self._files.open(name), self._files.open(name + _NEXT)
+        lock = self._files.open(name)
+        try:
+            return lock, self._files.open(name + _NEXT)
+        except LeaseError:
+            os.close(lock)
+            raise

@@ -4,9 +4,11 @@ No symbolic link is followed, nothing is truncated or deleted, and no file but a
 """
 
 import errno
+import fcntl
 import os
 import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from simple_gpu_scheduler.people import user_name
@@ -19,6 +21,8 @@ VARIABLE = "SGS_LEASE_DIR"
 
 _FOR_ALL, _FILE_FOR_ALL = 0o1777, 0o666
 _PAUSE, _LOOKS = 0.01, 20
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _WAY_OUT = f"or set {VARIABLE} to a directory that all users of the GPUs share (mkdir -m 1777 DIR)"
 
 
@@ -62,7 +66,7 @@ class LeaseFiles:
     def _open_directory(self) -> int:
         is_new = self._make_directory()
         try:
-            fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fd = _patiently(lambda: os.open(self.path, _DIRECTORY))
         except OSError as error:
             raise LeaseError(self._not_a_directory(error)) from None
         state = os.fstat(fd)
@@ -74,11 +78,13 @@ class LeaseFiles:
                 f"the lease directory {self.path} has mode {stat.S_IMODE(state.st_mode):o}, so that users can delete "
                 f"each other's leases; let its owner type: chmod 1777 {self.path}"
             )
+        with suppress(OSError):  # who cleans up /tmp spares a directory that somebody has locked
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return fd
 
     def _make_directory(self) -> bool:
         try:
-            os.mkdir(self.path)
+            os.mkdir(self.path, _FOR_ALL)  # the sticky bit from the first moment; the umask takes from the rest
         except FileExistsError:
             return False
         except OSError as error:
@@ -106,23 +112,30 @@ class LeaseFiles:
         return fd
 
     def _open_or_make(self, name: str) -> int:
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-        for _ in range(_LOOKS):
-            try:
-                # Without O_CREAT: where fs.protected_regular is set, with it others' files are refused.
-                return os.open(name, flags, dir_fd=self._fd)
-            except PermissionError:  # somebody may be just making it, or the directory
-                time.sleep(_PAUSE)
-            except FileNotFoundError:
-                with suppress(FileExistsError, PermissionError):  # as above
-                    return self._make(name, flags)
-        return os.open(name, flags, dir_fd=self._fd)
+        return _patiently(lambda: self._open_made(name, _FILE))
 
-    def _make(self, name: str, flags: int) -> int:
-        fd = os.open(name, flags | os.O_CREAT | os.O_EXCL, _FILE_FOR_ALL, dir_fd=self._fd)
+    def _open_made(self, name: str, flags: int) -> int:
         try:
-            os.fchmod(fd, _FILE_FOR_ALL)  # the umask took from it
-            os.pwrite(fd, encode(Record()), 0)  # and so a full disk is met before anything starts
+            # Without O_CREAT: where fs.protected_regular is set, with it others' files are refused.
+            return self._written(os.open(name, flags, dir_fd=self._fd))
+        except FileNotFoundError:
+            pass
+        try:
+            fd = os.open(name, flags | os.O_CREAT | os.O_EXCL, _FILE_FOR_ALL, dir_fd=self._fd)
+        except FileExistsError:  # somebody was quicker
+            return self._written(os.open(name, flags, dir_fd=self._fd))
+        os.fchmod(fd, _FILE_FOR_ALL)  # the umask took from it
+        return self._written(fd)
+
+    @staticmethod
+    def _written(fd: int) -> int:
+        """The same, not empty any more: so a full disk is met before anything starts."""
+        try:
+            state = os.fstat(fd)
+            if state.st_uid == os.getuid() and stat.S_ISREG(state.st_mode) and state.st_nlink == 1:
+                os.fchmod(fd, _FILE_FOR_ALL)  # who made it was killed before this
+            if stat.S_ISREG(state.st_mode) and not state.st_size:
+                os.pwrite(fd, encode(Record()), 0)
         except OSError:
             os.close(fd)
             raise
@@ -137,3 +150,12 @@ class LeaseFiles:
         except OSError:
             whose = ""
         return f"cannot use the lease file {path}{whose}: {error.strerror}; mend that, {_WAY_OUT}"
+
+
+def _patiently(open_it: Callable[[], int]) -> int:
+    """Open something that another may be just making, and has not yet given to all."""
+    for _ in range(_LOOKS):
+        with suppress(PermissionError):
+            return open_it()
+        time.sleep(_PAUSE)
+    return open_it()

@@ -7,7 +7,7 @@ nothing that a user typed.
 import re
 from typing import NamedTuple
 
-SIZE = 512
+SIZE = 4096
 
 
 class Record(NamedTuple):
@@ -18,17 +18,17 @@ class Record(NamedTuple):
 
 
 def encode(record: Record) -> bytes:
-    """As bytes, always the same number of them, so that the file need not be cut."""
+    """As a line, to be written over what was there before; what of that is left behind it says nothing."""
     marks = b"".join(record.marks)
     head = b"sgs1 %10d " % record.pid
     while len(head) + len(marks) >= SIZE:  # of very many, the newest: an attempt's mark begins with a slash
         marks = marks[marks.index(b"/", 1) :]
-    return (head + marks).ljust(SIZE - 1) + b"\n"
+    return head + marks + b"\n"
 
 
 def decode(data: bytes) -> Record:
     """What is written there; an empty record for what nobody of us wrote."""
-    match = re.match(rb"sgs1 +(\d{1,10}) ([\w./-]*)\s*\n?", data[:SIZE], re.ASCII)
+    match = re.match(rb"sgs1 +(\d{1,10}) ([\w./-]*)\n", data[:SIZE], re.ASCII)
     if not match:
         return Record()
     return Record(int(match[1]), tuple(b"/" + mark for mark in match[2].split(b"/")[1:]))
