@@ -83,7 +83,11 @@ def attempt(program: Program, *args: str) -> str:
         ({"used": GIB + MIB}, ["--max-used-memory", "1G"], "1.0 GiB used by others"),
         ({"used": MIB}, ["--max-used-memory", "0"], "1 MiB used by others"),
         ({"used": 10 * GIB}, ["--max-used-memory", "20G", "--free-memory", "70G"], ""),
-        ({"used": 11 * GIB}, ["--max-used-memory", "20G", "--free-memory", "70G"], "69.0 GiB free, less than --free-"),
+        (
+            {"used": 11 * GIB},
+            ["--max-used-memory", "20G", "--free-memory", "70G"],
+            "69.0 GiB free, less than the 70.0 GiB",
+        ),
         ({"utilization": 99}, [], ""),
         ({"utilization": 10}, ["--max-utilization", "10"], ""),
         ({"utilization": 11}, ["--max-utilization", "10"], "11 % busy, more than the"),

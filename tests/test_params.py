@@ -79,9 +79,9 @@ def test_no_word_that_is_not_its_own_is_touched(args: list[str]) -> None:
 def test_a_command_of_the_group_is_called_by_its_name_and_the_run_by_none() -> None:
     called: list[tuple[str, ...]] = []
     words = click.Argument(["words"], nargs=-1)
-    status = click.Command("status", callback=called.append, params=[words])
+    status = click.Command("status", callback=lambda words: called.append(("status", *words)), params=[words])
     default = click.Command("", callback=lambda words: called.append(("default", *words)), params=[words])
     group = DefaultGroup("program", default, {"status": lambda: status})
     for args in (["status", "now"], ["./status"], ["now", "status"], []):
         group.main(args=args, standalone_mode=False)
-    assert called == [("now",), ("default", "./status"), ("default", "now", "status"), ("default",)]
+    assert called == [("status", "now"), ("default", "./status"), ("default", "now", "status"), ("default",)]

@@ -98,6 +98,8 @@ class Nvml:
                 return self._ask_for(Device(number, uuid), handle)
         except self._nvml.NVMLError as error:
             problem = self._words(error)
+            if error.value in self._beyond_hope():
+                self._handles.pop(Gpu(number, uuid).lease_name, None)
         self._problems[Gpu(number, uuid).lease_name] = problem
         return Device(number, uuid, problem=problem)
 
