@@ -348,23 +348,3 @@ def test_who_was_in_line_when_the_files_were_deleted_excludes_who_came_then(prog
         process.communicate(timeout=60)
         assert process.returncode == 0
     assert were_alone(program.directory)
-
-
-@pytest.mark.xfail(strict=True, reason="who comes cannot know of a lock on a file that has no name any more")
-def test_who_was_running_when_the_files_were_deleted_excludes_who_came_then(program: Program) -> None:
-    runs = program.start(*ALONE, env=unmeasured())
-    program.feed(runs, "touch runs; while [ ! -e go ]; do sleep 0.01; done\n")
-    until((program.directory / "runs").exists)
-    for name in FILES:
-        (leases() / name).unlink()
-    came = program.start(*ALONE, env=unmeasured())
-    program.feed(came, "touch came\n")
-    try:
-        until((program.directory / "came").exists, seconds=2)
-    except AssertionError:
-        return
-    finally:
-        (program.directory / "go").touch()
-        came.wait(timeout=30)
-        runs.wait(timeout=30)
-    pytest.fail("two jobs on one GPU")

@@ -22,20 +22,32 @@ from .words import show_holder
 _NEXT = ".next"
 _FRESH = 1.0
 
-# Closed while their threads were in line, by process, directory and name. A thread that sleeps in flock cannot be
+# Closed while their threads were in line, by directory and name. A thread that sleeps in flock cannot be
 # called back, so who wants that lease again takes it over instead of sending another thread behind it.
-_abandoned: "dict[tuple[int, str, str], FileLease]" = {}
+_abandoned: "dict[tuple[str, str], FileLease]" = {}
 _guard = threading.Lock()  # over these, what is closed, what a thread does when it has its lease, and records
 
 
 def open_lease(files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b"") -> "FileLease":
     """The lease of a GPU, with its place in line where this process has one already."""
     with _guard:
-        lease = _abandoned.pop((os.getpid(), files.path, name), None)
+        lease = _abandoned.pop((files.path, name), None)
         if lease:
             lease.belong_to(gpu, put, tree)
             return lease
     return FileLease(files, gpu, name, put, tree)
+
+
+def _forget_lines() -> None:
+    """In a forked child there are no threads in line, and a lock may be held by one that is not there."""
+    global _guard  # noqa: PLW0603 - the module's only state
+    _guard = threading.Lock()
+    for lease in _abandoned.values():
+        lease.close_files()
+    _abandoned.clear()
+
+
+os.register_at_fork(after_in_child=_forget_lines)
 
 
 class FileLease:
@@ -115,14 +127,14 @@ class FileLease:
             self._is_closed = True
             self.release()
             if self._is_in_line:
-                _abandoned[os.getpid(), self._files.path, self._outer_name] = self
+                _abandoned[self._files.path, self._outer_name] = self
                 return
         if self._waits is None:
-            self._close_files()
+            self.close_files()
         else:
             self._waits.put(False)
 
-    def _close_files(self) -> None:
+    def close_files(self) -> None:
         for fd in (self._lock, self._turnstile):
             os.close(fd)
 
@@ -134,7 +146,7 @@ class FileLease:
                 self._put(Broken(error))
             if self._waits is None:
                 break
-        self._close_files()
+        self.close_files()
 
     def _stand_in_line(self) -> None:
         locks.lock(self._turnstile)
@@ -144,7 +156,7 @@ class FileLease:
             self._is_in_line = False
             if self._is_closed:
                 locks.unlock(self._lock)
-                _abandoned.pop((os.getpid(), self._files.path, self._outer_name), None)
+                _abandoned.pop((self._files.path, self._outer_name), None)
                 self._waits = None
             else:
                 self._put(LeaseCame(self._gpu))
@@ -186,7 +198,7 @@ class FileLease:
 
     def _reopen(self, name: str) -> None:
         fds = self._open(name)  # first, since it may fail
-        self._close_files()
+        self.close_files()
         self._name = name
         self._lock, self._turnstile = fds
 
