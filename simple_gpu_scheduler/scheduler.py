@@ -152,10 +152,6 @@ class Scheduler:
         self._waiting -= len(lost)
         return tuple(dropped for job in lost for dropped in self._drop(job, _TOO_FEW))
 
-    def find(self, gpu: str) -> None:
-        """A GPU that was lost is of use again."""
-        self._slots.find(gpu)
-
     def next_wake(self, now: float) -> float:
         """When `plan` may have something to start though nothing has happened; infinity for never."""
         if self._stopped:

@@ -118,12 +118,8 @@ class Slots:
                 self._declared[self._position(slot)].pop(attempt.key, None)
 
     def lose(self, gpu: str) -> None:
-        """This GPU will not come back, unless it is found."""
+        """This GPU will not come back."""
         self.lost.add(gpu)
-
-    def find(self, gpu: str) -> None:
-        """It has come back."""
-        self.lost.discard(gpu)
 
     def _position(self, slot: int) -> int:
         return slot // self._per_gpu

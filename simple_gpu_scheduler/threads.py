@@ -39,8 +39,7 @@ class Meanwhile(Generic[T]):
     def get(self) -> T:
         """The value, or the error that making it met."""
         if self._thread:
-            self._thread.join()
-            self._thread = None
+            self._thread.join()  # the loop and the reader may both come here
         elif not self._is_done:
             self._run()
         if self._error:

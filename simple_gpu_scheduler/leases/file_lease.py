@@ -135,6 +135,7 @@ class FileLease:
             self._waits.put(False)
 
     def close_files(self) -> None:
+        """Give up the descriptors; what others have inherited of them stays locked."""
         for fd in (self._lock, self._turnstile):
             os.close(fd)
 
