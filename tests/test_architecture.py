@@ -29,7 +29,14 @@ PURE = {
 }
 PURE |= {"hypersearch", "errors"}
 NOT_FOR_PURE = {"time", "threading", "subprocess", "pynvml", "rich", "click", "os", "socket", "signal", "ctypes"}
-ONLY_IN = {"pynvml": {"gpus"}, "click": {"cli"}, "rich": {"sinks", "cli"}, "ctypes": {"processes", "gpus", "leases"}}
+ONLY_IN = {
+    "pynvml": {"gpus"},
+    "click": {"cli"},
+    "rich": {"sinks", "cli"},
+    "ctypes": {"processes", "gpus", "leases"},
+    "scipy": {"hypersearch"},
+    "yaml": {"hypersearch"},
+}
 
 # Each room, and those of ours that it may know beside itself.
 FIRST = {"errors", "jobs", "events", "units"}
@@ -49,7 +56,7 @@ MAY_KNOW = {
     "tally": {"errors", "events", "jobs"},
     "lines": {"comments", "options", "jobs", "units"},
     "sources": {"comments", "errors", "jobs", "lines"},
-    "hypersearch": {"errors"},
+    "hypersearch": {"comments", "errors", "options"},
     "scheduler": {"jobs", "policies", "slots"},
     "clock": set(),
     "people": set(),

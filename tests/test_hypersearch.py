@@ -1,11 +1,8 @@
-"""The grid of a sweep, and the command that prints it."""
+"""The command that prints the commands of a sweep."""
 
 import subprocess
 
 import pytest
-
-from simple_gpu_scheduler.errors import UserError
-from simple_gpu_scheduler.hypersearch.grid import commands
 
 from .conftest import HYPERSEARCH
 
@@ -33,10 +30,8 @@ def test_a_sample_holds_no_combination_twice() -> None:
 
 
 def test_values_are_one_word_to_the_shell() -> None:
-    [line] = commands(
-        "printf '[%s]' {a} {b}", {"a": ["a b; rm -rf '$x'"], "b": [""]}, shuffled=False, samples=None, seed=0
-    )
-    assert subprocess.run(["sh", "-c", line], capture_output=True, check=True).stdout == b"[a b; rm -rf '$x'][]"
+    done = hypersearch("printf '[%s]' {a} {b}", "-p", "a", "a b; rm -rf '$x'", "-p", "b", "")
+    assert subprocess.run(["sh", "-c", done.stdout], capture_output=True, check=True).stdout == b"[a b; rm -rf '$x'][]"
 
 
 def test_braces_of_the_shell_are_doubled() -> None:
@@ -55,17 +50,21 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
     ("args", "sentence"),
     [
         (["awk '{print}' {a}", "-p", "a", "1"], "the pattern has {print} but there is no parameter of that name"),
-        (["x {}", "-p", "a", "1"], "the pattern has {} but there is no parameter of that name; add -p NAME VALUE..."),
-        (["x {a", "-p", "a", "1"], "the pattern has a brace that is no placeholder"),
+        (["x {}", "-p", "a", "1"], "{} is no placeholder"),
+        (["x {a", "-p", "a", "1"], "the pattern has a '{' that belongs to no placeholder, at character 3"),
         (["x", "-p", "a", "1"], "the pattern does not use the parameter a; write {a} in it, or leave out -p a"),
         (["x {a}", "-p", "a"], "the parameter a has no values; write -p a VALUE..."),
-        (["x {a}", "-p", "a", "1", "-p", "a", "2"], "the parameter a is given twice"),
-        (["x {a:03d}", "-p", "a", "1"], "{a} cannot be formatted; write it without ':' and '!'"),
-        (["x {0}", "-p", "0", "1"], "{0} is no placeholder; a name has letters, digits and _"),
-        (["x {a.b}", "-p", "a.b", "1"], "{a.b} is no placeholder"),
-        (["x {a}", "-p", "a", "1\ntouch injected"], "a value of a has a newline in it"),
+        (["x {a}", "-p", "a", "1", "-p", "a", "2"], "the parameter a is given twice; write all its values behind one"),
+        (
+            ["x {lr} {bz}", "-p", "lr", "1", "-p", "bs", "2"],
+            "write {{bz}} if these braces are the shell's; there are bs, i, lr, n",
+        ),
+        (["x {a:03d}", "-p", "a", "b"], "{a:03d} cannot take the value 'b' of a: ':03d' cannot format a text"),
+        (["x {0}", "-p", "0", "1"], "'0' is no name for a parameter; a name has letters, digits"),
+        (["x {a}", "-p", "a", "1\ntouch injected"], "the value '1\\ntouch injected' of a has a newline in it"),
         (["x {a}", "-p"], "-p needs NAME VALUE... behind it, and there is none. For example: simple_hypersearch"),
-        ([], "Missing argument 'PATTERN'"),
+        (["-p", "a", "1", "2", "x {a}"], "there is no PATTERN; was 'x {a}' meant"),
+        ([], "there is no PATTERN. For example: simple_hypersearch"),
     ],
 )
 def test_mistakes_are_named(args: list[str], sentence: str) -> None:
@@ -76,9 +75,9 @@ def test_mistakes_are_named(args: list[str], sentence: str) -> None:
 
 
 def test_a_grid_beyond_counting_is_an_error() -> None:
-    parameters = {name: [str(number) for number in range(100)] for name in "abcdefghij"}
-    with pytest.raises(UserError, match="more than can be counted"):
-        commands("{a}{b}{c}{d}{e}{f}{g}{h}{i}{j}", parameters, shuffled=True, samples=3, seed=0)
+    done = hypersearch("{a} {b}", "-p", "a", "range:1:1000000000000", "-p", "b", "range:1:1000000000000")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the sweep has 1e+24 combinations, more than can be counted" in done.stderr
 
 
 def test_it_feeds_the_scheduler() -> None:

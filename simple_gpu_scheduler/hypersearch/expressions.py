@@ -1,0 +1,225 @@
+"""Conditions such as `lr * bs < 1` or `opt in ("sgd", "adam")`, read by Python's parser and evaluated here.
+
+Only what is listed below is understood: no calls, no attributes, no names but the parameters'. Numbers are exact, so
+that 0.1 * 3 == 0.3. What is wrong with a condition for all values is found before it is first asked.
+"""
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Collection, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.errors import UserError
+
+from .numbers import EITHER, NUMBER, TEXT, is_number, is_whole
+from .wording import shown
+
+Value = int | Fraction | str
+_Evaluate = Callable[[Mapping[str, str]], Any]
+
+_LONGEST = 2000
+TRUTH = "true or false"
+
+
+def _power(base: Value, exponent: Value) -> Fraction:
+    return Fraction(math.pow(base, exponent))  # type: ignore[arg-type] # in floating point: exact ones may have no end
+
+
+_ARITHMETIC: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: Fraction.__truediv__,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: _power,
+}
+_ORDER: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_EQUALITY: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {ast.Eq: operator.eq, ast.NotEq: operator.ne}
+_MEMBERSHIP: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
+    ast.In: lambda value, many: value in many,
+    ast.NotIn: lambda value, many: value not in many,
+}
+
+
+class Condition(NamedTuple):
+    """A condition that is ready to be asked, and the parameters that it is about."""
+
+    text: str
+    names: frozenset[str]
+    evaluate: _Evaluate
+    may_fail: bool  # for some values: by a division by nought
+
+    def holds(self, values: Mapping[str, str]) -> bool:
+        """Whether it is true of these values; the UserError says where it has no answer."""
+        try:
+            return bool(self.evaluate(values))
+        except (ArithmeticError, ValueError) as error:
+            where = ", ".join(f"{name}={values[name]}" for name in sorted(self.names)) or "nothing varies"
+            why = "a division by 0" if isinstance(error, ZeroDivisionError) else str(error)
+            raise UserError(f"the condition {shown(self.text)} has no answer where {where}: {why}") from None
+
+
+class _Part(NamedTuple):
+    kind: str
+    evaluate: _Evaluate
+
+
+@lru_cache(maxsize=2**16)
+def _read(text: str) -> Value:
+    return int(text) if is_whole(text) else Fraction(text) if is_number(text) else text
+
+
+class _Reader:
+    """Reads one condition."""
+
+    def __init__(self, text: str, kinds: Mapping[str, str]) -> None:
+        self.text = text
+        self.kinds = kinds
+        self.names: set[str] = set()
+        self.may_fail = False
+
+    def wrong(self, why: str) -> UserError:
+        return UserError(f"the condition {shown(self.text)} is wrong: {why}")
+
+    def read(self, node: ast.expr) -> _Part:
+        reader = _READERS.get(type(node))
+        if not reader:
+            raise self.wrong(
+                f"'{ast.unparse(node)}' is not understood; there are names, numbers, texts in quotes, + - * / // % **, "
+                "comparisons, in, and, or, not"
+            )
+        return reader(self, node)
+
+    def number(self, node: ast.expr) -> _Part:
+        part = self.read(node)
+        if part.kind != NUMBER:
+            raise self.wrong(f"'{ast.unparse(node)}' must be a number there, and is {part.kind}")
+        return part
+
+    def truth(self, node: ast.expr) -> _Part:
+        part = self.read(node)
+        if part.kind != TRUTH:
+            raise self.wrong(f"'{ast.unparse(node)}' is {part.kind}; compare it with something")
+        return part
+
+    def name(self, node: ast.Name) -> _Part:
+        names = {name: name for name in self.kinds} | {_plain(name): name for name in self.kinds}
+        if node.id not in names:
+            raise self.wrong(f"there is no parameter {node.id}{_hint(node.id, names)}")
+        name = names[node.id]
+        self.names.add(name)
+        return _Part(self.kinds[name], lambda values: _read(values[name]))
+
+    def constant(self, node: ast.Constant) -> _Part:
+        found = node.value
+        if isinstance(found, str):
+            if is_number(found):
+                raise self.wrong(f"write {found} without quotes: values that look like numbers are numbers")
+            return _Part(TEXT, lambda _: found)
+        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+            raise self.wrong(f"{ast.unparse(node)} is no number and no text in quotes")
+        value = Fraction(repr(found)) if isinstance(found, float) else found
+        return _Part(NUMBER, lambda _: value)
+
+    def unary(self, node: ast.UnaryOp) -> _Part:
+        if isinstance(node.op, ast.Not):
+            inner = self.truth(node.operand).evaluate
+            return _Part(TRUTH, lambda values: not inner(values))
+        if isinstance(node.op, ast.Invert):
+            raise self.wrong("~ is not understood")
+        inner = self.number(node.operand).evaluate
+        return _Part(NUMBER, (lambda values: -inner(values)) if isinstance(node.op, ast.USub) else inner)
+
+    def binary(self, node: ast.BinOp) -> _Part:
+        operate = _ARITHMETIC.get(type(node.op))
+        if not operate:
+            raise self.wrong(f"the operator in '{ast.unparse(node)}' is not understood")
+        left, right = self.number(node.left).evaluate, self.number(node.right).evaluate
+        if isinstance(node.op, ast.Div):
+            return self._fallible(lambda values: Fraction(left(values)) / right(values))
+        if isinstance(node.op, ast.FloorDiv | ast.Mod | ast.Pow):
+            return self._fallible(lambda values: operate(left(values), right(values)))
+        return _Part(NUMBER, lambda values: operate(left(values), right(values)))
+
+    def _fallible(self, evaluate: _Evaluate) -> _Part:
+        self.may_fail = True
+        return _Part(NUMBER, evaluate)
+
+    def logic(self, node: ast.BoolOp) -> _Part:
+        parts = [self.truth(value).evaluate for value in node.values]
+        if isinstance(node.op, ast.And):
+            return _Part(TRUTH, lambda values: all(part(values) for part in parts))
+        return _Part(TRUTH, lambda values: any(part(values) for part in parts))
+
+    def compare(self, node: ast.Compare) -> _Part:
+        operands = [node.left, *node.comparators]
+        links = [self._link(*link) for link in zip(operands, node.ops, operands[1:], strict=False)]
+        return _Part(TRUTH, lambda values: all(link(values) for link in links))
+
+    def _link(self, left: ast.expr, operation: ast.cmpop, right: ast.expr) -> _Evaluate:
+        kind = type(operation)
+        if kind in _MEMBERSHIP:
+            first, second = self.read(left), self._many(right)
+            compare = _MEMBERSHIP[kind]
+        else:
+            first, second = self.read(left), self.read(right)
+            compare = _EQUALITY.get(kind) or self._order(kind, (left, first), (right, second))
+        return lambda values: compare(first.evaluate(values), second.evaluate(values))
+
+    def _order(
+        self, kind: type[ast.cmpop], left: tuple[ast.expr, _Part], right: tuple[ast.expr, _Part]
+    ) -> Callable[[Any, Any], bool]:
+        if kind not in _ORDER:
+            raise self.wrong("'is' is not understood; write ==")
+        for node, part in (left, right):
+            if part.kind != NUMBER:
+                raise self.wrong(f"'{ast.unparse(node)}' must be a number there, and is {part.kind}")
+        return _ORDER[kind]
+
+    def _many(self, node: ast.expr) -> _Part:
+        if not isinstance(node, ast.Tuple | ast.List | ast.Set):
+            raise self.wrong(f"behind 'in' stands a list, as in '(32, 64)', not '{ast.unparse(node)}'")
+        parts = [self.read(item).evaluate for item in node.elts]
+        return _Part(EITHER, lambda values: [part(values) for part in parts])
+
+
+_READERS: Mapping[type[ast.expr], Callable[[_Reader, Any], _Part]] = {
+    ast.Name: _Reader.name,
+    ast.Constant: _Reader.constant,
+    ast.UnaryOp: _Reader.unary,
+    ast.BinOp: _Reader.binary,
+    ast.BoolOp: _Reader.logic,
+    ast.Compare: _Reader.compare,
+}
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "_").replace(".", "_")
+
+
+def _hint(name: str, names: Collection[str]) -> str:
+    return f' (there are {", ".join(sorted(names))}; texts stand in quotes: "{name}")'
+
+
+def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
+    """Read a condition on parameters of these kinds; the UserError says what is wrong with it."""
+    reader = _Reader(text, kinds)
+    if len(text) > _LONGEST:
+        raise reader.wrong(f"it has more than {_LONGEST} characters")
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+        whole = reader.truth(tree.body)
+    except SyntaxError as error:
+        raise reader.wrong(f"{error.msg}, at character {error.offset}") from None
+    except (ValueError, RecursionError, MemoryError):
+        raise reader.wrong("it cannot be read") from None
+    return Condition(text, frozenset(reader.names), whole.evaluate, reader.may_fail)

@@ -1,0 +1,106 @@
+"""The formats of files: JSON, TOML, YAML and CSV -> mappings, lists and texts.
+
+Numbers stay as they were written: 1e-5 is not read and written again as 1e-05. It opens no files, and does not know
+what a sweep is. The only place that knows yaml.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from simple_gpu_scheduler.errors import UserError
+
+from .wording import shown
+
+_INSTALL = "pip install 'simple_gpu_scheduler[files]'"
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise UserError(f"{shown(next(name for name in names if names.count(name) > 1))} is there twice")
+    return found
+
+
+def _load_json(text: str) -> Any:
+    import json  # noqa: PLC0415 - only for such files
+
+    try:
+        return json.loads(text, parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"this is no JSON: {error}") from None
+
+
+def _load_toml(text: str) -> Any:
+    try:
+        import tomllib  # noqa: PLC0415 - only for such files
+    except ImportError:
+        try:
+            import tomli as tomllib  # type: ignore[no-redef,import-not-found,unused-ignore] # noqa: PLC0415 - as above
+        except ImportError:
+            raise UserError(f"Python 3.10 needs tomli to read TOML; install it with: {_INSTALL}") from None
+    try:
+        return tomllib.loads(text, parse_float=str)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"this is no TOML: {error}") from None
+
+
+def _load_yaml(text: str) -> Any:
+    try:
+        import yaml  # noqa: PLC0415 - only for such files
+    except ImportError:
+        raise UserError(f"YAML needs PyYAML; install it with: {_INSTALL}") from None
+
+    class Loader(yaml.BaseLoader):  # type: ignore[misc] # it is not typed
+        """Leaves all scalars texts, as they were written."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            names = [key.value for key, _ in node.value]
+            _unique([(str(name), None) for name in names])
+            return super().construct_mapping(node, deep)
+
+    try:
+        return yaml.load(text, Loader=Loader)  # noqa: S506 - a base loader makes nothing but texts, lists and mappings
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UserError(f"this is no YAML: {' '.join(str(error).split())}") from None
+
+
+def _load_csv(text: str) -> Any:
+    """Rows of texts under names, as what `rows` is in the other formats."""
+    import csv  # noqa: PLC0415 - only for such files
+
+    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    try:
+        lines = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise UserError(f"line {reader.line_num}: this is no CSV: {error}") from None
+    if len(lines) < 2:  # noqa: PLR2004 - names, and one row
+        raise UserError(
+            "there must be a line with the names of the parameters, and one for each configuration below it"
+        )
+    names = [name.strip() for name in lines[0][1]]
+    for line, row in lines[1:]:
+        if len(row) != len(names):
+            raise UserError(f"line {line} has {len(row)} values, and there are {len(names)} names in the first line")
+    return {"rows": [_unique(list(zip(names, row, strict=True))) for _, row in lines[1:]]}
+
+
+FORMATS: Mapping[str, Callable[[str], Any]] = {
+    ".json": _load_json,
+    ".toml": _load_toml,
+    ".yaml": _load_yaml,
+    ".yml": _load_yaml,
+    ".csv": _load_csv,
+}
+
+
+def load(suffix: str, data: bytes) -> Any:
+    """What the bytes of a file with this suffix say."""
+    if suffix.lower() not in FORMATS:
+        raise UserError(f"a file with sweeps ends in one of {', '.join(FORMATS)}")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UserError(f"line {line} is not UTF-8") from None
+    return FORMATS[suffix.lower()](text)

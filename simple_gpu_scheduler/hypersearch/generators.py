@@ -1,0 +1,125 @@
+"""What stands for many values, as `range:0:1:0.1` or `uniform:0:1`, written so that no shell needs quotes.
+
+Ends are included. Numbers are exact as they are written, and whole where all that was written is whole.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from .draws import loguniform, normal, uniform
+from .numbers import Fixed, parse_fixed, show_fixed
+from .values import Computed, Draw, Values
+
+_LIMIT = 10**18  # what Python can still count
+_FEW = 1000
+_ONE = Fixed(1, 0)
+
+
+def _range(first: Fixed, last: Fixed, step: Fixed = _ONE) -> Values:
+    decimals = max(first.decimals, step.decimals)
+    scale = max(decimals, last.decimals)
+    span, each = last.scaled(scale) - first.scaled(scale), step.scaled(scale)
+    if not each:
+        raise ValueError("with a step of 0 there is no end")
+    if span * each < 0:
+        raise ValueError("the step leads away from the end; turn its sign round")
+    begin, by = first.scaled(decimals), step.scaled(decimals)
+    return _computed(span // each + 1, lambda place: show_fixed(begin + by * place, decimals))
+
+
+def _linspace(first: Fixed, last: Fixed, count: Fixed) -> Values:
+    number = _number(count)
+    scale = max(first.decimals, last.decimals)
+    start, end, gaps = first.scaled(scale), last.scaled(scale), max(number - 1, 1)
+    if scale == 0 and (end - start) % gaps == 0:
+        return _computed(number, lambda place: str(start + (end - start) // gaps * place))
+    below = gaps * 10**scale
+    return _computed(number, lambda place: repr((start * (gaps - place) + end * place) / below))
+
+
+def _logspace(first: Fixed, last: Fixed, count: Fixed) -> Values:
+    from decimal import Context  # noqa: PLC0415 - it takes longer to load than most sweeps to print
+
+    number = _number(count)
+    if min(first.units, last.units) <= 0:
+        raise ValueError("both ends must be above 0")
+    context = Context(prec=40)  # far beyond a float, so that 0.0001 comes out as that, with any C library
+    low, high = (context.ln(context.create_decimal(show_fixed(*end))) for end in (first, last))
+    gaps = max(number - 1, 1)
+
+    def at(place: int) -> float:
+        weighted = context.fma(high, place, context.multiply(low, gaps - place))
+        return float(context.exp(context.divide(weighted, gaps)))
+
+    is_whole = (
+        first.decimals == last.decimals == 0 and number <= _FEW and all(at(k).is_integer() for k in range(number))
+    )
+    return _computed(number, (lambda place: str(int(at(place)))) if is_whole else lambda place: repr(at(place)))
+
+
+def _int(first: Fixed, last: Fixed) -> Values:
+    if first.decimals or last.decimals:
+        raise ValueError("both ends must be whole numbers")
+    if first.units > last.units:
+        raise ValueError("the second number must not be below the first")
+    return _range(first, last)._replace(is_random=True)
+
+
+def _number(count: Fixed) -> int:
+    if count.decimals or count.units < 1:
+        raise ValueError("the last number says how many values there are, and must be a whole one from 1 up")
+    return count.units
+
+
+def _computed(size: int, at: Callable[[int], str]) -> Values:
+    if size > _LIMIT:
+        raise ValueError("that is more values than can be counted")
+    return Values(Computed(size, at))
+
+
+def _drawn(make: Callable[[Fixed, Fixed], Draw]) -> Callable[..., Values]:
+    return lambda first, second: Values(draw=make(first, second), is_random=True)
+
+
+class Generator(NamedTuple):
+    """How one is made of the numbers behind its name, how many of them there are, and what one looks like."""
+
+    make: Callable[..., Values]
+    counts: tuple[int, ...]
+    example: str
+
+
+GENERATORS: Mapping[str, Generator] = {
+    "range": Generator(_range, (2, 3), "range:1:10 or range:0:1:0.1"),
+    "linspace": Generator(_linspace, (3,), "linspace:0:1:5"),
+    "logspace": Generator(_logspace, (3,), "logspace:1e-5:1e-1:5"),
+    "uniform": Generator(_drawn(uniform), (2,), "uniform:0:1"),
+    "loguniform": Generator(_drawn(loguniform), (2,), "loguniform:1e-5:1e-1"),
+    "int": Generator(_int, (2,), "int:1:10"),
+    "normal": Generator(_drawn(normal), (2,), "normal:0:1"),
+}
+
+
+def _parse(text: str) -> Fixed:
+    number = parse_fixed(text)
+    if number.units and not number.is_common():
+        raise ValueError(f"'{text}' is beyond the numbers that programs can read")
+    return number
+
+
+def _numbers(texts: list[str], name: str, counts: tuple[int, ...]) -> list[Fixed]:
+    if len(texts) not in counts:
+        raise ValueError(f"{name} has {' or '.join(map(str, counts))} numbers, not {len(texts)}")
+    return [_parse(text) for text in texts]
+
+
+def generate(word: str) -> Values | None:
+    """The values that the word stands for, nothing where it is a literal; a ValueError says what is wrong with it."""
+    name, colon, rest = word.partition(":")
+    generator = GENERATORS.get(name) if colon else None
+    if not generator:
+        return None
+    try:
+        return generator.make(*_numbers(rest.split(":"), name, generator.counts))
+    except ValueError as error:
+        raise ValueError(f"{error}; write for example {generator.example}") from None

@@ -1,0 +1,71 @@
+"""The points of a space one after another: in the order of the grid, shuffled, at random, or quasi-random."""
+
+from collections.abc import Iterator
+from itertools import count
+from typing import NamedTuple
+
+from .quasi import quasi_points
+from .shuffle import mix, shuffled, unit
+from .space import Space
+
+
+class Point(NamedTuple):
+    """A place in each factor, and what was drawn."""
+
+    places: list[int]
+    drawn: list[str]
+
+
+class Order(NamedTuple):
+    """How a space is visited."""
+
+    is_shuffled: bool
+    sampler: str
+    samples: int | None
+    seed: int
+
+
+def points(space: Space, order: Order) -> Iterator[Point]:
+    """Without end where something is drawn; else each point once."""
+    if order.sampler:
+        return _quasi(space, order)
+    if space.draws:
+        return _drawn(space, order)
+    return (Point(_places(space, index), []) for index in indexes(space, order))
+
+
+def indexes(space: Space, order: Order, round_number: int = 0) -> Iterator[int]:
+    """The points as numbers; each round has an order of its own."""
+    size = space.size
+    if not order.is_shuffled:
+        return iter(range(size))
+    return shuffled(size, mix(order.seed % 2**64 ^ round_number) if round_number else order.seed)
+
+
+def _places(space: Space, index: int) -> list[int]:
+    """The place in each factor; the last one changes fastest."""
+    places = []
+    for factor in reversed(space.factors):
+        index, place = divmod(index, factor.size)
+        places.append(place)
+    places.reverse()
+    return places
+
+
+def _drawn(space: Space, order: Order) -> Iterator[Point]:
+    """Round by round, so that each combination of the listed values comes equally often."""
+    number = count()
+    for round_number in count():
+        for index in indexes(space, order, round_number):
+            at = next(number)
+            drawn = [draw(unit(order.seed, series, at)) for series, (_, draw) in enumerate(space.draws)]
+            yield Point(_places(space, index), drawn)
+
+
+def _quasi(space: Space, order: Order) -> Iterator[Point]:
+    factors, draws = space.factors, space.draws
+    samples = order.samples or 1
+    for numbers in quasi_points(order.sampler, len(factors) + len(draws), samples, order.seed % 2**64):
+        places = [int(number * factor.size) for number, factor in zip(numbers, factors, strict=False)]
+        drawn = [draw(number) for number, (_, draw) in zip(numbers[len(factors) :], draws, strict=True)]
+        yield Point(places, drawn)

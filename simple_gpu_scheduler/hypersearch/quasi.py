@@ -1,0 +1,33 @@
+"""Quasi-random points, which fill a space more evenly than random ones. The only place that knows scipy."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from simple_gpu_scheduler.errors import UserError
+
+_SMALLEST = 2**-53
+SAMPLERS = {"sobol": "Sobol", "halton": "Halton", "lhs": "LatinHypercube"}
+
+
+def quasi_points(sampler: str, dimensions: int, samples: int, seed: int) -> Iterator[list[float]]:
+    """Points with numbers above 0 and below 1; a Latin hypercube has just so many, the others have no end."""
+    engine = _engine(sampler, dimensions, seed)
+    while True:
+        for point in engine.random(samples).tolist():
+            yield [min(max(number, _SMALLEST), 1 - _SMALLEST) for number in point]
+        if sampler == "lhs":
+            return
+
+
+def _engine(sampler: str, dimensions: int, seed: int) -> Any:
+    try:
+        import warnings  # noqa: PLC0415 - only here
+
+        from scipy.stats import qmc  # noqa: PLC0415 - half a second to load
+    except ImportError:
+        raise UserError(
+            f"--sampler {sampler} needs scipy; install it with: pip install 'simple_gpu_scheduler[search]'"
+        ) from None
+    # The points are balanced best for 2, 4, 8 and so on; scipy warns of all others.
+    warnings.filterwarnings("ignore", message="The balance properties of Sobol", category=UserWarning)
+    return getattr(qmc, SAMPLERS[sampler])(d=dimensions, rng=seed)

@@ -1,0 +1,110 @@
+"""The space of a sweep: its factors, which vary freely of each other, and its draws. A point is a place in each factor.
+
+It knows how parameters go together, not in which order points are visited nor which are left out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+from simple_gpu_scheduler.errors import UserError
+
+from .sweep import Rows
+from .values import Draw, Values
+from .wording import meant, shown
+
+_LISTED = 100_000  # computed values that go together with others are listed, up to so many
+_LIMIT = 10**18
+
+
+class Factor(NamedTuple):
+    """Some parameters, and the values that they have together: by place, for each parameter one."""
+
+    names: tuple[str, ...]
+    size: int
+    row: Callable[[int], tuple[str, ...]]
+    is_listed: bool  # so that the values may be anything; those that are computed are all of one kind
+
+
+class Space(NamedTuple):
+    """All of it. `notes` say what was left out."""
+
+    factors: tuple[Factor, ...]
+    draws: tuple[tuple[str, Draw], ...]
+    is_random: bool
+    notes: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """How many points there are, not counting what is drawn."""
+        return prod(factor.size for factor in self.factors)
+
+
+def make_space(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]], rows: Rows) -> Space:
+    """Put together what goes together."""
+    notes: list[str] = []
+    zipped = _check_zips(parameters, zips)
+    factors = [_listed(rows.columns, list(rows.rows), notes)] if rows.columns else []
+    for name, values in parameters.items():
+        if values.draw:
+            continue
+        if name not in zipped:
+            factors.append(_factor(name, values.choices, notes))
+        elif zipped[name][0] == name:
+            factors.append(_zip(zipped[name], parameters, notes))
+    space = Space(
+        tuple(factors),
+        tuple((name, values.draw) for name, values in parameters.items() if values.draw),
+        any(values.is_random for values in parameters.values()),
+        tuple(notes),
+    )
+    if space.size > _LIMIT:
+        raise UserError(
+            f"the sweep has {float(space.size):.1g} combinations, more than can be counted; give fewer values"
+        )
+    return space
+
+
+def _check_zips(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
+    zipped: dict[str, Sequence[str]] = {}
+    for names in zips:
+        written = ",".join(names)
+        if len(names) < 2:  # noqa: PLR2004 - a pair
+            raise UserError(f"--zip {written} names one parameter; write those that go together, as in --zip lr,wd")
+        for name in names:
+            if name not in parameters:
+                raise UserError(f"--zip {written}: there is no parameter {shown(name)}{meant(name, parameters)}")
+            if name in zipped:
+                raise UserError(f"--zip {written}: {name} is in a zip already; name all that go together in one --zip")
+            if parameters[name].is_random:
+                raise UserError(f"--zip {written}: {name} is drawn at random; only listed values can go together")
+            zipped[name] = sorted(names, key=list(parameters).index)
+    return zipped
+
+
+def _zip(names: Sequence[str], parameters: Mapping[str, Values], notes: list[str]) -> Factor:
+    written = ",".join(names)
+    sizes = {name: len(parameters[name].choices) for name in names}
+    if len(set(sizes.values())) > 1:
+        counts = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise UserError(f"--zip {written}: they need the same number of values, and {counts}")
+    if max(sizes.values()) > _LISTED:
+        raise UserError(f"--zip {written}: more than {_LISTED:,} values cannot go together")
+    rows = list(zip(*(parameters[name].choices for name in names), strict=True))
+    return _listed(tuple(names), rows, notes)
+
+
+def _listed(names: tuple[str, ...], rows: list[tuple[str, ...]], notes: list[str]) -> Factor:
+    different = list(dict.fromkeys(rows))
+    if len(different) < len(rows):
+        repeated = next(row for at, row in enumerate(rows) if different[at : at + 1] != [row])
+        more = len(rows) - len(different) - 1
+        others = f" (and {more} more)" if more else ""
+        notes.append(f"{','.join(names)}: {shown(','.join(repeated))} is given again and left out{others}")
+    return Factor(names, len(different), different.__getitem__, is_listed=True)
+
+
+def _factor(name: str, choices: Sequence[str], notes: list[str]) -> Factor:
+    if isinstance(choices, tuple):
+        return _listed((name,), [(value,) for value in choices], notes)
+    return Factor((name,), len(choices), lambda place: (choices[place],), is_listed=False)

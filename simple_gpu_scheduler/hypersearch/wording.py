@@ -1,0 +1,22 @@
+"""How words of the user are shown in a sentence: on one line, not too long, with control characters written out."""
+
+from collections.abc import Collection
+
+_LONGEST = 60
+_FEW = 13
+
+
+def shown(text: str) -> str:
+    """The text in quotes."""
+    printable = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    return f"'{printable}'" if len(printable) <= _LONGEST else f"'{printable[: _LONGEST - 3]}...'"
+
+
+def meant(word: str, known: Collection[str]) -> str:
+    """The known word that it is like, or all of them where they are few, as the end of a sentence."""
+    from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
+
+    close = get_close_matches(word, known, n=1)
+    if close:
+        return f"; did you mean {close[0]}?"
+    return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= _FEW else ""
