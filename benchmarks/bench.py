@@ -6,7 +6,6 @@ promise. `--quick` is for a look, not for a claim.
 
 import argparse
 import itertools
-import re
 import shutil
 import statistics
 import subprocess
@@ -16,7 +15,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import gpus
-from peers import LAUNCHER, NQ, OLD, OURS, PARALLEL, ROOT, TASK_SPOOLER, XARGS, Peer, clean_environment, peers, run
+import hypersearch
+from peers import LAUNCHER, NQ, OLD, OURS, PARALLEL, ROOT, TASK_SPOOLER, XARGS, Peer, peak_while_running, peers, run
 from tables import percentile, show, verdict
 
 Samples = dict[str, list[float]]
@@ -152,29 +152,12 @@ def memory(installed: dict[str, Peer], directory: Path, lines: int, stay: float)
     )
 
 
-def peak_while_running(argv: list[str], stdin: Path, stay: float) -> tuple[float, float]:
-    """The peak resident size, early and late; then the program is ended."""
-    with stdin.open() as lines:
-        process = subprocess.Popen(
-            argv, stdin=lines, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment()
-        )
-    early = late = 0.0
-    began = time.monotonic()
-    while process.poll() is None and time.monotonic() - began < stay:
-        found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
-        late = int(found[1]) / 1024 if found else late
-        if time.monotonic() - began < 1:
-            early = late
-        time.sleep(0.05)
-    process.kill()
-    process.wait()
-    return early, late
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the scheduler beside its peers (bin/bench --install-peers).")
     parser.add_argument("--quick", action="store_true", help="small numbers: a look, not a claim")
-    parser.add_argument("--only", choices=["start-up", "throughput", "gap", "memory", "gpus"], help="one part")
+    parser.add_argument(
+        "--only", choices=["start-up", "throughput", "gap", "memory", "gpus", "hypersearch"], help="one part"
+    )
     arguments = parser.parse_args()
     quick = arguments.quick
     installed = peers()
@@ -190,6 +173,7 @@ def main() -> None:
             "gap": lambda: gap(installed, directory, 50 if quick else 400, 1 if quick else 3),
             "memory": lambda: memory(installed, directory, 20_000 if quick else 1_000_000, 3 if quick else 15),
             "gpus": lambda: gpus.measure(quick=quick),
+            "hypersearch": lambda: hypersearch.measure(quick=quick),
         }
         for part, measure in parts.items():
             if arguments.only in (None, part):

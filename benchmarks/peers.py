@@ -2,9 +2,11 @@
 
 import atexit
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -79,3 +81,22 @@ def home() -> str:
 def clean_environment() -> dict[str, str]:
     """The environment without what would slow Python down, and without anybody's settings."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {"HOME": home()}
+
+
+def peak_while_running(argv: list[str], stdin: Path | None, stay: float, early_for: float = 1) -> tuple[float, float]:
+    """The peak resident size, after the first moments and at the end or after so long; then the program is ended."""
+    with Path(stdin or os.devnull).open() as lines:
+        process = subprocess.Popen(
+            argv, stdin=lines, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=clean_environment()
+        )
+    early = late = 0.0
+    began = time.monotonic()
+    while process.poll() is None and time.monotonic() - began < stay:
+        found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process.pid}/status").read_text())
+        late = int(found[1]) / 1024 if found else late
+        if time.monotonic() - began < early_for:
+            early = late
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    return early, late

@@ -11,7 +11,7 @@ from .conditions import parse_conditions
 from .filling import Filling
 from .naming import Names
 from .numbers import NUMBER, kind_of
-from .pattern import parse_pattern
+from .pattern import parse_command, parse_text
 from .points import Order, Point, indexes, points
 from .quoting import OPTIONS
 from .space import Space, make_space
@@ -54,8 +54,8 @@ class Commands:
         self._sweep = sweep
         self._space = space = _space(sweep)
         names = {*_names(space), *COUNTED, *(["seed"] if sweep.repeat is not None else [])}
-        self.pattern = parse_pattern(sweep.pattern, names)
-        self._name = Filling(parse_pattern(sweep.name, names, is_command=False), space)
+        self.pattern = parse_command(sweep.pattern, names)
+        self._name = Filling(parse_text(sweep.name, names), space)
         check_use(sweep, self.pattern, lines_end=lines_end)
         check_values(self.pattern, _listed(space), lines_end=lines_end)
         self._conditions = parse_conditions(sweep.where, sweep.when, lambda: _kinds(space))

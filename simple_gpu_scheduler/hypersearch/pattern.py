@@ -80,25 +80,36 @@ def _format(value: str, spec: str) -> str:
         raise ValueError(f"':{spec}' cannot format {kind}") from None
 
 
-def parse_pattern(text: str, known: Collection[str], *, is_command: bool = True) -> Pattern:
-    """The pattern in a text; `known` are the names that are good in it. Without `is_command` no shell will read it."""
+def parse_command(text: str, known: Collection[str]) -> Pattern:
+    """The pattern of a command; `known` are the names that are good in it."""
     texts, placeholders = [""], []
+    read = ""  # what the shell has seen so far, with a letter for each value
     for piece, written in _pieces(text):
+        texts[-1] += piece
+        read += piece
         if written is None:
-            texts[-1] += piece
             continue
-        so_far = "".join(f"{before}x" for before in texts[:-1]) + texts[-1]
-        found = _placeholder(written, known, place_behind(so_far) if is_command else "")
-        if is_command:
-            _check_before(texts[-1], found)
+        found = _placeholder(written, known)._replace(place=place_behind(read))
+        _check_before(texts[-1], found)
         if found.before is not None:  # the blank before it goes with it
             bare = texts[-1].rstrip(" ")
             found = found._replace(before=texts[-1][len(bare) :] + found.before)
             texts[-1] = bare
         placeholders.append(found)
         texts.append("")
-    whole = "".join(f"{before}x" for before in texts[:-1]) + texts[-1]
-    return Pattern(tuple(texts), tuple(placeholders), place_behind(whole) if is_command else "")
+        read += "x"
+    return Pattern(tuple(texts), tuple(placeholders), place_behind(read))
+
+
+def parse_text(text: str, known: Collection[str]) -> Pattern:
+    """The pattern of something that no shell will read, so that values stand in it as they are."""
+    texts, placeholders = [""], []
+    for piece, written in _pieces(text):
+        texts[-1] += piece
+        if written is not None:
+            placeholders.append(_placeholder(written, known)._replace(is_raw=True))
+            texts.append("")
+    return Pattern(tuple(texts), tuple(placeholders), "")
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str | None]]:
@@ -119,7 +130,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str | None]]:
     yield text[at:], None
 
 
-def _placeholder(written: str, known: Collection[str], place: str) -> Placeholder:
+def _placeholder(written: str, known: Collection[str]) -> Placeholder:
     match = _PLACEHOLDER.fullmatch(written)
     if not match:
         raise UserError(
@@ -133,8 +144,8 @@ def _placeholder(written: str, known: Collection[str], place: str) -> Placeholde
             f"add {'--repeat N' if name == 'seed' else f'-p {name} VALUE...'}, "
             f"or write {{{{{written}}}}} if these braces are the shell's{meant(name, known)}"
         )
-    before = match["before"]
-    return Placeholder(written, name, place, match["spec"] or "", bool(match["raw"]), "" if before == "?" else before)
+    before = "" if match["before"] == "?" else match["before"]
+    return Placeholder(written, name, "", match["spec"] or "", bool(match["raw"]), before)
 
 
 def _check_before(text: str, found: Placeholder) -> None:
