@@ -15,6 +15,13 @@ from .nvml import StandIn
 
 Step = tuple[str, list[str]]
 
+COMMANDS = [
+    ["simple_gpu_scheduler"],
+    ["simple_gpu_scheduler", "run"],
+    ["simple_gpu_scheduler", "gpus"],
+    ["simple_hypersearch"],
+]
+
 
 def examples() -> list[list[Step]]:
     """The console blocks: each command with the lines that it shows."""
@@ -103,14 +110,31 @@ def test_the_readme_shows_at_least_its_five_examples() -> None:
     assert len(examples()) >= 5
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["gpus"]], ids=" ".join)
+def help_of(*command: str) -> str:
+    argv = [str(ROOT / "bin" / command[0]), *command[1:], "--help"]
+    return subprocess.run(argv, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_option_is_in_the_readme(command: list[str]) -> None:
     readme = (ROOT / "README.md").read_text()
-    command = [str(ROOT / "bin/simple_gpu_scheduler"), *command, "--help"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    shown = help_of(*command)
     options = set(re.findall(r"--[a-z-]+", shown.split("Examples:")[0]))
     assert len(options) > 5
     assert {option for option in options if option not in readme} <= {"--help", "--version"}
+
+
+def test_the_examples_in_the_help_of_sweeps_print_commands_that_the_scheduler_takes(tmp_path: Path) -> None:
+    shown = help_of("simple_hypersearch").split("Examples:")[1].strip().splitlines()
+    shell = ["env", f"PATH={ROOT / 'bin'}:/usr/bin:/bin", "sh", "-c"]
+    for line in shown:
+        sweep = line.partition(" | ")[0]
+        lines = subprocess.run([*shell, sweep], capture_output=True, check=True, cwd=tmp_path).stdout
+        plan = [*shell, "simple_gpu_scheduler --gpus 0 --dry-run"]
+        planned = subprocess.run(plan, input=lines, capture_output=True, check=False)
+        assert planned.returncode == 0, planned.stderr
+        assert planned.stdout.count(b"\n") == lines.count(b"\n") > 1
+    assert len(shown) >= 5
 
 
 def test_files_that_the_documents_point_to_are_there() -> None:

@@ -1,7 +1,7 @@
 """Distributions: from a random number above 0 and below 1 to a value.
 
-Values are rounded to what six digits or so can tell apart: nobody wants to read more, and the last bits of a logarithm
-differ from one C library to another.
+Values are rounded to what five or six digits can tell apart: nobody wants to read more, and the last bits of a
+logarithm differ from one C library to another.
 """
 
 from math import exp, log, log10
@@ -9,7 +9,7 @@ from math import exp, log, log10
 from .numbers import Fixed, parse_fixed, show_fixed
 from .values import Draw
 
-_PARTS = 10**6  # so many values, or more, can be told apart
+_PARTS = 10**5  # so many values, or more, can be told apart
 _DIGITS = 6
 
 
@@ -40,7 +40,7 @@ def normal(mean: Fixed, deviation: Fixed) -> Draw:
 
     if deviation.units <= 0:
         raise ValueError("the second number, the standard deviation, must be above 0")
-    decimals = max(1, _DIGITS - int(log10(deviation.as_float())))
+    decimals = max(1, _DIGITS - 1 - int(log10(deviation.as_float())))
     distribution = NormalDist(mean.as_float(), deviation.as_float())
     return lambda number: _bare(show_fixed(*_rounded(distribution.inv_cdf(number), decimals)))
 
