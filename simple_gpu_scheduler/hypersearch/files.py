@@ -9,9 +9,7 @@ from typing import Any
 
 from simple_gpu_scheduler.errors import UserError
 
-from .wording import shown
-
-_INSTALL = "pip install 'simple_gpu_scheduler[files]'"
+from .wording import install, shown
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -38,7 +36,7 @@ def _load_toml(text: str) -> Any:
         try:
             import tomli as tomllib  # type: ignore[no-redef,import-not-found,unused-ignore] # noqa: PLC0415 - as above
         except ImportError:
-            raise UserError(f"Python 3.10 needs tomli to read TOML; install it with: {_INSTALL}") from None
+            raise UserError(f"Python 3.10 needs tomli to read TOML; {install('tomli', 'files')}") from None
     try:
         return tomllib.loads(text, parse_float=str)
     except (ValueError, RecursionError) as error:
@@ -49,7 +47,7 @@ def _load_yaml(text: str) -> Any:
     try:
         import yaml  # noqa: PLC0415 - only for such files
     except ImportError:
-        raise UserError(f"YAML needs PyYAML; install it with: {_INSTALL}") from None
+        raise UserError(f"YAML needs PyYAML; {install('pyyaml', 'files')}") from None
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc] # it is not typed
         """Leaves all scalars texts, as they were written."""

@@ -5,6 +5,8 @@ from typing import Any
 
 from simple_gpu_scheduler.errors import UserError
 
+from .wording import install
+
 _SMALLEST = 2**-53
 SAMPLERS = {"sobol": "Sobol", "halton": "Halton", "lhs": "LatinHypercube"}
 
@@ -25,9 +27,10 @@ def _engine(sampler: str, dimensions: int, seed: int) -> Any:
 
         from scipy.stats import qmc  # noqa: PLC0415 - half a second to load
     except ImportError:
-        raise UserError(
-            f"--sampler {sampler} needs scipy; install it with: pip install 'simple_gpu_scheduler[search]'"
-        ) from None
+        raise UserError(f"--sampler {sampler} needs scipy; {install('scipy', 'search')}") from None
     # The points are balanced best for 2, 4, 8 and so on; scipy warns of all others.
     warnings.filterwarnings("ignore", message="The balance properties of Sobol", category=UserWarning)
-    return getattr(qmc, SAMPLERS[sampler])(d=dimensions, rng=seed)
+    try:
+        return getattr(qmc, SAMPLERS[sampler])(d=dimensions, rng=seed)
+    except TypeError:
+        raise UserError(f"--sampler {sampler} needs scipy 1.15 or newer; {install('-U scipy', 'search')}") from None

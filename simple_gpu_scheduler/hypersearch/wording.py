@@ -1,5 +1,6 @@
-"""How words of the user are shown in a sentence: on one line, not too long, with control characters written out."""
+"""Parts of sentences: words of the user on one line, what they may have meant, how to get what is not installed."""
 
+import sys
 from collections.abc import Collection
 
 _LONGEST = 60
@@ -20,3 +21,8 @@ def meant(word: str, known: Collection[str]) -> str:
     if close:
         return f"; did you mean {close[0]}?"
     return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= _FEW else ""
+
+
+def install(library: str, extra: str) -> str:
+    """How to get a library that only some need, as the end of a sentence."""
+    return f"install it with {sys.executable} -m pip install {library}, or this program with its extra [{extra}]"
