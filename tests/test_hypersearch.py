@@ -62,6 +62,7 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
         (["x {a:03d}", "-p", "a", "b"], "{a:03d} cannot take the value 'b' of a: ':03d' cannot format a text"),
         (["x {0}", "-p", "0", "1"], "'0' is no name for a parameter; a name has letters, digits"),
         (["x {a}", "-p", "a", "1\ntouch injected"], "the value '1\\ntouch injected' of a has a newline in it"),
+        (["x {a}", "-p", "a", "--amp"], "A value that begins with a dash is written -p NAME=VALUE"),
         (["x {a}", "-p"], "-p needs NAME VALUE... behind it, and there is none. For example: simple_hypersearch"),
         (["-p", "a", "1", "2", "x {a}"], "there is no PATTERN; was 'x {a}' meant"),
         ([], "there is no PATTERN. For example: simple_hypersearch"),
@@ -71,6 +72,7 @@ def test_mistakes_are_named(args: list[str], sentence: str) -> None:
     done = hypersearch(*args)
     assert (done.returncode, done.stdout) == (2, "")
     assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1, "one line"
     assert "Traceback" not in done.stderr
 
 
@@ -78,6 +80,44 @@ def test_a_grid_beyond_counting_is_an_error() -> None:
     done = hypersearch("{a} {b}", "-p", "a", "range:1:1000000000000", "-p", "b", "range:1:1000000000000")
     assert (done.returncode, done.stdout) == (2, "")
     assert "the sweep has 1e+24 combinations, more than can be counted" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "lines"),
+    [
+        (
+            ["my_program --param1 {param1} --param2 {param2}", "-p", "param1", "0", "1", "-p", "param2", "2", "3"],
+            {f"my_program --param1 {one} --param2 {two}" for one in "01" for two in "23"},
+        ),
+        (
+            [
+                "python3 train_dnn.py --lr {lr} --batch_size {bs}",
+                "-p",
+                "lr",
+                "0.001",
+                "0.0005",
+                "0.0001",
+                "-p",
+                "bs",
+                "32",
+                "64",
+                "128",
+            ],
+            {
+                f"python3 train_dnn.py --lr {lr} --batch_size {bs}"
+                for lr in ("0.001", "0.0005", "0.0001")
+                for bs in (32, 64, 128)
+            },
+        ),
+    ],
+)
+def test_the_examples_of_the_published_0_1_4_print_what_they_did(args: list[str], lines: set[str]) -> None:
+    for mode in ([], ["--sampling-mode", "grid"], ["--sampling-mode", "shuffled_grid", "--seed", "3"]):
+        printed = hypersearch(*args, *mode).stdout.splitlines()
+        assert (set(printed), len(printed)) == (lines, len(lines))
+    sample = hypersearch(args[0], "--n-samples", "3", *args[1:]).stdout.splitlines()
+    assert len(sample) == len(set(sample)) == 3
+    assert set(sample) < lines
 
 
 def test_it_feeds_the_scheduler() -> None:

@@ -56,8 +56,9 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
         result = call()
         sys.stdout.flush()
     except click.ClickException as error:
-        with suppress(OSError):  # as in _say
-            error.show()
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else name
+        _say(f"{name}: {' '.join(error.format_message().split()).rstrip('.')} (see {command} --help)")
         return error.exit_code
     except UserError as error:
         _say(f"{name}: {error}")

@@ -168,6 +168,7 @@ def _options() -> list[click.Parameter]:
             takes=_is_value,
             example=_EXAMPLE,
             metavar="NAME VALUE...",
+            with_dash="A value that begins with a dash is written -p NAME=VALUE.",
             help="A parameter and its values; once for each parameter.",
         ),
         option("--from", "from_file", metavar="FILE", help="Read sweeps from a .yaml, .toml, .json or .csv file."),

@@ -18,11 +18,14 @@ class SeveralValues(click.Option):
     the words for each time that the option was given.
     """
 
-    def __init__(self, *args: Any, takes: Callable[[str], bool], example: str, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, takes: Callable[[str], bool], example: str, with_dash: str = "", **kwargs: Any
+    ) -> None:
         words = Parsed("words", lambda text: tuple(text.split(_BETWEEN)))
         super().__init__(*args, **{"multiple": True, "type": words, **kwargs})
         self.takes = takes
         self.example = example
+        self.with_dash = with_dash  # how to write a value that begins with one
 
 
 class _Context(click.Context):
@@ -49,7 +52,12 @@ class Command(click.Command):
             # Behind the first word of another program everything is that program's.
             with_value = None if ctx.allow_interspersed_args else _names_of_valued(self.params)
             args = join_values(args, several, with_value)
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise click.UsageError(
+                " ".join([error.format_message(), *(one.with_dash for one in several)]), ctx
+            ) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by section, in the order of the sections; at the end those that are in none."""
