@@ -111,7 +111,8 @@ def _hypersearch(from_file: str | None, save: str | None, *, count: bool, null: 
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What was typed in another encoding comes out as it was.
-        sys.stdout.reconfigure(errors="surrogateescape", newline="\n")
+        encoding = sys.getfilesystemencoding()
+        sys.stdout.reconfigure(encoding=encoding, errors="surrogateescape", newline="\n")
     sweeps = _sweeps(from_file, _typed(**options))
     prepared = Sweeps(sweeps, lines_end=not null)
     if save is not None:

@@ -23,10 +23,10 @@ def read_sweep_file(path: str) -> list[Sweep]:
 
 def save_sweep_file(path: str, sweeps: list[Sweep]) -> None:
     """Write it whole or not at all, before the first line is printed: the reader of those may leave at any time."""
-    target = Path(path)
+    target = Path(os.path.realpath(path))  # what a link points to, not the link, is written anew
     _check_target(target)
     try:
-        fd, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        fd, name = tempfile.mkstemp(prefix=".sweep-", dir=target.parent)
         try:
             with os.fdopen(fd, "w") as file:
                 file.write(save_sweeps(sweeps))
@@ -42,10 +42,12 @@ def save_sweep_file(path: str, sweeps: list[Sweep]) -> None:
 def _check_target(target: Path) -> None:
     if target.suffix.lower() != ".json":
         raise UserError(f"--save {target}: a sweep is saved as JSON; name a file that ends in .json")
+    if not target.exists():
+        return
+    if not target.is_file():  # a pipe would be waited for
+        raise UserError(f"--save {target}: that is no plain file")
     try:
         data = target.read_bytes()
-    except FileNotFoundError:
-        return
     except OSError as error:
         raise UserError(f"--save {target}: {error.strerror}") from None
     with suppress(UserError):

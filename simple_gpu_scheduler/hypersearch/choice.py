@@ -1,6 +1,5 @@
 """Which points of a space are part of a sweep, and what each of them means."""
 
-from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -10,7 +9,7 @@ from .conditions import Conditions, Configuration
 from .points import Order, Point, points
 from .space import Space
 
-_COUNTABLE = 10**8
+_COUNTABLE = 10**7
 _LOOKED_THROUGH = 100_000
 _IN_ORDER = Order(is_shuffled=False, sampler="", samples=None, seed=0)
 
@@ -58,26 +57,26 @@ def count_chosen(space: Space, conditions: Conditions) -> int:
             f"to count them, {part.size:,} combinations would have to be held against the conditions, which takes too "
             "long; leave out --count and {n}, or give fewer values"
         )
-    return rest * sum(1 for _ in _look_through(part, conditions))
+    choice = Choice(part, conditions, is_once=True)
+    return rest * sum(1 for point in points(part, _IN_ORDER) if choice.choose(point))
 
 
 def check_answers(space: Space, conditions: Conditions) -> None:
     """Meet now the values for which a condition has no answer, as a division by 0; as far as can be seen soon."""
-    if any(condition.may_fail for condition in (*conditions.where, *(one for _, one in conditions.when))):
+    every = [*conditions.where, *(condition for _, condition in conditions.when)]
+    drawn = {name for name, _ in space.draws}
+    if any(condition.may_fail for condition in every) and not any(condition.names & drawn for condition in every):
         part, _ = _asked(space, conditions)
-        if not space.draws:
-            for _ in islice(_look_through(part, conditions), _LOOKED_THROUGH):
-                pass
-
-
-def _look_through(space: Space, conditions: Conditions) -> Iterator[Chosen]:
-    choice = Choice(space, conditions, is_once=True)
-    return (chosen for point in points(space, _IN_ORDER) if (chosen := choice.choose(point)))
+        choice = Choice(part, conditions, is_once=True)
+        for point in islice(points(part, _IN_ORDER), _LOOKED_THROUGH):
+            choice.choose(point)
 
 
 def _asked(space: Space, conditions: Conditions) -> tuple[Space, int]:
     """The part of a space that the conditions are about, and how many points the rest has."""
     names = {name for name, _ in conditions.when}
     names.update(*(condition.names for condition in (*conditions.where, *(one for _, one in conditions.when))))
-    part = space._replace(factors=tuple(factor for factor in space.factors if names.intersection(factor.names)))
+    part = space._replace(
+        draws=(), factors=tuple(factor for factor in space.factors if names.intersection(factor.names))
+    )
     return part, space.size // part.size

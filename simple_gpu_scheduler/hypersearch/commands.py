@@ -14,8 +14,9 @@ from .numbers import NUMBER, kind_of
 from .pattern import parse_command, parse_text
 from .points import Order, Point, indexes, points
 from .quoting import OPTIONS
+from .shuffle import fold
 from .space import Space, make_space
-from .sweep import SHUFFLED, Sweep
+from .sweep import IN_ORDER, Sweep
 from .words import parse_values
 
 # When so many points in a row bring nothing new, there is nothing more, or it is too rare to be found.
@@ -55,11 +56,11 @@ class Commands:
         self._space = space = _space(sweep)
         names = {*_names(space), *COUNTED, *(["seed"] if sweep.repeat is not None else [])}
         self.pattern = parse_command(sweep.pattern, names)
-        self._name = Filling(parse_text(sweep.name, names), space)
+        self._name = Filling(parse_text(sweep.name or "", names), space)
         check_use(sweep, self.pattern, lines_end=lines_end)
         check_values(self.pattern, _listed(space), lines_end=lines_end)
         self._conditions = parse_conditions(sweep.where, sweep.when, lambda: _kinds(space))
-        self._order = Order(sweep.sampling_mode == SHUFFLED, sweep.sampler, sweep.samples, sweep.seed or 0)
+        self._order = Order(sweep.sampling_mode != IN_ORDER, sweep.sampler, sweep.samples, fold(sweep.seed or 0))
         self._filling = Filling(self.pattern, space)
         self._filling.check()
         self._name.check()
@@ -83,6 +84,8 @@ class Commands:
         """Whether two points could give the same line."""
         zipped = {name for factor in self._space.factors if len(factor.names) > 1 for name in factor.names}
         when = set(self._sweep.when)
+        if any(placeholder.name == "seed" and placeholder.spec for placeholder in self.pattern.placeholders):
+            return True
         return len(when) > 1 or bool(when & zipped) or not told_apart(self.pattern, self._space)
 
     def count(self) -> int | None:
@@ -104,7 +107,7 @@ class Commands:
     def _grid_lines(self, output: Output) -> Iterator[str]:
         """The same as `_lines`, for the most common case and in a third of the time."""
         tables, fill = self._filling.tables, self._filling.format
-        for index in islice(indexes(self._space, self._order), self._sweep.samples):
+        for index in islice(indexes(self._space, self._order), min(self._sweep.samples or _ALL, self._space.size)):
             fragments: list[str] = []
             rest = index
             for size, table in tables:

@@ -18,7 +18,14 @@ def _text(value: Any, what: str) -> str:
         return "true" if value else "false"
     if value is None or isinstance(value, Mapping | list):
         raise UserError(f"{what} must be a text or a number{'' if value is None else ', not several'}")
-    return str(value)
+    text = str(value)
+    try:
+        text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        raise UserError(f"{what} has half a character in it") from None
+    if "\0" in text:
+        raise UserError(f"{what} has a NUL byte in it, which no command can hold")
+    return text
 
 
 def _texts(value: Any, what: str) -> tuple[str, ...]:
@@ -26,7 +33,7 @@ def _texts(value: Any, what: str) -> tuple[str, ...]:
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise UserError(f"{what} must be names with values")
     return value
 
@@ -74,7 +81,7 @@ def _whole(value: Any, what: str) -> int:
     try:
         return int(_text(value, what))
     except ValueError:
-        raise UserError(f"{what} must be a whole number, not {shown(str(value))}") from None
+        raise UserError(f"{what} must be a whole number, not {shown(_text(value, what))}") from None
 
 
 def _number(value: Any, what: str) -> int:
@@ -112,8 +119,8 @@ _KEYS: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
 
 def read_sweeps(data: Any) -> list[Sweep]:
     """The sweeps in a file; what stands beside `sweeps` holds for all of them."""
-    whole = {key.replace("_", "-"): value for key, value in _mapping(data, "a sweep").items()}
-    if whole.pop(_MARK.replace("_", "-"), VERSION) != VERSION:
+    whole = dict(_mapping(data, "a sweep"))
+    if str(whole.pop(_MARK, VERSION)) != VERSION:
         raise UserError("this was saved by a newer version of simple_hypersearch")
     several = whole.pop("sweeps", None)
     common = _read(whole)
@@ -129,7 +136,7 @@ def _read(data: Mapping[str, Any]) -> Sweep:
     for written, value in data.items():
         key = written.replace("_", "-")
         if key not in _KEYS:
-            raise UserError(f"{shown(written)} is no setting of a sweep{meant(key, [*_KEYS, 'sweeps'])}")
+            raise UserError(f"{shown(written)} is no setting of a sweep{meant(key, _KEYS)}")
         field, read = _KEYS[key]
         if field in found:
             raise UserError(f"{key} is there twice")

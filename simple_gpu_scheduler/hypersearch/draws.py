@@ -4,13 +4,14 @@ Values are rounded to what five or six digits can tell apart: nobody wants to re
 logarithm differ from one C library to another.
 """
 
-from math import exp, log, log10
+from math import exp, floor, log, log10
 
 from .numbers import Fixed, parse_fixed, show_fixed
 from .values import Draw
 
 _PARTS = 10**5  # so many values, or more, can be told apart
 _DIGITS = 6
+_SMALLEST = 1e-17
 
 
 def uniform(low: Fixed, high: Fixed) -> Draw:
@@ -20,7 +21,7 @@ def uniform(low: Fixed, high: Fixed) -> Draw:
     while high.scaled(decimals) - low.scaled(decimals) < _PARTS:
         decimals += 1
     start, parts = low.scaled(decimals), high.scaled(decimals) - low.scaled(decimals)
-    return lambda number: _bare(show_fixed(start + int(number * (parts + 1)), decimals))
+    return lambda number: _bare(show_fixed(start + (int(number * 2**53) * (parts + 1) >> 53), decimals))
 
 
 def loguniform(low: Fixed, high: Fixed) -> Draw:
@@ -29,8 +30,8 @@ def loguniform(low: Fixed, high: Fixed) -> Draw:
     if low.units <= 0:
         raise ValueError("both ends must be above 0")
     first, last = low.as_float(), high.as_float()
-    digits = min(17, _DIGITS + max(0, -int(log10(max(last / first - 1, 1e-17)))))
     start, width = log(first), log(last) - log(first)
+    digits = min(17, _DIGITS + max(0, -floor(log10(max(width, _SMALLEST)))))
     return lambda number: repr(min(max(float(f"{exp(start + width * number):.{digits}g}"), first), last))
 
 
@@ -40,14 +41,13 @@ def normal(mean: Fixed, deviation: Fixed) -> Draw:
 
     if deviation.units <= 0:
         raise ValueError("the second number, the standard deviation, must be above 0")
-    decimals = max(1, _DIGITS - 1 - int(log10(deviation.as_float())))
-    distribution = NormalDist(mean.as_float(), deviation.as_float())
-    return lambda number: _bare(show_fixed(*_rounded(distribution.inv_cdf(number), decimals)))
+    decimals = max(1, mean.decimals, _DIGITS - 1 - floor(log10(deviation.as_float())))
+    bell, middle = NormalDist(0, deviation.as_float()), mean.scaled(decimals)
 
+    def draw(number: float) -> str:
+        return _bare(show_fixed(middle + parse_fixed(f"{bell.inv_cdf(number):.{decimals}f}").units, decimals))
 
-def _rounded(value: float, decimals: int) -> Fixed:
-    found = parse_fixed(f"{value:.{decimals}f}")
-    return found if found.units else Fixed(0, found.decimals)
+    return draw
 
 
 def _bare(text: str) -> str:

@@ -5,8 +5,10 @@ that 0.1 * 3 == 0.3. What is wrong with a condition for all values is found befo
 """
 
 import ast
+import keyword
 import math
 import operator
+import re
 from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
 from functools import lru_cache
@@ -21,11 +23,19 @@ Value = int | Fraction | str
 _Evaluate = Callable[[Mapping[str, str]], Any]
 
 _LONGEST = 2000
+_OUR_KEYWORDS = {"and", "or", "not", "in", "is"}
+_STAND_IN = "_parameter"
+_EXACT_BITS = 10_000
 TRUTH = "true or false"
 
 
-def _power(base: Value, exponent: Value) -> Fraction:
-    return Fraction(math.pow(base, exponent))  # type: ignore[arg-type] # in floating point: exact ones may have no end
+def _power(base: int | Fraction, exponent: int | Fraction) -> Fraction:
+    """Exact where that is short; else in floating point, since a root has no end and 9**9**9 too many digits."""
+    base, exponent = Fraction(base), Fraction(exponent)
+    size = base.numerator.bit_length() + base.denominator.bit_length()
+    if exponent.denominator == 1 and abs(exponent) * size < _EXACT_BITS:
+        return base ** int(exponent)
+    return Fraction(math.pow(base, exponent))
 
 
 _ARITHMETIC: Mapping[type[ast.AST], Callable[[Any, Any], Any]] = {
@@ -63,7 +73,7 @@ class Condition(NamedTuple):
         try:
             return bool(self.evaluate(values))
         except (ArithmeticError, ValueError) as error:
-            where = ", ".join(f"{name}={values[name]}" for name in sorted(self.names)) or "nothing varies"
+            where = ", ".join(f"{name}={shown(values[name])}" for name in sorted(self.names)) or "nothing varies"
             why = "a division by 0" if isinstance(error, ZeroDivisionError) else str(error)
             raise UserError(f"the condition {shown(self.text)} has no answer where {where}: {why}") from None
 
@@ -83,6 +93,7 @@ class _Reader:
 
     def __init__(self, text: str, kinds: Mapping[str, str]) -> None:
         self.text = text
+        self.source = _without_keywords(text.strip(), kinds)
         self.kinds = kinds
         self.names: set[str] = set()
         self.may_fail = False
@@ -112,12 +123,20 @@ class _Reader:
         return part
 
     def name(self, node: ast.Name) -> _Part:
-        names = {name: name for name in self.kinds} | {_plain(name): name for name in self.kinds}
-        if node.id not in names:
-            raise self.wrong(f"there is no parameter {node.id}{_hint(node.id, names)}")
-        name = names[node.id]
+        name = self._meant(node.id)
         self.names.add(name)
         return _Part(self.kinds[name], lambda values: _read(values[name]))
+
+    def _meant(self, written: str) -> str:
+        """The parameter that is written so; - and . cannot be part of a name here, and are written _."""
+        meant = [name for name in self.kinds if _normal(name) == written]
+        meant = meant or [name for name in self.kinds if _normal(re.sub(r"[-.]", "_", name)) == written]
+        if len(meant) > 1:
+            raise self.wrong(f"{written} may be {' or '.join(meant)}")
+        if not meant:
+            known = ", ".join(sorted(self.kinds))
+            raise self.wrong(f'there is no parameter {written} (there are {known}; texts stand in quotes: "{written}")')
+        return meant[0]
 
     def constant(self, node: ast.Constant) -> _Part:
         found = node.value
@@ -125,9 +144,12 @@ class _Reader:
             if is_number(found):
                 raise self.wrong(f"write {found} without quotes: values that look like numbers are numbers")
             return _Part(TEXT, lambda _: found)
-        if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+        written = (ast.get_source_segment(self.source, node) or "").replace("_", "")
+        if isinstance(found, int) and not isinstance(found, bool):
+            return _Part(NUMBER, lambda _: found)
+        if not isinstance(found, float) or not is_number(written):
             raise self.wrong(f"{ast.unparse(node)} is no number and no text in quotes")
-        value = Fraction(repr(found)) if isinstance(found, float) else found
+        value = Fraction(written)
         return _Part(NUMBER, lambda _: value)
 
     def unary(self, node: ast.UnaryOp) -> _Part:
@@ -166,6 +188,9 @@ class _Reader:
         return _Part(TRUTH, lambda values: all(link(values) for link in links))
 
     def _link(self, left: ast.expr, operation: ast.cmpop, right: ast.expr) -> _Evaluate:
+        for node in (left, *(right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right])):
+            if self.read(node).kind == TRUTH:
+                raise self.wrong(f"'{ast.unparse(node)}' is true or false, which is not compared with anything")
         kind = type(operation)
         if kind in _MEMBERSHIP:
             first, second = self.read(left), self._many(right)
@@ -202,12 +227,24 @@ _READERS: Mapping[type[ast.expr], Callable[[_Reader, Any], _Part]] = {
 }
 
 
-def _plain(name: str) -> str:
-    return name.replace("-", "_").replace(".", "_")
+def _without_keywords(text: str, names: Collection[str]) -> str:
+    """The same with Python's keywords that are names of parameters, such as lambda, made names for Python too."""
+    words = [name for name in names if keyword.iskeyword(name) and name not in _OUR_KEYWORDS]
+    if not words:
+        return text
+    pattern = rf"\"[^\"]*\"|'[^']*'|\b({'|'.join(words)})\b"
+    return re.sub(pattern, lambda match: f"{match[1]}{_STAND_IN}" if match[1] else match[0], text)
 
 
-def _hint(name: str, names: Collection[str]) -> str:
-    return f' (there are {", ".join(sorted(names))}; texts stand in quotes: "{name}")'
+def _normal(name: str) -> str:
+    """As Python's parser gives it back."""
+    if keyword.iskeyword(name):
+        return f"{name}{_STAND_IN}"
+    if name.isascii():
+        return name
+    from unicodedata import normalize  # noqa: PLC0415 - few names need it
+
+    return normalize("NFKC", name)
 
 
 def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
@@ -216,7 +253,7 @@ def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
     if len(text) > _LONGEST:
         raise reader.wrong(f"it has more than {_LONGEST} characters")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = ast.parse(reader.source, mode="eval")
         whole = reader.truth(tree.body)
     except SyntaxError as error:
         raise reader.wrong(f"{error.msg}, at character {error.offset}") from None

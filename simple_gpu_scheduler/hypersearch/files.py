@@ -11,6 +11,8 @@ from simple_gpu_scheduler.errors import UserError
 
 from .wording import install, shown
 
+_NULLS = ("", "~", "null", "Null", "NULL")
+
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
@@ -38,7 +40,7 @@ def _load_toml(text: str) -> Any:
         except ImportError:
             raise UserError(f"Python 3.10 needs tomli to read TOML; {install('tomli', 'files')}") from None
     try:
-        return tomllib.loads(text, parse_float=str)
+        return tomllib.loads(text, parse_float=lambda number: number.replace("_", ""))
     except (ValueError, RecursionError) as error:
         raise UserError(f"this is no TOML: {error}") from None
 
@@ -57,6 +59,9 @@ def _load_yaml(text: str) -> Any:
             _unique([(str(name), None) for name in names])
             return super().construct_mapping(node, deep)
 
+        def construct_scalar(self, node: Any) -> Any:
+            return None if node.style is None and node.value in _NULLS else super().construct_scalar(node)
+
     try:
         return yaml.load(text, Loader=Loader)  # noqa: S506 - a base loader makes nothing but texts, lists and mappings
     except (yaml.YAMLError, RecursionError) as error:
@@ -66,8 +71,9 @@ def _load_yaml(text: str) -> Any:
 def _load_csv(text: str) -> Any:
     """Rows of texts under names, as what `rows` is in the other formats."""
     import csv  # noqa: PLC0415 - only for such files
+    import io  # noqa: PLC0415
 
-    reader = csv.reader(text.splitlines(keepends=True), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     try:
         lines = [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
@@ -76,7 +82,7 @@ def _load_csv(text: str) -> Any:
         raise UserError(
             "there must be a line with the names of the parameters, and one for each configuration below it"
         )
-    names = [name.strip() for name in lines[0][1]]
+    names = lines[0][1]
     for line, row in lines[1:]:
         if len(row) != len(names):
             raise UserError(f"line {line} has {len(row)} values, and there are {len(names)} names in the first line")

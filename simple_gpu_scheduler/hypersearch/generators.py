@@ -9,9 +9,11 @@ from typing import NamedTuple
 from .draws import loguniform, normal, uniform
 from .numbers import Fixed, parse_fixed, show_fixed
 from .values import Computed, Draw, Values
+from .wording import shown
 
 _LIMIT = 10**18  # what Python can still count
 _FEW = 1000
+_EXACT = 10**30  # below it the digits of a whole number are surely right
 _ONE = Fixed(1, 0)
 
 
@@ -32,29 +34,42 @@ def _linspace(first: Fixed, last: Fixed, count: Fixed) -> Values:
     scale = max(first.decimals, last.decimals)
     start, end, gaps = first.scaled(scale), last.scaled(scale), max(number - 1, 1)
     if scale == 0 and (end - start) % gaps == 0:
-        return _computed(number, lambda place: str(start + (end - start) // gaps * place))
+        return _spaced(number, lambda place: str(start + (end - start) // gaps * place))
     below = gaps * 10**scale
-    return _computed(number, lambda place: repr((start * (gaps - place) + end * place) / below))
+    return _spaced(number, lambda place: repr((start * (gaps - place) + end * place) / below))
 
 
 def _logspace(first: Fixed, last: Fixed, count: Fixed) -> Values:
-    from decimal import Context  # noqa: PLC0415 - it takes longer to load than most sweeps to print
+    from decimal import Context, Decimal  # noqa: PLC0415 - it takes longer to load than most sweeps to print
 
     number = _number(count)
     if min(first.units, last.units) <= 0:
         raise ValueError("both ends must be above 0")
-    context = Context(prec=40)  # far beyond a float, so that 0.0001 comes out as that, with any C library
-    low, high = (context.ln(context.create_decimal(show_fixed(*end))) for end in (first, last))
+    # Far beyond a float, so that 0.0001 comes out as that, with any C library.
+    fine, coarse = Context(prec=60), Context(prec=50)
+    low, high = (fine.ln(fine.create_decimal(show_fixed(*end))) for end in (first, last))
     gaps = max(number - 1, 1)
 
-    def at(place: int) -> float:
-        weighted = context.fma(high, place, context.multiply(low, gaps - place))
-        return float(context.exp(context.divide(weighted, gaps)))
+    def at(place: int) -> Decimal:
+        weighted = fine.fma(high, place, fine.multiply(low, gaps - place))
+        return coarse.plus(fine.exp(fine.divide(weighted, gaps)))
 
-    is_whole = (
-        first.decimals == last.decimals == 0 and number <= _FEW and all(at(k).is_integer() for k in range(number))
-    )
-    return _computed(number, (lambda place: str(int(at(place)))) if is_whole else lambda place: repr(at(place)))
+    def is_whole(value: Decimal) -> bool:
+        return value < _EXACT and value == int(value)
+
+    if first.decimals == last.decimals == 0 and number <= _FEW and all(is_whole(at(place)) for place in range(number)):
+        return _spaced(number, lambda place: str(int(at(place))))
+    return _spaced(number, lambda place: repr(float(at(place))))
+
+
+def _spaced(size: int, at: Callable[[int], str]) -> Values:
+    """A few are listed, so that what is there twice is seen; of many, neighbours are closest at one of the two ends."""
+    if size <= _FEW:
+        return Values(tuple(at(place) for place in range(size)))
+    values = _computed(size, at)
+    if at(0) == at(1) or at(size - 2) == at(size - 1):
+        raise ValueError("between the two ends there are no so many different numbers")
+    return values
 
 
 def _int(first: Fixed, last: Fixed) -> Values:
@@ -103,7 +118,7 @@ GENERATORS: Mapping[str, Generator] = {
 def _parse(text: str) -> Fixed:
     number = parse_fixed(text)
     if number.units and not number.is_common():
-        raise ValueError(f"'{text}' is beyond the numbers that programs can read")
+        raise ValueError(f"{shown(text)} is beyond the numbers that programs can read")
     return number
 
 

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from .wording import shown
+
 _NUMBER = re.compile(r"([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
@@ -37,12 +39,12 @@ class Fixed(NamedTuple):
 
 def is_number(text: str) -> bool:
     """Whether a text is a decimal number; `nan`, `inf` and `0x10` are texts."""
-    return bool(_NUMBER.fullmatch(text))
+    return len(text) < _FAR and bool(_NUMBER.fullmatch(text))
 
 
 def is_whole(text: str) -> bool:
     """Whether a text is a number without a point and an exponent."""
-    return bool(_WHOLE.fullmatch(text))
+    return len(text) < _FAR and bool(_WHOLE.fullmatch(text))
 
 
 def kind_of(values: Iterable[str]) -> str:
@@ -53,9 +55,9 @@ def kind_of(values: Iterable[str]) -> str:
 
 def parse_fixed(text: str) -> Fixed:
     """A decimal number, exactly; a ValueError says that it is none."""
-    match = _NUMBER.fullmatch(text)
+    match = _NUMBER.fullmatch(text) if is_number(text) else None
     if not match:
-        raise ValueError(f"'{text}' is no number")
+        raise ValueError(f"{shown(text)} is no number")
     sign, before, after, exponent = match[1], match[2], match[3] or "", int(match[4] or 0)
     units = int(f"{sign}{before}{after}")
     decimals = len(after) - exponent

@@ -39,7 +39,7 @@ def indexes(space: Space, order: Order, round_number: int = 0) -> Iterator[int]:
     size = space.size
     if not order.is_shuffled:
         return iter(range(size))
-    return shuffled(size, mix(order.seed % 2**64 ^ round_number) if round_number else order.seed)
+    return shuffled(size, mix(mix(order.seed) ^ round_number) if round_number else order.seed)
 
 
 def _places(space: Space, index: int) -> list[int]:

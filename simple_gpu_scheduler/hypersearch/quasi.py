@@ -8,16 +8,21 @@ from simple_gpu_scheduler.errors import UserError
 from .wording import install
 
 _SMALLEST = 2**-53
+_AT_ONCE = 1024
+_LARGEST_CUBE = 1_000_000
 SAMPLERS = {"sobol": "Sobol", "halton": "Halton", "lhs": "LatinHypercube"}
 
 
 def quasi_points(sampler: str, dimensions: int, samples: int, seed: int) -> Iterator[list[float]]:
     """Points with numbers above 0 and below 1; a Latin hypercube has just so many, the others have no end."""
+    is_closed = sampler == "lhs"
+    if is_closed and samples > _LARGEST_CUBE:
+        raise UserError(f"--sampler lhs makes all its samples at once, and can make {_LARGEST_CUBE:,} at most")
     engine = _engine(sampler, dimensions, seed)
     while True:
-        for point in engine.random(samples).tolist():
+        for point in engine.random(samples if is_closed else min(samples, _AT_ONCE)).tolist():
             yield [min(max(number, _SMALLEST), 1 - _SMALLEST) for number in point]
-        if sampler == "lhs":
+        if is_closed:
             return
 
 

@@ -31,11 +31,20 @@ def shuffled(size: int, seed: int) -> Iterator[int]:
     return _feistel(size, _keys(isqrt(size).bit_length(), seed))
 
 
+def fold(seed: int) -> int:
+    """64 bits of a seed of any size and sign."""
+    rest, state = (seed * 2 if seed >= 0 else -seed * 2 - 1), 0
+    while rest or not state:
+        state = mix(state ^ (rest & _MASK))
+        rest >>= 64
+    return state
+
+
 def _keys(bits: int, seed: int) -> list[int]:
     """Odd numbers, large enough that a product with them has something in each of the bits that are used."""
-    words = -(-max(32, bits + 8) // 32)
+    words = -(-max(64, bits + 8) // 32)
     keys = []
-    for number in range(6):
+    for number in range(4):
         key = 0
         for word in range(words):
             key = key << 32 | mix(mix(seed & _MASK) ^ (number * words + word)) >> 32
@@ -47,20 +56,23 @@ def _feistel(size: int, keys: list[int]) -> Iterator[int]:
     """A number is a place in a near square; each step turns its rows or its columns, by what the other one is.
 
     Every step can be undone, so no number comes twice. Those beyond the size, fewer than one row, go on until they are
-    within. Written out because this is the inner loop: a call for each step would take half the time again.
+    within. The squares are what makes it random: without them a step is nearly a straight line. Written out because
+    this is the inner loop: a call for each step would take half the time again.
     """
-    k1, k2, k3, k4, k5, k6 = keys
+    k1, k2, k3, k4 = keys
     rows = isqrt(size - 1) + 1
     columns = -(-size // rows)
     for number in range(size):
         while True:
             row, column = divmod(number, columns)
-            row = (row + ((column ^ k1) * k2 >> 17)) % rows
-            column = (column + ((row ^ k3) * k4 >> 17)) % columns
-            row = (row + ((column ^ k5) * k6 >> 17)) % rows
-            column = (column + ((row ^ k2) * k1 >> 17)) % columns
-            row = (row + ((column ^ k4) * k3 >> 17)) % rows
-            column = (column + ((row ^ k6) * k5 >> 17)) % columns
+            mixed = (column ^ k1) * k2 >> 20
+            row = (row + (mixed * mixed >> 32)) % rows
+            mixed = (row ^ k2) * k3 >> 20
+            column = (column + (mixed * mixed >> 32)) % columns
+            mixed = (column ^ k3) * k4 >> 20
+            row = (row + (mixed * mixed >> 32)) % rows
+            mixed = (row ^ k4) * k1 >> 20
+            column = (column + (mixed * mixed >> 32)) % columns
             number = row * columns + column  # noqa: PLW2901 - it goes on from there
             if number < size:
                 break

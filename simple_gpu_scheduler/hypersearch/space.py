@@ -74,11 +74,11 @@ def _check_zips(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]])
         for name in names:
             if name not in parameters:
                 raise UserError(f"--zip {written}: there is no parameter {shown(name)}{meant(name, parameters)}")
-            if name in zipped:
+            if name in zipped or names.count(name) > 1:
                 raise UserError(f"--zip {written}: {name} is in a zip already; name all that go together in one --zip")
             if parameters[name].is_random:
                 raise UserError(f"--zip {written}: {name} is drawn at random; only listed values can go together")
-            zipped[name] = sorted(names, key=list(parameters).index)
+        zipped.update(dict.fromkeys(names, sorted(names, key=list(parameters).index)))
     return zipped
 
 

@@ -30,8 +30,8 @@ class Sweep(NamedTuple):
     where: tuple[str, ...] = ()
     when: Mapping[str, str] = {}
     repeat: int | None = None
-    name: str = ""
-    sampling_mode: str = SHUFFLED
+    name: str | None = None
+    sampling_mode: str = ""  # SHUFFLED where nothing else is said
     sampler: str = ""
     samples: int | None = None
     seed: int | None = None
