@@ -131,7 +131,12 @@ class CommentScanner:
         opened = self.open[-1] if self.open else b""
         if opened == b"$((" and self.text[self.at : self.at + 2] == b"))":
             self._close(2)
-        elif opened in (b"$(", b"((", b"$(("):
+        elif opened == b"$((":  # it was a subshell in a substitution
+            self._pop()
+            self._push(b"$(")
+            self.at -= 1
+            self.word_begins = True
+        elif opened in (b"$(", b"(("):
             self._close()
         elif opened == b"(":
             self._close()

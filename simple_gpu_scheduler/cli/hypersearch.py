@@ -6,6 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -46,7 +47,7 @@ simple_hypersearch "train --opt {{opt}} {{--momentum m}}" -p opt sgd adam -p m 0
 
 
 def _is_value(word: str) -> bool:
-    return not word.startswith("-") or bool(_NEGATIVE_NUMBER.match(word))
+    return not word.startswith("-") or word == "-" or " " in word or bool(_NEGATIVE_NUMBER.match(word))
 
 
 def _parameter(words: tuple[str, ...]) -> tuple[str, Words]:
@@ -111,7 +112,7 @@ def _hypersearch(from_file: str | None, save: str | None, *, count: bool, null: 
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What was typed in another encoding comes out as it was.
-        encoding = sys.getfilesystemencoding()
+        encoding = "utf-8" if sys.getfilesystemencoding() == "ascii" else sys.getfilesystemencoding()
         sys.stdout.reconfigure(encoding=encoding, errors="surrogateescape", newline="\n")
     sweeps = _sweeps(from_file, _typed(**options))
     prepared = Sweeps(sweeps, lines_end=not null)
@@ -123,12 +124,13 @@ def _hypersearch(from_file: str | None, save: str | None, *, count: bool, null: 
         print(prepared.count())
     else:
         _print(prepared, "\0" if null else "\n")
-    for note in prepared.notes():
-        print(f"simple_hypersearch: {note}", file=sys.stderr)
+    with suppress(OSError):  # nobody hears it, and all that matters has been printed
+        for note in prepared.notes():
+            print(f"simple_hypersearch: {note}", file=sys.stderr)
 
 
 def _typed(
-    pattern: str | None,
+    pattern: tuple[str, ...],
     parameter: tuple[tuple[str, ...], ...],
     together: tuple[str, ...],
     when: tuple[tuple[str, str], ...],
@@ -136,7 +138,12 @@ def _typed(
 ) -> Sweep:
     zips = tuple(parse_zip(names) for names in together)
     given = {field: value for field, value in said.items() if value is not None}
-    return Sweep(pattern or "", _parameters(parameter), zips=zips, when=_conditions(when), **given)
+    if len(pattern) > 1:
+        raise UserError(
+            f"'{pattern[1]}' stands beside the pattern '{pattern[0]}': write a pattern, and a condition, in quotes, "
+            f"and commas between the names behind --zip. For example: {_EXAMPLE}"
+        )
+    return Sweep("".join(pattern), _parameters(parameter), zips=zips, when=_conditions(when), **given)
 
 
 def _print(prepared: Sweeps, end: str) -> None:
@@ -163,7 +170,7 @@ def _options() -> list[click.Parameter]:
         return click.Option(names, **settings)
 
     return [
-        click.Argument(["pattern"], required=False),
+        click.Argument(["pattern"], nargs=-1),
         SeveralValues(
             ["-p", "--parameter"],
             takes=_is_value,

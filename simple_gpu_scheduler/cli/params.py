@@ -53,11 +53,10 @@ class Command(click.Command):
             with_value = None if ctx.allow_interspersed_args else _names_of_valued(self.params)
             args = join_values(args, several, with_value)
         try:
-            return super().parse_args(ctx, args)
+            return super().parse_args(ctx, list(args))  # it takes them from the list
         except click.NoSuchOption as error:
-            raise click.UsageError(
-                " ".join([error.format_message(), *(one.with_dash for one in several)]), ctx
-            ) from None
+            hints = _hints(args, error.option_name, several)
+            raise click.UsageError(" ".join([error.format_message(), *hints]), ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by section, in the order of the sections; at the end those that are in none."""
@@ -71,6 +70,12 @@ class Command(click.Command):
         with formatter.section("Examples"):
             for line in self.examples.strip().splitlines():
                 formatter.write(f"  {line}\n" if line else "\n")
+
+
+def _hints(args: Sequence[str], word: str, several: Iterable[SeveralValues]) -> list[str]:
+    """How a value is written that was taken for an option, where it stands behind values."""
+    behind = args[args.index(word) - 2 : args.index(word)] if word in args else []
+    return [option.with_dash for option in several if option.with_dash and behind[:1] == [option.opts[0]]]
 
 
 def _names_of_valued(params: Iterable[click.Parameter]) -> set[str]:

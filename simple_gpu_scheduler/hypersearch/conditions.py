@@ -10,28 +10,36 @@ from .wording import meant, shown
 if TYPE_CHECKING:  # Python's parser and fractions take 5 ms to load, and only conditions need them
     from .expressions import Condition
 
-Configuration = dict[str, str | None]  # a parameter that does not exist there is None
-
 
 class Conditions(NamedTuple):
     """Those on parameters in an order in which each comes behind those that it asks for."""
 
-    when: "tuple[tuple[str, Condition], ...]" = ()
-    where: "tuple[Condition, ...]" = ()
+    when: "Mapping[str, Condition]"
+    where: "tuple[Condition, ...]"
 
-    def settle(self, values: Configuration) -> bool:
-        """Make None what does not exist there; whether the rest is part of the sweep.
+    @property
+    def all(self) -> "list[Condition]":
+        """Of both kinds."""
+        return [*self.when.values(), *self.where]
+
+    @property
+    def names(self) -> set[str]:
+        """The parameters that they are about."""
+        return {*self.when, *(name for condition in self.all for name in condition.names)}
+
+    def missing(self, values: Mapping[str, str]) -> set[str] | None:
+        """The parameters that do not exist where these are the values, or None where the sweep has no such point.
 
         What depends on a parameter that is not there is not there either; a constraint on one does not apply.
         """
-        for name, condition in self.when:
-            if not (_exist(condition, values) and condition.holds(values)):  # type: ignore[arg-type] # they exist
-                values[name] = None
-        return all(condition.holds(values) for condition in self.where if _exist(condition, values))  # type: ignore[arg-type]
-
-
-def _exist(condition: "Condition", values: Configuration) -> bool:
-    return all(values[name] is not None for name in condition.names)
+        missing: set[str] = set()
+        for name, condition in self.when.items():
+            if condition.names & missing or not condition.holds(values):
+                missing.add(name)
+        for condition in self.where:
+            if not (condition.names & missing or condition.holds(values)):
+                return None
+        return missing
 
 
 def parse_conditions(
@@ -39,7 +47,7 @@ def parse_conditions(
 ) -> Conditions:
     """Read them; `kinds_of_all` says of each parameter what its values are."""
     if not where and not when:
-        return Conditions()
+        return Conditions({}, ())
     from .expressions import parse_condition  # noqa: PLC0415 - as above
 
     kinds = kinds_of_all()
@@ -50,12 +58,12 @@ def parse_conditions(
     return Conditions(_sorted(found), tuple(parse_condition(text, kinds) for text in where))
 
 
-def _sorted(conditions: "Mapping[str, Condition]") -> "tuple[tuple[str, Condition], ...]":
+def _sorted(conditions: "Mapping[str, Condition]") -> "dict[str, Condition]":
     rest = dict(conditions)
-    found = []
+    found = {}
     while rest:
         ready = [name for name, condition in rest.items() if not condition.names & rest.keys()]
         if not ready:
             raise UserError(f"--when: {' and '.join(rest)} ask for each other, so nobody can say which exists")
-        found += [(name, rest.pop(name)) for name in ready]
-    return tuple(found)
+        found.update({name: rest.pop(name) for name in ready})
+    return found

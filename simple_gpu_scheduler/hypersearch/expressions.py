@@ -5,11 +5,10 @@ that 0.1 * 3 == 0.3. What is wrong with a condition for all values is found befo
 """
 
 import ast
-import keyword
 import math
 import operator
-import re
-from collections.abc import Callable, Collection, Mapping
+import warnings
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,14 +16,13 @@ from typing import Any, NamedTuple
 from simple_gpu_scheduler.errors import UserError
 
 from .numbers import EITHER, NUMBER, TEXT, is_number, is_whole
-from .wording import shown
+from .parameter_names import meant_by, without_keywords
+from .wording import bare, shown
 
 Value = int | Fraction | str
 _Evaluate = Callable[[Mapping[str, str]], Any]
 
 _LONGEST = 2000
-_OUR_KEYWORDS = {"and", "or", "not", "in", "is"}
-_STAND_IN = "_parameter"
 _EXACT_BITS = 10_000
 TRUTH = "true or false"
 
@@ -73,7 +71,7 @@ class Condition(NamedTuple):
         try:
             return bool(self.evaluate(values))
         except (ArithmeticError, ValueError) as error:
-            where = ", ".join(f"{name}={shown(values[name])}" for name in sorted(self.names)) or "nothing varies"
+            where = ", ".join(f"{name}={bare(values[name])}" for name in sorted(self.names)) or "nothing varies"
             why = "a division by 0" if isinstance(error, ZeroDivisionError) else str(error)
             raise UserError(f"the condition {shown(self.text)} has no answer where {where}: {why}") from None
 
@@ -93,7 +91,7 @@ class _Reader:
 
     def __init__(self, text: str, kinds: Mapping[str, str]) -> None:
         self.text = text
-        self.source = _without_keywords(text.strip(), kinds)
+        self.source = without_keywords(text.replace("\n", " ").strip(), kinds)
         self.kinds = kinds
         self.names: set[str] = set()
         self.may_fail = False
@@ -123,20 +121,15 @@ class _Reader:
         return part
 
     def name(self, node: ast.Name) -> _Part:
-        name = self._meant(node.id)
-        self.names.add(name)
-        return _Part(self.kinds[name], lambda values: _read(values[name]))
-
-    def _meant(self, written: str) -> str:
-        """The parameter that is written so; - and . cannot be part of a name here, and are written _."""
-        meant = [name for name in self.kinds if _normal(name) == written]
-        meant = meant or [name for name in self.kinds if _normal(re.sub(r"[-.]", "_", name)) == written]
+        meant = meant_by(node.id, self.kinds)
         if len(meant) > 1:
-            raise self.wrong(f"{written} may be {' or '.join(meant)}")
+            raise self.wrong(f"{node.id} may be {' or '.join(meant)}")
         if not meant:
             known = ", ".join(sorted(self.kinds))
-            raise self.wrong(f'there is no parameter {written} (there are {known}; texts stand in quotes: "{written}")')
-        return meant[0]
+            raise self.wrong(f'there is no parameter {node.id} (there are {known}; texts stand in quotes: "{node.id}")')
+        name = meant[0]
+        self.names.add(name)
+        return _Part(self.kinds[name], lambda values: _read(values[name]))
 
     def constant(self, node: ast.Constant) -> _Part:
         found = node.value
@@ -148,7 +141,7 @@ class _Reader:
         if isinstance(found, int) and not isinstance(found, bool):
             return _Part(NUMBER, lambda _: found)
         if not isinstance(found, float) or not is_number(written):
-            raise self.wrong(f"{ast.unparse(node)} is no number and no text in quotes")
+            raise self.wrong(f"{shown(written)} is no number, or one that is too large, and no text in quotes")
         value = Fraction(written)
         return _Part(NUMBER, lambda _: value)
 
@@ -188,16 +181,15 @@ class _Reader:
         return _Part(TRUTH, lambda values: all(link(values) for link in links))
 
     def _link(self, left: ast.expr, operation: ast.cmpop, right: ast.expr) -> _Evaluate:
-        for node in (left, *(right.elts if isinstance(right, ast.Tuple | ast.List | ast.Set) else [right])):
-            if self.read(node).kind == TRUTH:
-                raise self.wrong(f"'{ast.unparse(node)}' is true or false, which is not compared with anything")
         kind = type(operation)
+        first = self.read(left)
         if kind in _MEMBERSHIP:
-            first, second = self.read(left), self._many(right)
-            compare = _MEMBERSHIP[kind]
+            second, compare = self._many(right), _MEMBERSHIP[kind]
         else:
-            first, second = self.read(left), self.read(right)
+            second = self.read(right)
             compare = _EQUALITY.get(kind) or self._order(kind, (left, first), (right, second))
+        if (first.kind == TRUTH) != (second.kind == TRUTH):
+            raise self.wrong(f"'{ast.unparse(left if first.kind == TRUTH else right)}' is {TRUTH}, and no value")
         return lambda values: compare(first.evaluate(values), second.evaluate(values))
 
     def _order(
@@ -213,7 +205,10 @@ class _Reader:
     def _many(self, node: ast.expr) -> _Part:
         if not isinstance(node, ast.Tuple | ast.List | ast.Set):
             raise self.wrong(f"behind 'in' stands a list, as in '(32, 64)', not '{ast.unparse(node)}'")
-        parts = [self.read(item).evaluate for item in node.elts]
+        found = [self.read(item) for item in node.elts]
+        if any(part.kind == TRUTH for part in found):
+            raise self.wrong(f"'{ast.unparse(node)}' lists what is {TRUTH}, and no value")
+        parts = [part.evaluate for part in found]
         return _Part(EITHER, lambda values: [part(values) for part in parts])
 
 
@@ -227,33 +222,17 @@ _READERS: Mapping[type[ast.expr], Callable[[_Reader, Any], _Part]] = {
 }
 
 
-def _without_keywords(text: str, names: Collection[str]) -> str:
-    """The same with Python's keywords that are names of parameters, such as lambda, made names for Python too."""
-    words = [name for name in names if keyword.iskeyword(name) and name not in _OUR_KEYWORDS]
-    if not words:
-        return text
-    pattern = rf"\"[^\"]*\"|'[^']*'|\b({'|'.join(words)})\b"
-    return re.sub(pattern, lambda match: f"{match[1]}{_STAND_IN}" if match[1] else match[0], text)
-
-
-def _normal(name: str) -> str:
-    """As Python's parser gives it back."""
-    if keyword.iskeyword(name):
-        return f"{name}{_STAND_IN}"
-    if name.isascii():
-        return name
-    from unicodedata import normalize  # noqa: PLC0415 - few names need it
-
-    return normalize("NFKC", name)
-
-
 def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
     """Read a condition on parameters of these kinds; the UserError says what is wrong with it."""
     reader = _Reader(text, kinds)
+    if not reader.source:
+        raise UserError("a condition is empty; write one, as --where 'lr < 1', or leave it out")
     if len(text) > _LONGEST:
         raise reader.wrong(f"it has more than {_LONGEST} characters")
     try:
-        tree = ast.parse(reader.source, mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's on what is allowed but odd differ from version to version
+            tree = ast.parse(reader.source, mode="eval")
         whole = reader.truth(tree.body)
     except SyntaxError as error:
         raise reader.wrong(f"{error.msg}, at character {error.offset}") from None

@@ -82,7 +82,7 @@ def _load_csv(text: str) -> Any:
         raise UserError(
             "there must be a line with the names of the parameters, and one for each configuration below it"
         )
-    names = lines[0][1]
+    names = [name.strip() for name in lines[0][1]]
     for line, row in lines[1:]:
         if len(row) != len(names):
             raise UserError(f"line {line} has {len(row)} values, and there are {len(names)} names in the first line")

@@ -3,9 +3,10 @@
 It knows what a point writes, not which points there are.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from .pattern import Pattern, Placeholder
+from .pattern import Pattern
+from .placeholder import Placeholder
 from .points import Point
 from .space import Factor, Space
 
@@ -36,32 +37,29 @@ class Filling:
     """
 
     def __init__(self, pattern: Pattern, space: Space) -> None:
-        def of(names: Sequence[str]) -> list[Placeholder]:
-            return [placeholder for placeholder in pattern.placeholders if placeholder.name in names]
-
-        factors = space.factors[::-1]
-        self.tables = [(factor.size, Fragments(factor, of(factor.names))) for factor in factors]
-        self._draws = [of([name]) for name, _ in space.draws]
-        varying = [name for factor in factors for name in factor.names] + [name for name, _ in space.draws]
-        self._counted = [placeholder for placeholder in pattern.placeholders if placeholder.name not in varying]
-        order = [placeholder for factor in factors for placeholder in of(factor.names)]
-        order += [placeholder for of_draw in self._draws for placeholder in of_draw] + self._counted
-        self._at = {name: [at for at, one in enumerate(order) if one.name == name] for name in varying}
         self._space = space
-        self.counted = {placeholder.name for placeholder in self._counted}  # what is not a parameter: {i}, {n}, {seed}
-        self.format: Callable[..., str] = _template(pattern, order).format
+        self._placeholders = pattern.placeholders
+        self._order: list[int] = []
+        self.tables = [(factor.size, Fragments(factor, self._take(factor.names))) for factor in space.factors[::-1]]
+        self._draws = [self._take([name]) for name, _ in space.draws]
+        self._counted = self._take(pattern.names - set(space.names))
+        self.format: Callable[..., str] = self._template(pattern.texts).format
 
-    def fragments(self, point: Point, missing: Sequence[str] = ()) -> list[str]:
-        """What the parameters write; those that are missing write nothing."""
-        found: list[str] = []
-        for (_, table), place in zip(self.tables, reversed(point.places), strict=True):
-            found += table[place]
-        for placeholders, value in zip(self._draws, point.drawn, strict=True):
-            found += [placeholder.fill(value) for placeholder in placeholders]
-        for name in missing:
-            for at in self._at[name]:
-                found[at] = ""
-        return found
+    def _take(self, names: Collection[str]) -> list[Placeholder]:
+        """The placeholders of these parameters, which are the next in the order."""
+        found = [at for at, placeholder in enumerate(self._placeholders) if placeholder.name in names]
+        self._order += found
+        return [self._placeholders[at] for at in found]
+
+    def _template(self, texts: Sequence[str]) -> str:
+        numbers = {at: number for number, at in enumerate(self._order)}
+        plain = [text.replace("{", "{{").replace("}", "}}") for text in texts]
+        return plain[0] + "".join(f"{{{numbers[at]}}}{text}" for at, text in enumerate(plain[1:]))
+
+    @property
+    def counted(self) -> set[str]:
+        """What is in it and is no parameter: i, n and seed."""
+        return {placeholder.name for placeholder in self._counted}
 
     def check(self) -> None:
         """Meet now what a value cannot be; of those that are computed or drawn one stands for all."""
@@ -74,23 +72,18 @@ class Filling:
         for placeholder in self._counted:
             placeholder.fill("1")
 
+    def fragments(self, point: Point, missing: Collection[str] = ()) -> list[str]:
+        """What the parameters write; those that are missing write nothing."""
+        found: list[str] = []
+        for (_, table), place in zip(self.tables, reversed(point.places), strict=True):
+            found += table[place]
+        for placeholders, value in zip(self._draws, point.drawn, strict=True):
+            found += [placeholder.fill(value) for placeholder in placeholders]
+        if missing:
+            at = zip(self._order, found, strict=False)
+            found = ["" if self._placeholders[which].name in missing else fragment for which, fragment in at]
+        return found
+
     def line(self, fragments: Sequence[str], counted: Mapping[str, str]) -> str:
         """The whole line."""
         return self.format(*fragments, *(one.fill(counted[one.name]) for one in self._counted))
-
-
-def _template(pattern: Pattern, order: Sequence[Placeholder]) -> str:
-    """For `format`: the texts with their braces doubled, and the numbers of the fragments."""
-    texts = [text.replace("{", "{{").replace("}", "}}") for text in pattern.texts]
-    numbers = _numbers(pattern.placeholders, order)
-    return texts[0] + "".join(f"{{{number}}}{text}" for number, text in zip(numbers, texts[1:], strict=True))
-
-
-def _numbers(placeholders: Sequence[Placeholder], order: Sequence[Placeholder]) -> list[int]:
-    taken: set[int] = set()
-    numbers = []
-    for placeholder in placeholders:
-        number = next(at for at, one in enumerate(order) if one == placeholder and at not in taken)
-        taken.add(number)
-        numbers.append(number)
-    return numbers

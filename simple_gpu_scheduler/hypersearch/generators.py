@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 from .draws import loguniform, normal, uniform
 from .numbers import Fixed, parse_fixed, show_fixed
-from .values import Computed, Draw, Values
+from .values import MOST, Computed, Draw, Values
 from .wording import shown
 
-_LIMIT = 10**18  # what Python can still count
 _FEW = 1000
 _EXACT = 10**30  # below it the digits of a whole number are surely right
 _ONE = Fixed(1, 0)
@@ -77,7 +76,7 @@ def _int(first: Fixed, last: Fixed) -> Values:
         raise ValueError("both ends must be whole numbers")
     if first.units > last.units:
         raise ValueError("the second number must not be below the first")
-    return _range(first, last)._replace(is_random=True)
+    return _range(first, last)._replace(needs_samples=True)
 
 
 def _number(count: Fixed) -> int:
@@ -87,13 +86,13 @@ def _number(count: Fixed) -> int:
 
 
 def _computed(size: int, at: Callable[[int], str]) -> Values:
-    if size > _LIMIT:
+    if size > MOST:
         raise ValueError("that is more values than can be counted")
     return Values(Computed(size, at))
 
 
 def _drawn(make: Callable[[Fixed, Fixed], Draw]) -> Callable[..., Values]:
-    return lambda first, second: Values(draw=make(first, second), is_random=True)
+    return lambda first, second: Values(draw=make(first, second), needs_samples=True)
 
 
 class Generator(NamedTuple):

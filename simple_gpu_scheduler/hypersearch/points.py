@@ -17,12 +17,12 @@ class Point(NamedTuple):
 
 
 class Order(NamedTuple):
-    """How a space is visited."""
+    """How a space is visited: from the first point to the last, if nothing else is said."""
 
-    is_shuffled: bool
-    sampler: str
-    samples: int | None
-    seed: int
+    is_shuffled: bool = False
+    sampler: str = ""
+    samples: int = 1  # as many as a sampler makes
+    seed: int = 0
 
 
 def points(space: Space, order: Order) -> Iterator[Point]:
@@ -64,8 +64,7 @@ def _drawn(space: Space, order: Order) -> Iterator[Point]:
 
 def _quasi(space: Space, order: Order) -> Iterator[Point]:
     factors, draws = space.factors, space.draws
-    samples = order.samples or 1
-    for numbers in quasi_points(order.sampler, len(factors) + len(draws), samples, order.seed % 2**64):
+    for numbers in quasi_points(order.sampler, len(factors) + len(draws), order.samples, order.seed % 2**64):
         places = [int(number * factor.size) for number, factor in zip(numbers, factors, strict=False)]
         drawn = [draw(number) for number, (_, draw) in zip(numbers[len(factors) :], draws, strict=True)]
         yield Point(places, drawn)

@@ -20,21 +20,27 @@ def quasi_points(sampler: str, dimensions: int, samples: int, seed: int) -> Iter
         raise UserError(f"--sampler lhs makes all its samples at once, and can make {_LARGEST_CUBE:,} at most")
     engine = _engine(sampler, dimensions, seed)
     while True:
-        for point in engine.random(samples if is_closed else min(samples, _AT_ONCE)).tolist():
+        for point in _quietly(engine, samples if is_closed else min(samples, _AT_ONCE)):
             yield [min(max(number, _SMALLEST), 1 - _SMALLEST) for number in point]
         if is_closed:
             return
 
 
+def _quietly(engine: Any, samples: int) -> list[list[float]]:
+    """Without scipy's warning that Sobol's points are balanced best for 2, 4, 8 and so on of them."""
+    import warnings  # noqa: PLC0415 - only here
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found: list[list[float]] = engine.random(samples).tolist()
+    return found
+
+
 def _engine(sampler: str, dimensions: int, seed: int) -> Any:
     try:
-        import warnings  # noqa: PLC0415 - only here
-
         from scipy.stats import qmc  # noqa: PLC0415 - half a second to load
     except ImportError:
         raise UserError(f"--sampler {sampler} needs scipy; {install('scipy', 'search')}") from None
-    # The points are balanced best for 2, 4, 8 and so on; scipy warns of all others.
-    warnings.filterwarnings("ignore", message="The balance properties of Sobol", category=UserWarning)
     try:
         return getattr(qmc, SAMPLERS[sampler])(d=dimensions, rng=seed)
     except TypeError:

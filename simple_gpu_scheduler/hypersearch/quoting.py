@@ -1,7 +1,7 @@
 """Values as the shell needs them where they stand: bare, in quotes, behind `#:`, or where nothing helps.
 
-It knows what a place means to the shell, and not how a pattern is written. A ValueError says why a value cannot stand
-there.
+It knows what a place means to sh, bash and zsh, and not how a pattern is written. Where it is not sure, only values
+that need no quoting may stand. A ValueError says why a value cannot.
 """
 
 import re
@@ -11,24 +11,67 @@ from shlex import quote
 from simple_gpu_scheduler.comments import CommentScanner
 
 _SPECIAL_IN_STRING = re.compile(r'([\\"$`])')
+_ASSIGNMENT = re.compile(r"\w+(\[.*)?\+?=")
+_CASE_IN_SUBSTITUTION = re.compile(rb"\$\(.*\bcase\b", re.DOTALL)
+_BEGINS_COMMAND = re.compile(r"(^|[;&|(\n])\s*\Z")
+_OPEN_BRACE = re.compile(r"\{\S*\Z")
+_RESERVED = re.compile(
+    r"if|then|else|elif|fi|do|done|case|esac|while|until|for|in|\{|\}|!|\[\[|time|function|select|coproc"
+)
 _OPTIONS = b"#:"
+_ARITHMETIC = {b"$((", b"(("}
 
-OPTIONS, NOTE = "#:", "#"
+WORD, COMMAND, FORCED, OPTIONS, NOTE, HEREDOC, UNSURE = "", "first word", "forced", "#:", "#", "<<", "?"
+SINGLE, DOUBLE = "'", '"'
 
 
-def place_behind(text: str) -> str:
-    """What the shell has open at the end of this text: nothing, a quote, a comment (`#`), options (`#:`), `${`.
-
-    Where a here-document may be open, `<<`: how its text is read is not known here.
-    """
-    data = text.encode(errors="surrogateescape")
+def place_behind(text: str, following: str = "") -> str:
+    """What a value is to the shell behind this text and before the following one."""
+    data = text.replace("\\\n", "").encode(errors="surrogateescape")
     scanner = CommentScanner().feed(data)
+    if b"<<" in data and b"\n" in data:
+        return HEREDOC  # perhaps: how its text is read is not known here
+    # In backticks a backslash means something before quotes do, and arithmetic knows no quotes. Neither does dash know
+    # $' ', nor the scanner the brackets of `case`.
+    in_arithmetic = _ARITHMETIC.intersection(scanner.open) or scanner.open[-2:] == [b"(", b"("]
+    if (
+        scanner.backtick >= 0
+        or in_arithmetic
+        or _CASE_IN_SUBSTITUTION.search(data)
+        or (b"$'" in data and b"\\'" in data)
+    ):
+        return UNSURE
     if scanner.ends_in_comment:
         last = scanner.comments[-1] if scanner.comments else len(data)
         return OPTIONS if data.startswith(_OPTIONS, last) else NOTE
-    if b"<<" in data and b"\n" in data:
-        return "<<"
+    opened = scanner.open[-1].decode() if scanner.open else WORD
+    if opened in (SINGLE, DOUBLE):
+        return opened
+    return _place_of_word(text, following) if opened in (WORD, "$(", "(") else UNSURE
+
+
+def _place_of_word(text: str, following: str) -> str:
+    if following[:1] in ("<", ">") or _OPEN_BRACE.search(text):
+        return FORCED  # a number would be a file descriptor there, and a comma two words
+    return COMMAND if _BEGINS_COMMAND.search(text) else WORD
+
+
+def left_open(text: str) -> str:
+    """What the text opens and does not close, if anything: a quote or a bracket."""
+    scanner = CommentScanner().feed(text.encode(errors="surrogateescape"))
     return scanner.open[-1].decode() if scanner.open else ""
+
+
+def _forced(value: str) -> str:
+    return "'" + value.replace("'", "'\\''") + "'"
+
+
+def _as_word(value: str) -> str:
+    return _forced(value) if value.startswith("=") else quote(value)  # zsh looks for a program of that name
+
+
+def _as_command(value: str) -> str:
+    return _forced(value) if _RESERVED.fullmatch(value) or _ASSIGNMENT.match(value) else _as_word(value)
 
 
 def _in_single_quotes(value: str) -> str:
@@ -46,26 +89,35 @@ def _in_options(value: str) -> str:
 
 
 def _in_note(value: str) -> str:
+    if "\n" in value:
+        raise ValueError("a note ends with its line")
     return value
+
+
+def _in_heredoc(_value: str) -> str:
+    raise ValueError("behind << nothing may stand; give it to a variable before, or to the program as an argument")
 
 
 def _without_quotes(value: str) -> str:
     if quote(value) != value:
-        raise ValueError("there the shell takes no quotes; put the placeholder into $( ) or outside")
+        raise ValueError("quotes do not help there; put the placeholder outside of ` `, ${ }, $(( )) and the like")
     return value
 
 
 _QUOTES: Mapping[str, Callable[[str], str]] = {
-    "": quote,
-    "(": quote,
-    "$(": quote,
-    "'": _in_single_quotes,
-    '"': _in_string,
+    WORD: _as_word,
+    COMMAND: _as_command,
+    FORCED: _forced,
+    SINGLE: _in_single_quotes,
+    DOUBLE: _in_string,
     OPTIONS: _in_options,
     NOTE: _in_note,
+    HEREDOC: _in_heredoc,
+    UNSURE: _without_quotes,
 }
+WORDS = {WORD, COMMAND, FORCED}
 
 
 def quoted(value: str, place: str) -> str:
     """The value, so that the program gets just this, whatever is in it."""
-    return _QUOTES.get(place, _without_quotes)(value)
+    return _QUOTES[place](value)

@@ -3,18 +3,16 @@
 It knows how parameters go together, not in which order points are visited nor which are left out.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
 from simple_gpu_scheduler.errors import UserError
 
+from .numbers import NUMBER, kind_of
 from .sweep import Rows
-from .values import Draw, Values
+from .values import LISTED, MOST, Draw, Values
 from .wording import meant, shown
-
-_LISTED = 100_000  # computed values that go together with others are listed, up to so many
-_LIMIT = 10**18
 
 
 class Factor(NamedTuple):
@@ -31,13 +29,30 @@ class Space(NamedTuple):
 
     factors: tuple[Factor, ...]
     draws: tuple[tuple[str, Draw], ...]
-    is_random: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
         """How many points there are, not counting what is drawn."""
         return prod(factor.size for factor in self.factors)
+
+    @property
+    def names(self) -> list[str]:
+        """Of all parameters."""
+        return [name for factor in self.factors for name in factor.names] + [name for name, _ in self.draws]
+
+    def listed(self) -> Iterator[tuple[str, str]]:
+        """The names and values of what is listed."""
+        for factor in self.factors:
+            for place in range(factor.size if factor.is_listed else 0):
+                yield from zip(factor.names, factor.row(place), strict=True)
+
+    def kinds(self) -> dict[str, str]:
+        """What the values of each parameter are: numbers, texts or either."""
+        values: dict[str, list[str]] = {}
+        for name, value in self.listed():
+            values.setdefault(name, []).append(value)
+        return dict.fromkeys(self.names, NUMBER) | {name: kind_of(found) for name, found in values.items()}
 
 
 def make_space(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]], rows: Rows) -> Space:
@@ -52,44 +67,38 @@ def make_space(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]], 
             factors.append(_factor(name, values.choices, notes))
         elif zipped[name][0] == name:
             factors.append(_zip(zipped[name], parameters, notes))
-    space = Space(
-        tuple(factors),
-        tuple((name, values.draw) for name, values in parameters.items() if values.draw),
-        any(values.is_random for values in parameters.values()),
-        tuple(notes),
-    )
-    if space.size > _LIMIT:
-        raise UserError(
-            f"the sweep has {float(space.size):.1g} combinations, more than can be counted; give fewer values"
-        )
+    draws = tuple((name, values.draw) for name, values in parameters.items() if values.draw)
+    space = Space(tuple(factors), draws, tuple(notes))
+    if space.size > MOST:
+        raise UserError(f"the sweep has more than {MOST:.0e} combinations, too many to be counted; give fewer values")
     return space
 
 
 def _check_zips(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
     zipped: dict[str, Sequence[str]] = {}
     for names in zips:
-        written = ",".join(names)
+        written = f"--zip {','.join(names)}"
         if len(names) < 2:  # noqa: PLR2004 - a pair
-            raise UserError(f"--zip {written} names one parameter; write those that go together, as in --zip lr,wd")
+            raise UserError(f"{written} names one parameter; write those that go together, as in --zip lr,wd")
         for name in names:
             if name not in parameters:
-                raise UserError(f"--zip {written}: there is no parameter {shown(name)}{meant(name, parameters)}")
+                raise UserError(f"{written}: there is no parameter {shown(name)}{meant(name, parameters)}")
             if name in zipped or names.count(name) > 1:
-                raise UserError(f"--zip {written}: {name} is in a zip already; name all that go together in one --zip")
-            if parameters[name].is_random:
-                raise UserError(f"--zip {written}: {name} is drawn at random; only listed values can go together")
+                raise UserError(f"{written}: {name} is in a zip already; name all that go together in one --zip")
+            if parameters[name].needs_samples:
+                raise UserError(f"{written}: {name} is drawn at random; only listed values can go together")
         zipped.update(dict.fromkeys(names, sorted(names, key=list(parameters).index)))
     return zipped
 
 
 def _zip(names: Sequence[str], parameters: Mapping[str, Values], notes: list[str]) -> Factor:
-    written = ",".join(names)
+    written = f"--zip {','.join(names)}"
     sizes = {name: len(parameters[name].choices) for name in names}
     if len(set(sizes.values())) > 1:
         counts = ", ".join(f"{name} has {size}" for name, size in sizes.items())
-        raise UserError(f"--zip {written}: they need the same number of values, and {counts}")
-    if max(sizes.values()) > _LISTED:
-        raise UserError(f"--zip {written}: more than {_LISTED:,} values cannot go together")
+        raise UserError(f"{written}: they need the same number of values, and {counts}")
+    if max(sizes.values()) > LISTED:
+        raise UserError(f"{written}: more than {LISTED:,} values cannot go together")
     rows = list(zip(*(parameters[name].choices for name in names), strict=True))
     return _listed(tuple(names), rows, notes)
 

@@ -35,11 +35,12 @@ class Sweeps:
         for commands in self._all:
             yield from commands.lines(self._output)
         if not self._output.count:
-            raise UserError("no combination meets the conditions, so there is nothing to run; loosen --where")
+            who = "none of the combinations that were tried" if self._output.gave_up else "no combination"
+            raise UserError(f"{who} meets the conditions, so there is nothing to run; loosen --where")
 
     def notes(self) -> list[str]:
         """What is to be said, complete when the lines have ended."""
-        notes = [note for commands in self._all for note in commands.notes] + self._output.notes
+        notes = [note for commands in self._all for note in commands.space.notes] + self._output.notes
         left_out = self._output.left_out
         if left_out:
             notes.append(f"left out {left_out} {'line' if left_out == 1 else 'lines'} that had been there before")

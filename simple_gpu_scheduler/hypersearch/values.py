@@ -1,9 +1,12 @@
 """What a parameter may be: some values, listed or computed, or a draw. Knows nothing of how people write them."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple
 
 Draw = Callable[[float], str]  # from a random number above 0 and below 1 to a value
+
+MOST = 10**18  # nothing has more values, so that Python can count them
+LISTED = 100_000  # so many computed values are listed where they stand among others
 
 
 class Computed(Sequence[str]):
@@ -16,14 +19,8 @@ class Computed(Sequence[str]):
     def __len__(self) -> int:
         return self._size
 
-    @overload
-    def __getitem__(self, place: int) -> str: ...
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[str]: ...
-    def __getitem__(self, place: int | slice) -> str | Sequence[str]:
+    def __getitem__(self, place: Any) -> Any:
         """The value at a place from 0 up."""
-        if isinstance(place, slice):
-            return Computed(len(range(self._size)[place]), lambda k: self._at(range(self._size)[place][k]))
         if not 0 <= place < self._size:
             raise IndexError(place)
         return self._at(place)
@@ -34,8 +31,4 @@ class Values(NamedTuple):
 
     choices: Sequence[str] = ()
     draw: Draw | None = None
-    is_random: bool = False  # it must be said how many samples there shall be
-
-    def example(self) -> str:
-        """One of them; all that are computed or drawn are of the same kind."""
-        return self.draw(0.5) if self.draw else self.choices[0]
+    needs_samples: bool = False  # it must be said how many commands there shall be

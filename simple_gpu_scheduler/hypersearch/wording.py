@@ -7,10 +7,15 @@ _LONGEST = 60
 _FEW = 13
 
 
+def bare(text: str) -> str:
+    """The text on one line, and not too long."""
+    printable = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:_LONGEST])
+    return printable if len(text) <= _LONGEST else f"{printable[: _LONGEST - 3]}..."
+
+
 def shown(text: str) -> str:
-    """The text in quotes."""
-    printable = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
-    return f"'{printable}'" if len(printable) <= _LONGEST else f"'{printable[: _LONGEST - 3]}...'"
+    """The same in quotes."""
+    return f"'{bare(text)}'"
 
 
 def meant(word: str, known: Collection[str]) -> str:

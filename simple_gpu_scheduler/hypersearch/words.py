@@ -4,10 +4,8 @@ from simple_gpu_scheduler.errors import UserError
 
 from .generators import generate
 from .sweep import Words
-from .values import Values
+from .values import LISTED, Values
 from .wording import shown
-
-_LISTED = 100_000  # so many computed values are listed when they stand among others
 
 
 def parse_values(name: str, written: Words) -> Values:
@@ -21,10 +19,10 @@ def parse_values(name: str, written: Words) -> Values:
     if len(parts) == 1:
         return parts[0]
     for word, part in zip(words, parts, strict=True):
-        if part.is_random:
+        if part.needs_samples:
             raise UserError(f"{name}: {shown(word)} is drawn at random and stands alone; leave out the other values")
-        if len(part.choices) > _LISTED:
-            raise UserError(f"{name}: {shown(word)} has more than {_LISTED:,} values and stands alone")
+        if len(part.choices) > LISTED:
+            raise UserError(f"{name}: {shown(word)} has more than {LISTED:,} values and stands alone")
     return Values(tuple(value for part in parts for value in part.choices))
 
 
