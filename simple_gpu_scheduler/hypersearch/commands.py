@@ -1,7 +1,8 @@
 """One sweep, checked, and its commands one after another, without those that were there before."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, product
+from math import prod
 
 from .checks import check_line, check_options, check_random, check_sweep, check_use, check_values
 from .choice import Choice, count_points, meet_failures
@@ -156,18 +157,27 @@ class Commands:
         return f"\n#: {option}" if any("\n" in text for text in self._pattern.texts) else f"  #: {option}"
 
     def _check_options(self) -> None:
-        """The scheduler's options: once, and with each value that may change them."""
-        first = Point([0] * len(self.space.factors), [draw(0.5) for _, draw in self.space.draws])
-        self._check_options_at(first)
+        """The scheduler's options: once, and with the values that may change them."""
         inside = {one.name for one in self._pattern.placeholders if one.place == OPTIONS or one.is_raw}
-        for number, factor in enumerate(self.space.factors):
-            for place in range(min(factor.size, _LOOKED_AT) if inside.intersection(factor.names) else 0):
-                places = [*first.places[:number], place, *first.places[number + 1 :]]
-                self._check_options_at(Point(places, first.drawn))
+        changing = [at for at, factor in enumerate(self.space.factors) if inside.intersection(factor.names)]
+        drawn = [draw(0.5) for _, draw in self.space.draws]
+        for places in _combinations([self.space.factors[at].size for at in changing]):
+            chosen = dict(zip(changing, places, strict=True))
+            self._check_options_at(Point([chosen.get(at, 0) for at in range(len(self.space.factors))], drawn))
 
     def _check_options_at(self, point: Point) -> None:
         line = self._filling.line(self._filling.fragments(point), _FIRST)
         check_options(line + self._naming(point, set(), _FIRST, Names()), must_be_there=bool(self._sweep.name))
+
+
+def _combinations(sizes: list[int]) -> Iterator[tuple[int, ...]]:
+    """All of them where they are few, else each place with the first of the others, as far as can be looked at soon."""
+    if prod(sizes) <= _LOOKED_AT:
+        yield from product(*map(range, sizes))
+        return
+    for which, size in enumerate(sizes):
+        for place in range(min(size, _LOOKED_AT)):
+            yield tuple(place if at == which else 0 for at in range(len(sizes)))
 
 
 def _space(sweep: Sweep) -> Space:

@@ -18,10 +18,11 @@ _OPEN_BRACE = re.compile(r"\{\S*\Z")
 _RESERVED = re.compile(
     r"if|then|else|elif|fi|do|done|case|esac|while|until|for|in|\{|\}|!|\[\[|time|function|select|coproc"
 )
+_SOMETHING = re.compile(r"[^\w\t]")
 _OPTIONS = b"#:"
 _ARITHMETIC = {b"$((", b"(("}
 
-WORD, COMMAND, FORCED, OPTIONS, NOTE, HEREDOC, UNSURE = "", "first word", "forced", "#:", "#", "<<", "?"
+WORD, COMMAND, TOUCHING, OPTIONS, NOTE, HEREDOC, UNSURE = "", "first word", "touching", "#:", "#", "<<", "?"
 SINGLE, DOUBLE = "'", '"'
 
 
@@ -30,7 +31,8 @@ def place_behind(text: str, following: str = "") -> str:
     data = text.replace("\\\n", "").encode(errors="surrogateescape")
     scanner = CommentScanner().feed(data)
     if b"<<" in data and b"\n" in data:
-        return HEREDOC  # perhaps: how its text is read is not known here
+        # Perhaps: how its text is read is not known here. No value may make up the word that ends it.
+        return UNSURE if _SOMETHING.search(text.rpartition("\n")[2]) else HEREDOC
     # In backticks a backslash means something before quotes do, and arithmetic knows no quotes. Neither does dash know
     # $' ', nor the scanner the brackets of `case`.
     in_arithmetic = _ARITHMETIC.intersection(scanner.open) or scanner.open[-2:] == [b"(", b"("]
@@ -52,7 +54,7 @@ def place_behind(text: str, following: str = "") -> str:
 
 def _place_of_word(text: str, following: str) -> str:
     if following[:1] in ("<", ">") or _OPEN_BRACE.search(text):
-        return FORCED  # a number would be a file descriptor there, and a comma two words
+        return TOUCHING
     return COMMAND if _BEGINS_COMMAND.search(text) else WORD
 
 
@@ -72,6 +74,11 @@ def _as_word(value: str) -> str:
 
 def _as_command(value: str) -> str:
     return _forced(value) if _RESERVED.fullmatch(value) or _ASSIGNMENT.match(value) else _as_word(value)
+
+
+def _touching(value: str) -> str:
+    """Before > a number would be a file descriptor, and in braces a comma would make two words."""
+    return _forced(value) if value.isdigit() or "," in value or ".." in value else _as_word(value)
 
 
 def _in_single_quotes(value: str) -> str:
@@ -95,7 +102,7 @@ def _in_note(value: str) -> str:
 
 
 def _in_heredoc(_value: str) -> str:
-    raise ValueError("behind << nothing may stand; give it to a variable before, or to the program as an argument")
+    raise ValueError("in a here-document it might be taken for its end; write something before it, as '- ' or 'lr: '")
 
 
 def _without_quotes(value: str) -> str:
@@ -107,7 +114,7 @@ def _without_quotes(value: str) -> str:
 _QUOTES: Mapping[str, Callable[[str], str]] = {
     WORD: _as_word,
     COMMAND: _as_command,
-    FORCED: _forced,
+    TOUCHING: _touching,
     SINGLE: _in_single_quotes,
     DOUBLE: _in_string,
     OPTIONS: _in_options,
@@ -115,7 +122,7 @@ _QUOTES: Mapping[str, Callable[[str], str]] = {
     HEREDOC: _in_heredoc,
     UNSURE: _without_quotes,
 }
-WORDS = {WORD, COMMAND, FORCED}
+WORDS = {WORD, COMMAND, TOUCHING}
 
 
 def quoted(value: str, place: str) -> str:
