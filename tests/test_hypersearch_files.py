@@ -129,17 +129,17 @@ LAUGHS = "a: &a [x, x]\n" + "".join(f"{y}: &{y} [{f'*{x},' * 99}]\n" for x, y in
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("s.csv", "a,b\n1,2\n\n3\n", "line 4 has 1 values, and there are 2 names"),
+        ("s.csv", "a,b\n1,2\n\n3\n", "line 4 has 1 value, and there are 2 names"),
         ("s.csv", 'a,b\n1,"2\n3"\n3,4,5\n', "line 4 has 3 values"), ("s.toml", "a = " + "[" * 10**5, "this is no TOML"),
         ("s.csv", "a,b\n", "one for each configuration below it"), ("s.csv", b"a\n1\n\xff\n", "line 3 is not UTF-8"),
-        ("s.json", '{"parameters": {"a": 1}}', "there is no PATTERN in s.json"), ("s.csv", "", "a line with the names"),
+        ("s.json", '{"parameters": {"a": 1}}', "there is no PATTERN"), ("s.csv", "", "a line with the names"),
         ("s.yaml", "parameters: {a: 1, a: 2}", "'a' is there twice"), ("s.csv", "a,b,a\n1,2,3\n", "'a' is there twice"),
-        ("s.json", '{"zip": {"a": "b"}}', "zip must be a text"), ("s.csv", "a,\n1,2\n", "'' is no name"),
+        ("s.json", '{"zip": {"a": "b"}}', "zip must be a text"), ("s.csv", "a;b\n1;2\n", "by ';'"),
         ("s.json", '{"pattern": "a", "pattern": "b"}', "'pattern' is there twice"),
         ("s.json", '{"parameters": {"a": 1, "a=": 2}}', "the parameter a is there twice"),
         ("s.toml", "pattern = 'a'\npattern = 'b'\n", "this is no TOML"), ("s.yaml", LAUGHS, "is no setting of a sweep"),
         ("s.json", '{"paramters": {}}', "'paramters' is no setting of a sweep; did you mean parameters?"),
-        ("s.json", '{"repeat": "x"}', "repeat must be a whole"), ("s.json", "[1]", "a sweep must be names with values"),
+        ("s.json", '{"repeat": "x"}', "repeat: 'x' is no"), ("s.json", "[1]", "a sweep must be names with values"),
         ("s.json", '{"pattern": null}', "pattern must be a text"), ("s.yaml", "[" * 5000, "this is no YAML"),
         ("s.json", '{"when": ["a"]}', "when must be names with values"), ("s.txt", "", "ends in one of .json, .toml"),
         ("s.json", '{"rows": [{"a": 1}, {"b": 1}]}', "row 2 has other names than the first"),
@@ -231,10 +231,10 @@ def test_where_nothing_can_be_saved_nothing_is_printed_and_nothing_is_lost(tmp_p
         assert (tmp_path / "mine.json").read_text() == content
     refused(hypersearch(tmp_path, "x", "--save", "s.yaml"), "name a file that ends in .json")
     refused(hypersearch(tmp_path, "x", "--save", "d.json"), "that is no plain file")
-    refused(hypersearch(tmp_path, "x", "--save", "no/s.json"), "no/s.json cannot be written: No such file")
+    refused(hypersearch(tmp_path, "x", "--save", "no/s.json"), "no/s.json: it cannot be written: No such file")
     refused(hypersearch(tmp_path, "x", "--save", "mine.json/s.json"), "Not a directory")
     full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), "env": UNMEASURED}
-    refused(hypersearch(tmp_path, "x", "--save", "s.json", **full), "s.json cannot be written: File too large")
+    refused(hypersearch(tmp_path, "x", "--save", "s.json", **full), "s.json: it cannot be written: File too large")
     assert sorted(os.listdir(tmp_path)) == ["d.json", "mine.json"]
 
 

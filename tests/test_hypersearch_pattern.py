@@ -95,12 +95,16 @@ def test_the_value_behind_a_flag_is_one_word(value) -> None:
         ("awk '{print}' {a}", ["1"], "or write {{print}} if these braces are the shell's"),
         ("x {lrate} {learning_rat}", ["1"], "there is no parameter of that name; add -p lrate VALUE..."),
         ("x {seed} {a}", ["1"], "no parameter of that name; add --repeat N"),
-        ("x {--flag b} {a}", ["1"], "the pattern has {--flag b} but there is no parameter of that name; add -p b"),
+        (
+            "x {--flag b} {a}",
+            ["1"],
+            "{--flag b} but there is no parameter of that name; behind the flag stands the name of a parameter; add",
+        ),
         ("x {a!r}", ["1"], "{a!r} is no placeholder"),
         ("x {a", ["1"], "the pattern has a '{' that belongs to no placeholder, at character 3"),
         ("x {{a}}", ["1"], "the pattern does not use the parameter a; write {a} in it, or leave out -p a"),
         ("x {a}", [], "the parameter a has no values; write -p a VALUE..."),
-        ("x {a:d}", ["1", "1.5"], "{a:d} cannot take the value '1.5' of a: ':d' cannot format a number"),
+        ("x {a:d}", ["1", "1.5"], "{a:d} cannot take the value '1.5' of a: ':d' is for whole numbers"),
         ("x {a:.1f}", ["1", "b"], "{a:.1f} cannot take the value 'b' of a: ':.1f' cannot format a text"),
         ("x {a:9999}", ["1"], "a width has three digits at most"),
         ("x {i:q} {a}", ["1"], "{i:q} cannot take the value '1' of i: ':q' cannot format a whole number"),
@@ -192,7 +196,7 @@ def test_names_say_the_values_and_stand_behind_the_options(program: Program) -> 
 
 
 def test_a_name_needs_a_place() -> None:
-    with pytest.raises(UserError, match="the pattern ends in a note, so that no name can stand behind it"):
+    with pytest.raises(UserError, match="the pattern ends in a comment, so that no name can stand behind it"):
         lines_of("x {a} # note", a=["1"], name="{a}")
     with pytest.raises(UserError, match="'name' is given twice"):
         lines_of("x #: name={a}", a=["1"], name="{a}")

@@ -18,14 +18,11 @@ class SeveralValues(click.Option):
     the words for each time that the option was given.
     """
 
-    def __init__(
-        self, *args: Any, takes: Callable[[str], bool], example: str, with_dash: str = "", **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, takes: Callable[[str], bool], example: str, **kwargs: Any) -> None:
         words = Parsed("words", lambda text: tuple(text.split(_BETWEEN)))
         super().__init__(*args, **{"multiple": True, "type": words, **kwargs})
         self.takes = takes
         self.example = example
-        self.with_dash = with_dash  # how to write a value that begins with one
 
 
 class _Context(click.Context):
@@ -40,10 +37,19 @@ class Command(click.Command):
 
     context_class = _Context
 
-    def __init__(self, *args: Any, sections: Sequence[tuple[str, Sequence[str]]], examples: str, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        sections: Sequence[tuple[str, Sequence[str]]],
+        examples: str,
+        if_unknown: str = "",
+        **kwargs: Any,
+    ) -> None:
+        """`if_unknown`: what to say of an option that is none and is like none."""
         super().__init__(*args, **{"context_settings": {"help_option_names": ["-h", "--help"]}, **kwargs})
         self.sections = sections
         self.examples = examples
+        self.if_unknown = if_unknown
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Make several values one, as click wants it."""
@@ -55,8 +61,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, list(args))  # it takes them from the list
         except click.NoSuchOption as error:
-            hints = _hints(args, error.option_name, several)
-            raise click.UsageError(" ".join([error.format_message(), *hints]), ctx) from None
+            hint = _like(error.option_name, self.params) or self.if_unknown
+            raise click.UsageError(f"No such option {error.option_name}. {hint}".strip(), ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options by section, in the order of the sections; at the end those that are in none."""
@@ -72,10 +78,13 @@ class Command(click.Command):
                 formatter.write(f"  {line}\n" if line else "\n")
 
 
-def _hints(args: Sequence[str], word: str, several: Iterable[SeveralValues]) -> list[str]:
-    """How a value is written that was taken for an option, where it stands behind values."""
-    behind = args[args.index(word) - 2 : args.index(word)] if word in args else []
-    return [option.with_dash for option in several if option.with_dash and behind[:1] == [option.opts[0]]]
+def _like(word: str, params: Iterable[click.Parameter]) -> str:
+    """What may have been meant by an option that is none."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
+
+    known = [name for param in params for name in param.opts if name.startswith("--")]
+    close = [name for name in known if name.startswith(word)] or get_close_matches(word, known, n=1, cutoff=0.8)
+    return f"Did you mean {' or '.join(close)}?" if close and word != "-" else ""
 
 
 def _names_of_valued(params: Iterable[click.Parameter]) -> set[str]:
@@ -102,8 +111,9 @@ def join_values(
         if with_value is not None and not word.startswith("-"):
             return [*result, word, *rest]
         if option is None:
-            result += [word, *rest[:1]] if with_value is not None and word in with_value else [word]
-            del rest[: with_value is not None and word in with_value]
+            taken = int(word in (with_value or ()))
+            result += [word, *rest[:taken]]
+            del rest[:taken]
             continue
         values = [value] if equals else []
         while rest and option.takes(rest[0]):

@@ -22,35 +22,37 @@ def read_sweep_file(path: str) -> list[Sweep]:
 
 
 def save_sweep_file(path: str, sweeps: list[Sweep]) -> None:
-    """Write it whole or not at all, before the first line is printed: the reader of those may leave at any time."""
+    """Write it whole or not at all. An older one is only written over by the same."""
     target = Path(os.path.realpath(path))  # what a link points to, not the link, is written anew
-    _check_target(target)
+    text = save_sweeps(sweeps)
     try:
+        _check_target(target, text)
         fd, name = tempfile.mkstemp(prefix=".sweep-", dir=target.parent)
         try:
             with os.fdopen(fd, "w") as file:
-                file.write(save_sweeps(sweeps))
+                file.write(text)
             os.replace(name, target)
         except BaseException:
             with suppress(OSError):
                 os.unlink(name)
             raise
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+        raise UserError(f"--save {path}: it cannot be written: {error.strerror}") from None
+    except ValueError as error:
+        raise UserError(f"--save {path}: {error}") from None
 
 
-def _check_target(target: Path) -> None:
+def _check_target(target: Path, text: str) -> None:
     if target.suffix.lower() != ".json":
-        raise UserError(f"--save {target}: a sweep is saved as JSON; name a file that ends in .json")
+        raise ValueError("a sweep is saved as JSON; name a file that ends in .json")
     if not target.exists():
         return
     if not target.is_file():  # a pipe would be waited for
-        raise UserError(f"--save {target}: that is no plain file")
-    try:
-        data = target.read_bytes()
-    except OSError as error:
-        raise UserError(f"--save {target}: {error.strerror}") from None
+        raise ValueError("that is no plain file")
+    data = target.read_bytes()
+    if data in (b"", text.encode()):
+        return
+    kind = "no saved sweep"
     with suppress(UserError):
-        if not data or is_saved(load(".json", data)):
-            return
-    raise UserError(f"--save {target}: that file is no saved sweep, and is not written over; name another")
+        kind = "another sweep" if is_saved(load(".json", data)) else kind
+    raise ValueError(f"that file is {kind}, and is not written over; name another, or remove it first")

@@ -1,6 +1,5 @@
 """What must be right before the first line: everything about a sweep that no single part can see."""
 
-import re
 from collections.abc import Iterable
 
 from simple_gpu_scheduler.comments import find_comments
@@ -9,19 +8,15 @@ from simple_gpu_scheduler.options import parse_options
 
 from .pattern import Pattern
 from .placeholder import NAME, Placeholder
-from .quoting import NOTE, WORDS, left_open
+from .quoting import COMMENT, ENDS_ESCAPED, MARK, WORDS, left_open
 from .sweep import IN_ORDER, Sweep
 from .values import Values
 from .wording import shown
 
-_OPTIONS = b"#:"
-_ENDS_IN_BACKSLASH = re.compile(r"(?<!\\)(\\\\)*\\\Z")
-
 
 def check_sweep(sweep: Sweep) -> None:
     """What can be seen without knowing any values."""
-    names = (*sweep.parameters, *sweep.rows.columns)
-    for name in names:
+    for name in sweep.parameters:
         if not NAME.fullmatch(name):
             raise UserError(
                 f"{shown(name)} is no name for a parameter; a name has letters, digits, _, - and ., and begins with a "
@@ -30,7 +25,7 @@ def check_sweep(sweep: Sweep) -> None:
     doubled = [name for name in sweep.parameters if name in sweep.rows.columns]
     if doubled:
         raise UserError(f"the parameter {doubled[0]} is in the rows already; leave one of the two out")
-    if sweep.repeat is not None and "seed" in names:
+    if sweep.repeat is not None and "seed" in (*sweep.parameters, *sweep.rows.columns):
         raise UserError("--repeat gives {seed} its values; leave out --repeat or the parameter seed")
     if sweep.sampler:
         _check_sampler(sweep)
@@ -64,24 +59,27 @@ def check_use(sweep: Sweep, pattern: Pattern) -> None:
                 f"the pattern does not use the parameter {name}; write {{{name}}} in it, or leave out -p {name}"
             )
     if sweep.repeat is not None and "seed" not in pattern.names:
-        raise UserError("--repeat makes the same command again unless the pattern has {seed} in it; add it")
+        raise UserError("--repeat makes the same command again unless {seed} is in the pattern, as in --seed {seed}")
     for placeholder in pattern.placeholders:
         if placeholder.name in sweep.when and placeholder.before is None:
             raise UserError(
                 f"{placeholder.name} is not always there (--when); write its flag in the same braces, as in "
                 f"{{--{placeholder.name} {placeholder.name}}}, or {{?{placeholder.written}}} where it has none"
             )
-    if sweep.name and pattern.end == NOTE:
-        raise UserError("the pattern ends in a note, so that no name can stand behind it; leave out the note or --name")
+    if sweep.name and pattern.end == COMMENT:
+        raise UserError(
+            "the pattern ends in a comment, so that no name can stand behind it; leave out the comment or --name"
+        )
 
 
 def check_line(pattern: Pattern, *, lines_end: bool) -> None:
     """Whether the pattern is one line, and a whole one. `lines_end`: whether a newline ends a command."""
-    if pattern.texts[0].lstrip().startswith("#"):
-        raise UserError("the pattern begins with #, so that nothing in it would run")
+    always = pattern.always().lstrip()
+    if not always or always.startswith("#"):
+        raise UserError("the pattern has nothing that always runs; it is empty, a comment, or what may be missing")
     if pattern.left_open:
         raise UserError(f"the pattern opens {pattern.left_open} and does not close it")
-    if _ENDS_IN_BACKSLASH.search(pattern.texts[-1]):
+    if ENDS_ESCAPED.search(pattern.texts[-1]):
         raise UserError("the pattern ends in a backslash, which would join each line with the next")
     if lines_end and any("\n" in text for text in pattern.texts):
         raise UserError("the pattern has a newline in it, which ends a command; add --null here and for the scheduler")
@@ -102,7 +100,7 @@ def check_values(pattern: Pattern, listed: Iterable[tuple[str, str]], *, lines_e
 
 def _problem_of_raw(placeholder: Placeholder, value: str) -> str:
     """A raw value is shell on purpose, but not the half of something that its neighbours would complete."""
-    if _ENDS_IN_BACKSLASH.search(value):
+    if ENDS_ESCAPED.search(value):
         return "ends in a backslash, which takes what follows with it"
     opened = left_open(value) if placeholder.place in WORDS else ""
     return f"opens {opened} without closing it" if opened else ""
@@ -111,12 +109,12 @@ def _problem_of_raw(placeholder: Placeholder, value: str) -> str:
 def check_options(line: str, *, must_be_there: bool) -> None:
     """The scheduler's options behind `#:` in one of the lines."""
     data = line.encode(errors="surrogateescape")
-    comments = [at for at in find_comments(data) if data.startswith(_OPTIONS, at)]
+    comments = [at for at in find_comments(data) if data.startswith(MARK, at)]
     if not comments:
         if must_be_there:
-            raise UserError(f"a name cannot stand behind {shown(line)}: a note or an open bracket hides it")
+            raise UserError(f"a name cannot stand behind {shown(line)}: a comment or an open bracket hides it")
         return
     try:
-        parse_options(data[comments[-1] + len(_OPTIONS) :])
+        parse_options(data[comments[-1] + len(MARK) :])
     except ValueError as error:
         raise UserError(f"behind #: in {shown(line)}: {error}") from None

@@ -1,5 +1,6 @@
 """Which points of a space are part of a sweep."""
 
+from collections.abc import Iterator
 from itertools import islice
 
 from simple_gpu_scheduler.errors import UserError
@@ -45,20 +46,34 @@ def count_points(space: Space, conditions: Conditions) -> int:
             f"to count them, {part.size:,} combinations would have to be held against the conditions, which takes too "
             "long; leave out --count and {n}, or give fewer values"
         )
-    choice = Choice(part, conditions, is_once=True)
-    found = sum(choice.missing(point) is not None for point in points(part, Order()))
+    found = sum(missing is not None for missing in _look(part, conditions))
     return space.size // part.size * found
 
 
-def meet_failures(space: Space, conditions: Conditions) -> None:
-    """Meet now the values for which a condition has no answer, as a division by 0, as far as can be seen soon."""
+def bound(space: Space, conditions: Conditions) -> int:
+    """At most so many points are part of the sweep; exactly so many, where that can be told soon. Nothing is drawn."""
+    if not conditions.all or _asked(space, conditions).size > _LOOKED_THROUGH:
+        return space.size
+    return count_points(space, conditions)
+
+
+def look_ahead(space: Space, conditions: Conditions) -> set[str]:
+    """Meet a division by 0 now, as far as can be seen soon; and the parameters that never exist."""
     drawn = {name for name, _ in space.draws}
-    if not any(condition.may_fail for condition in conditions.all) or conditions.names & drawn:
-        return
+    if conditions.names & drawn or not (conditions.when or any(condition.may_fail for condition in conditions.all)):
+        return set()
     part = _asked(space, conditions)
+    never = set(conditions.when)
+    for missing in islice(_look(part, conditions), _LOOKED_THROUGH):
+        if missing is not None:
+            never &= missing
+    return never if part.size <= _LOOKED_THROUGH else set()
+
+
+def _look(part: Space, conditions: Conditions) -> Iterator[set[str] | None]:
+    """What is missing at each point."""
     choice = Choice(part, conditions, is_once=True)
-    for point in islice(points(part, Order()), _LOOKED_THROUGH):
-        choice.missing(point)
+    return (choice.missing(point) for point in points(part, Order()))
 
 
 def _asked(space: Space, conditions: Conditions) -> Space:

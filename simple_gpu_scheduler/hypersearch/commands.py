@@ -1,28 +1,30 @@
 """One sweep, checked, and its commands one after another, without those that were there before."""
 
-from collections.abc import Iterator
-from itertools import islice, product
-from math import prod
+from collections.abc import Collection, Iterator
+from itertools import islice
+
+from simple_gpu_scheduler.errors import UserError
 
 from .checks import check_line, check_options, check_random, check_sweep, check_use, check_values
-from .choice import Choice, count_points, meet_failures
+from .choice import Choice, bound, count_points, look_ahead
 from .conditions import parse_conditions
 from .filling import Filling
 from .naming import Names
 from .pattern import parse_command, parse_text
+from .placeholder import COUNTED
 from .points import Order, Point, indexes, points
 from .quoting import OPTIONS
 from .repeats import could_repeat
 from .shuffle import fold
 from .space import Space, make_space
 from .sweep import IN_ORDER, Sweep
-from .words import parse_values
+from .telling import telling_points
+from .words import doubts, parse_values
 
 # When so many points in a row bring nothing new, there is nothing more, or it is too rare to be found.
 _TRIES_IN_GRID = 1_000_000
 _TRIES_AT_RANDOM = 100_000
 _ALL = 2**63
-_LOOKED_AT = 1000
 _FIRST = {"i": "1", "n": "1", "seed": "0"}
 
 
@@ -54,18 +56,22 @@ class Commands:
         check_sweep(sweep)
         self._sweep = sweep
         self.space = space = _space(sweep)
-        names = {*space.names, "i", "n", *(["seed"] if sweep.repeat is not None else [])}
+        names = {*space.names, *COUNTED, *(["seed"] if sweep.repeat is not None else [])}
         self._pattern = parse_command(sweep.pattern, names)
         check_use(sweep, self._pattern)
         check_line(self._pattern, lines_end=lines_end)
         check_values(self._pattern, space.listed(), lines_end=lines_end)
         self._conditions = parse_conditions(sweep.where, sweep.when, space.kinds)
-        meet_failures(space, self._conditions)
+        never = look_ahead(space, self._conditions)
+        self.notes = list(space.notes)
+        if is_alone:  # else they may share a pattern, and one of them has no use for the parameter
+            self.notes += [f"--when {name} is never true, so no command has {name}" for name in sorted(never)]
         self._filling = Filling(self._pattern, space)
         self._filling.check()
-        self._name = Filling(parse_text(sweep.name or "", names), space)
-        self._name.check()
-        self._check_options()
+        self._name = _name_filling(sweep.name or "", names, space)
+        for point in telling_points(self._pattern, space):
+            line = self._filling.line(self._filling.fragments(point), _FIRST)
+            check_options(line + self._naming(point, set(), _FIRST, Names()), must_be_there=bool(sweep.name))
         self._is_grid = not space.draws and not sweep.sampler
         self._remembers = not is_alone or could_repeat(sweep, self._pattern, space)
         is_shuffled = sweep.sampling_mode != IN_ORDER
@@ -105,17 +111,20 @@ class Commands:
         self._note_few(most, output)
 
     def _lines(self, output: Output) -> Iterator[str]:
+        most = self._most()
         for repeat in range(self._sweep.repeat or 1):
             counted = {"seed": str(repeat), "n": str(output.total)}
-            for point, missing, fragments in self._different(repeat, output):
+            found = 0
+            for point, missing, fragments in self._different(repeat, most, output):
+                found += 1
                 output.count += 1
                 counted["i"] = str(output.count)
                 yield self._filling.line(fragments, counted) + self._naming(point, missing, counted, output.names)
+            most = found  # there are no more the next time
 
-    def _different(self, repeat: int, output: Output) -> Iterator[tuple[Point, set[str], list[str]]]:
+    def _different(self, repeat: int, most: int, output: Output) -> Iterator[tuple[Point, set[str], list[str]]]:
         """The points that are part of the sweep and whose line is new, each with what is missing and what it writes."""
         found = tries = 0
-        most = self._sweep.samples or _ALL if self.space.draws else min(self._sweep.samples or _ALL, self.space.size)
         patience = self._patience()
         choice = Choice(self.space, self._conditions, is_once=self._is_grid)
         uncounted = {"seed": str(repeat), "n": "0", "i": "0"}
@@ -136,6 +145,13 @@ class Commands:
         output.gave_up |= tries == patience
         self._note_few(found, output)
 
+    def _most(self) -> int:
+        """More different commands than that there are not, or are not asked for."""
+        samples = self._sweep.samples or _ALL
+        if self.space.draws:
+            return samples
+        return min(samples, self.space.size, bound(self.space, self._conditions))
+
     def _patience(self) -> int:
         """How many points in a row may bring nothing; where all are asked for, all are looked at."""
         if not self._is_grid:
@@ -145,7 +161,9 @@ class Commands:
     def _note_few(self, found: int, output: Output) -> None:
         samples = self._sweep.samples
         if samples is not None and found < samples:
-            output.notes.append(f"found only {found} different commands of the {samples} that were asked for")
+            commands = "command" if found == 1 else "different commands"
+            closed = "; a Latin hypercube makes no more points" if self._sweep.sampler == "lhs" else ""
+            output.notes.append(f"found only {found} {commands} of the {samples} that were asked for{closed}")
 
     def _naming(self, point: Point, missing: set[str], counted: dict[str, str], names: Names) -> str:
         """The name of the job, as the scheduler's option."""
@@ -154,34 +172,22 @@ class Commands:
         option = f"name={names.give(self._name.line(self._name.fragments(point, missing), counted))}"
         if self._pattern.end == OPTIONS:
             return f" {option}"
-        return f"\n#: {option}" if any("\n" in text for text in self._pattern.texts) else f"  #: {option}"
-
-    def _check_options(self) -> None:
-        """The scheduler's options: once, and with the values that may change them."""
-        inside = {one.name for one in self._pattern.placeholders if one.place == OPTIONS or one.is_raw}
-        changing = [at for at, factor in enumerate(self.space.factors) if inside.intersection(factor.names)]
-        drawn = [draw(0.5) for _, draw in self.space.draws]
-        for places in _combinations([self.space.factors[at].size for at in changing]):
-            chosen = dict(zip(changing, places, strict=True))
-            self._check_options_at(Point([chosen.get(at, 0) for at in range(len(self.space.factors))], drawn))
-
-    def _check_options_at(self, point: Point) -> None:
-        line = self._filling.line(self._filling.fragments(point), _FIRST)
-        check_options(line + self._naming(point, set(), _FIRST, Names()), must_be_there=bool(self._sweep.name))
+        return f"\n#: {option}" if any("\n" in text for text in self._pattern.texts) else f" #: {option}"
 
 
-def _combinations(sizes: list[int]) -> Iterator[tuple[int, ...]]:
-    """All of them where they are few, else each place with the first of the others, as far as can be looked at soon."""
-    if prod(sizes) <= _LOOKED_AT:
-        yield from product(*map(range, sizes))
-        return
-    for which, size in enumerate(sizes):
-        for place in range(min(size, _LOOKED_AT)):
-            yield tuple(place if at == which else 0 for at in range(len(sizes)))
+def _name_filling(name: str, names: Collection[str], space: Space) -> Filling:
+    try:
+        filling = Filling(parse_text(name, names), space)
+        filling.check()
+    except UserError as error:
+        raise UserError(f"--name: {error}") from None
+    return filling
 
 
 def _space(sweep: Sweep) -> Space:
     parameters = {name: parse_values(name, words) for name, words in sweep.parameters.items()}
     for name, values in parameters.items():
         check_random(sweep, name, values)
-    return make_space(parameters, sweep.zips, sweep.rows)
+    space = make_space(parameters, sweep.zips, sweep.rows)
+    more = [doubt for name, words in sweep.parameters.items() for doubt in doubts(name, words)]
+    return space._replace(notes=(*space.notes, *more))

@@ -64,6 +64,7 @@ def _sorted(conditions: "Mapping[str, Condition]") -> "dict[str, Condition]":
     while rest:
         ready = [name for name, condition in rest.items() if not condition.names & rest.keys()]
         if not ready:
-            raise UserError(f"--when: {' and '.join(rest)} ask for each other, so nobody can say which exists")
+            whom = "each other" if len(rest) > 1 else "itself"
+            raise UserError(f"--when: {' and '.join(rest)} cannot depend on {whom}")
         found.update({name: rest.pop(name) for name in ready})
     return found

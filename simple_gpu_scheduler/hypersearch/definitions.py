@@ -5,6 +5,7 @@ from typing import Any
 
 from simple_gpu_scheduler.errors import UserError
 
+from .numbers import is_whole
 from .quasi import SAMPLERS
 from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, Words
 from .wording import meant, shown
@@ -17,7 +18,8 @@ def _text(value: Any, what: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, Mapping | list):
-        raise UserError(f"{what} must be a text or a number{'' if value is None else ', not several'}")
+        why = "" if value is None else ", not several (in YAML, what begins with { or [ stands in quotes)"
+        raise UserError(f"{what} must be a text or a number{why}")
     text = str(value)
     try:
         text.encode(errors="surrogateescape")
@@ -77,11 +79,18 @@ def _conditions(value: Any, what: str) -> dict[str, str]:
     return {name: _text(condition, what) for name, condition in _mapping(value, what).items()}
 
 
+def parse_whole(text: str) -> int:
+    """A whole number, of a length that somebody may have typed; a ValueError says that it is none."""
+    if not is_whole(text):
+        raise ValueError(f"{shown(text)} is no whole number")
+    return int(text)
+
+
 def _whole(value: Any, what: str) -> int:
     try:
-        return int(_text(value, what))
-    except ValueError:
-        raise UserError(f"{what} must be a whole number, not {shown(_text(value, what))}") from None
+        return parse_whole(_text(value, what))
+    except ValueError as error:
+        raise UserError(f"{what}: {error}") from None
 
 
 def _number(value: Any, what: str) -> int:
@@ -133,6 +142,8 @@ def read_sweeps(data: Any) -> list[Sweep]:
 
 def _read(data: Mapping[str, Any]) -> Sweep:
     found = {}
+    if "sweeps" in data:
+        raise UserError("a sweep in sweeps cannot hold sweeps")
     for written, value in data.items():
         key = written.replace("_", "-")
         if key not in _KEYS:

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.errors import UserError
 
+from .condition_text import habits, meant_by, without_keywords
 from .numbers import EITHER, NUMBER, TEXT, is_number, is_whole
-from .parameter_names import meant_by, without_keywords
 from .wording import bare, shown
 
 Value = int | Fraction | str
@@ -117,7 +117,8 @@ class _Reader:
     def truth(self, node: ast.expr) -> _Part:
         part = self.read(node)
         if part.kind != TRUTH:
-            raise self.wrong(f"'{ast.unparse(node)}' is {part.kind}; compare it with something")
+            quotes = "; with < or > in it, a condition stands in quotes" if isinstance(node, ast.Name) else ""
+            raise self.wrong(f"'{ast.unparse(node)}' is {part.kind}; compare it with something{quotes}")
         return part
 
     def name(self, node: ast.Name) -> _Part:
@@ -235,7 +236,8 @@ def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
             tree = ast.parse(reader.source, mode="eval")
         whole = reader.truth(tree.body)
     except SyntaxError as error:
-        raise reader.wrong(f"{error.msg}, at character {error.offset}") from None
+        where = f", at character {error.offset}" if error.offset else ""
+        raise reader.wrong(f"{error.msg}{where}{habits(reader.source)}") from None
     except (ValueError, RecursionError, MemoryError):
         raise reader.wrong("it cannot be read") from None
     return Condition(text, frozenset(reader.names), whole.evaluate, reader.may_fail)

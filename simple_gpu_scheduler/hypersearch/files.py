@@ -76,6 +76,7 @@ def _load_csv(text: str) -> Any:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     try:
         lines = [(reader.line_num, row) for row in reader if row]
+        lines = [(line, row) for line, row in lines if row != [""] or len(lines[0][1]) == 1]
     except csv.Error as error:
         raise UserError(f"line {reader.line_num}: this is no CSV: {error}") from None
     if len(lines) < 2:  # noqa: PLR2004 - names, and one row
@@ -83,9 +84,12 @@ def _load_csv(text: str) -> Any:
             "there must be a line with the names of the parameters, and one for each configuration below it"
         )
     names = [name.strip() for name in lines[0][1]]
+    if len(names) == 1 and ";" in names[0]:
+        raise UserError("the columns are separated by ';', and must be by ','")
     for line, row in lines[1:]:
         if len(row) != len(names):
-            raise UserError(f"line {line} has {len(row)} values, and there are {len(names)} names in the first line")
+            values = "1 value" if len(row) == 1 else f"{len(row)} values"
+            raise UserError(f"line {line} has {values}, and there are {len(names)} names in the first line")
     return {"rows": [_unique(list(zip(names, row, strict=True))) for _, row in lines[1:]]}
 
 

@@ -43,7 +43,7 @@ def _logspace(first: Fixed, last: Fixed, count: Fixed) -> Values:
 
     number = _number(count)
     if min(first.units, last.units) <= 0:
-        raise ValueError("both ends must be above 0")
+        raise ValueError("both ends must be above 0; they are values, not exponents")
     # Far beyond a float, so that 0.0001 comes out as that, with any C library.
     fine, coarse = Context(prec=60), Context(prec=50)
     low, high = (fine.ln(fine.create_decimal(show_fixed(*end))) for end in (first, last))

@@ -7,12 +7,11 @@ from typing import NamedTuple
 from simple_gpu_scheduler.errors import UserError
 
 from .placeholder import Placeholder, read_placeholder
-from .quoting import NOTE, OPTIONS, SINGLE, WORDS, left_open, place_behind
+from .quoting import COMMAND, COMMENT, ENDS_ESCAPED, OPTIONS, SINGLE, WORDS, left_open, place_behind
 
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _BLANK = re.compile(r"\s")
 _NOT_IN_NUMBERS = re.compile(r"[^\d.eE+-]")
-_ESCAPED = re.compile(r"(?<!\\)(\\\\)*\\\Z")
 _DOLLAR = re.compile(r"(?<![\\$])(\\\\)*(\$\$)*\$\Z")
 _VARIABLE = re.compile(r"(?<![\\$])(\\\\)*\$(?P<name>[A-Za-z_]\w*)\Z")
 _MAY_FOLLOW = (" ", "\t", "\n", ")", ";", "&", "|", "'", '"')
@@ -30,6 +29,11 @@ class Pattern(NamedTuple):
     def names(self) -> set[str]:
         """The parameters that it needs."""
         return {placeholder.name for placeholder in self.placeholders}
+
+    def always(self) -> str:
+        """What is there in any case, with a letter for each value."""
+        values = ["x" if placeholder.before is None else "" for placeholder in self.placeholders]
+        return "".join(text + value for text, value in zip(self.texts, [*values, ""], strict=True))
 
     def separate(self, *, are_numbers: bool) -> list[Placeholder]:
         """Those whose neighbours' values cannot make up for another value of theirs: they are alone in a word.
@@ -80,15 +84,17 @@ def parse_command(text: str, known: Collection[str]) -> Pattern:
     placeholders = []
     read = ""  # what the shell has seen, with a letter for each value
     for number, one in enumerate(written):
-        found = read_placeholder(one, known)
         read += texts[number]
+        if one not in known and _DOLLAR.search(read):
+            raise UserError(f"${{{one}}} is the shell's; write ${{{{{one}}}}}, or ${one}")
+        found = read_placeholder(one, known)
         found = found._replace(place=place_behind(read + (found.before or ""), texts[number + 1]))
         _check_before(read, found)
         is_last = number + 1 == len(written)
         _check_behind(texts[number + 1], found, goes_with_blank=texts[number].endswith(" "), is_last=is_last)
-        read += found.before or ""
         placeholders.append(found)
-        read += "x"
+        if found.before is None or found.place != COMMAND:  # else what follows may be the first word
+            read += (found.before or "") + "x"
     read += texts[-1]
     return Pattern(*_with_blanks(texts, placeholders), place_behind(read), left_open(read))
 
@@ -100,7 +106,7 @@ def _with_blanks(
     kept, found = [], []
     for text, placeholder in zip(texts, placeholders, strict=False):
         bare = text if placeholder.before is None else text.rstrip(" ")
-        if _ESCAPED.search(bare):
+        if ENDS_ESCAPED.search(bare):
             bare = text[: len(bare) + 1]
         kept.append(bare)
         before = placeholder.before
@@ -110,7 +116,7 @@ def _with_blanks(
 
 def _check_before(read: str, found: Placeholder) -> None:
     """Refuse what would make the shell read the first character of a value otherwise."""
-    if found.place in (SINGLE, OPTIONS, NOTE):
+    if found.place in (SINGLE, OPTIONS, COMMENT):
         return
     read = read.replace("\\\n", "")
     if _DOLLAR.search(read):
@@ -120,7 +126,7 @@ def _check_before(read: str, found: Placeholder) -> None:
     if variable := _VARIABLE.search(read):
         name, braces = variable["name"], f"{{{found.written}}}"
         raise UserError(f"${name}{braces} would be one longer name to the shell; write ${{{{{name}}}}}{braces}")
-    if _ESCAPED.search(read):
+    if ENDS_ESCAPED.search(read):
         raise UserError(f"the backslash before {{{found.written}}} would take the first character of its values")
 
 

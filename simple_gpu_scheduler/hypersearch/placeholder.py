@@ -14,8 +14,9 @@ NAME = re.compile(r"[^\W\d][\w.-]*")
 # Nothing of a flag means anything to a shell.
 _FLAG = r"[\w.:/+,@%-]+"
 _PLACEHOLDER = re.compile(
-    rf"(?P<before>-{_FLAG}[ =]|{_FLAG}=|-[ =]|\?)?(?P<name>{NAME.pattern})(?P<raw>!s)?(?::(?P<spec>[^{{}}]*))?"
+    rf"(?P<before>-{_FLAG}(?:=| +)|{_FLAG}=|-(?:=| +)|\?)?(?P<name>{NAME.pattern})(?P<raw>!s)?(?::(?P<spec>[^{{}}]*))?"
 )
+COUNTED = ("i", "n")  # what is no parameter and always known
 _TOO_WIDE = re.compile(r"\d{4}")
 
 
@@ -48,6 +49,8 @@ def _format(value: str, spec: str) -> str:
     try:
         return format(int(value) if is_whole(value) else float(value) if is_number(value) else value, spec)
     except (ValueError, OverflowError):
+        if spec[-1:] in "bdnoxX" and is_number(value):
+            raise ValueError(f"':{spec}' is for whole numbers") from None
         kind = "a whole number" if is_whole(value) else "a number" if is_number(value) else "a text"
         raise ValueError(f"':{spec}' cannot format {kind}") from None
 
@@ -56,16 +59,25 @@ def read_placeholder(written: str, known: Collection[str]) -> Placeholder:
     """What is written between braces; `known` are the names that are good there."""
     match = _PLACEHOLDER.fullmatch(written)
     if not match:
+        way_out = f"braces that are the shell's are written {{{{{bare(written)}}}}}"
+        if written.strip() in known:
+            way_out = f"write {{{written.strip()}}}"
         raise UserError(
             f"{{{bare(written)}}} is no placeholder, which is {{NAME}}, {{NAME:.2f}}, {{NAME!s}} or {{--flag NAME}}; "
-            f"braces that are the shell's are written {{{{{bare(written)}}}}}"
+            f"{way_out}"
         )
     name = match["name"]
     if name not in known:
-        raise UserError(
-            f"the pattern has {{{bare(written)}}} but there is no parameter of that name; "
-            f"add {'--repeat N' if name == 'seed' else f'-p {name} VALUE...'}, "
-            f"or write {{{{{bare(written)}}}}} if these braces are the shell's{meant(name, known)}"
-        )
+        raise UserError(_unknown(written, name, (match["before"] or "")[:1] == "-", known))
     before = "" if match["before"] == "?" else match["before"]
     return Placeholder(written, name, match["spec"] or "", bool(match["raw"]), before)
+
+
+def _unknown(written: str, name: str, has_flag: bool, known: Collection[str]) -> str:
+    flag = " behind the flag stands the name of a parameter;" if has_flag else ""
+    add = "--repeat N" if name == "seed" else f"-p {name} VALUE..."
+    hint = meant(name, [one for one in known if one not in COUNTED])
+    return (
+        f"the pattern has {{{bare(written)}}} but there is no parameter of that name;{flag} add {add}, "
+        f"or write {{{{{bare(written)}}}}} if these braces are the shell's{hint}"
+    )

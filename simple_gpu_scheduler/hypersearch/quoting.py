@@ -1,7 +1,7 @@
 """Values as the shell needs them where they stand: bare, in quotes, behind `#:`, or where nothing helps.
 
 It knows what a place means to sh, bash and zsh, and not how a pattern is written. Where it is not sure, only values
-that need no quoting may stand. A ValueError says why a value cannot.
+that need no quoting may stand, or none. A ValueError says why a value cannot.
 """
 
 import re
@@ -19,10 +19,11 @@ _RESERVED = re.compile(
     r"if|then|else|elif|fi|do|done|case|esac|while|until|for|in|\{|\}|!|\[\[|time|function|select|coproc"
 )
 _SOMETHING = re.compile(r"[^\w\t]")
-_OPTIONS = b"#:"
+ENDS_ESCAPED = re.compile(r"(?<!\\)(\\\\)*\\\Z")  # in a backslash that means something
+MARK = b"#:"  # what options begin with
 _ARITHMETIC = {b"$((", b"(("}
 
-WORD, COMMAND, TOUCHING, OPTIONS, NOTE, HEREDOC, UNSURE = "", "first word", "touching", "#:", "#", "<<", "?"
+WORD, COMMAND, TOUCHING, OPTIONS, COMMENT, HEREDOC, UNSURE = "", "first word", "touching", "#:", "#", "<<", "?"
 SINGLE, DOUBLE = "'", '"'
 
 
@@ -45,7 +46,7 @@ def place_behind(text: str, following: str = "") -> str:
         return UNSURE
     if scanner.ends_in_comment:
         last = scanner.comments[-1] if scanner.comments else len(data)
-        return OPTIONS if data.startswith(_OPTIONS, last) else NOTE
+        return OPTIONS if data.startswith(MARK, last) else COMMENT
     opened = scanner.open[-1].decode() if scanner.open else WORD
     if opened in (SINGLE, DOUBLE):
         return opened
@@ -95,9 +96,9 @@ def _in_options(value: str) -> str:
     return value
 
 
-def _in_note(value: str) -> str:
+def _in_comment(value: str) -> str:
     if "\n" in value:
-        raise ValueError("a note ends with its line")
+        raise ValueError("a comment ends with its line")
     return value
 
 
@@ -118,7 +119,7 @@ _QUOTES: Mapping[str, Callable[[str], str]] = {
     SINGLE: _in_single_quotes,
     DOUBLE: _in_string,
     OPTIONS: _in_options,
-    NOTE: _in_note,
+    COMMENT: _in_comment,
     HEREDOC: _in_heredoc,
     UNSURE: _without_quotes,
 }

@@ -78,6 +78,8 @@ def _check_zips(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]])
     zipped: dict[str, Sequence[str]] = {}
     for names in zips:
         written = f"--zip {','.join(names)}"
+        if not all(names):
+            raise UserError("--zip has no name where one should be; write it as --zip lr,wd")
         if len(names) < 2:  # noqa: PLR2004 - a pair
             raise UserError(f"{written} names one parameter; write those that go together, as in --zip lr,wd")
         for name in names:

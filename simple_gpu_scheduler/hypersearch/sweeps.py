@@ -1,6 +1,7 @@
 """Several sweeps, one after another, as one output."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from simple_gpu_scheduler.errors import UserError
 
@@ -19,10 +20,10 @@ class Sweeps:
                 self._all.append(Commands(sweep, is_alone=len(sweeps) == 1, lines_end=lines_end))
             except UserError as error:
                 raise UserError(f"sweep {number}: {error}" if len(sweeps) > 1 else str(error)) from None
-        total = self.count() if any(commands.uses_total for commands in self._all) else 0
-        self._output = Output(total)
+        self._output = Output(self.total if any(commands.uses_total for commands in self._all) else 0)
 
-    def count(self) -> int:
+    @cached_property
+    def total(self) -> int:
         """How many commands there are; they are made for it where there is no other way."""
         known = [commands.count() for commands in self._all]
         if len(known) == 1 and known[0] is not None:
@@ -40,7 +41,7 @@ class Sweeps:
 
     def notes(self) -> list[str]:
         """What is to be said, complete when the lines have ended."""
-        notes = [note for commands in self._all for note in commands.space.notes] + self._output.notes
+        notes = [note for commands in self._all for note in commands.notes] + self._output.notes
         left_out = self._output.left_out
         if left_out:
             notes.append(f"left out {left_out} {'line' if left_out == 1 else 'lines'} that had been there before")

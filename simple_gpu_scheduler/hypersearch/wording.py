@@ -22,9 +22,10 @@ def meant(word: str, known: Collection[str]) -> str:
     """The known word that it is like, or all of them where they are few, as the end of a sentence."""
     from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
 
-    close = get_close_matches(word, known, n=1)
+    by_lower = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), by_lower, n=1)
     if close:
-        return f"; did you mean {close[0]}?"
+        return f"; did you mean {by_lower[close[0]]}?"
     return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= _FEW else ""
 
 

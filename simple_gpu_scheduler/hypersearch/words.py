@@ -2,7 +2,8 @@
 
 from simple_gpu_scheduler.errors import UserError
 
-from .generators import generate
+from .generators import GENERATORS, generate
+from .numbers import is_number
 from .sweep import Words
 from .values import LISTED, Values
 from .wording import shown
@@ -31,3 +32,25 @@ def _parse_word(name: str, word: str) -> Values:
         return generate(word) or Values((word,))
     except ValueError as error:
         raise UserError(f"{name}: {shown(word)}: {error} (or -p {name}=VALUE for a value as it stands)") from None
+
+
+def doubts(name: str, written: Words) -> list[str]:
+    """What looks as if something else were meant."""
+    if written.are_literal:
+        return []
+    found = [_doubt(word) for word in written.words]
+    if len(written.words) == 1 and "," in written.words[0] and all(map(is_number, written.words[0].split(","))):
+        found.append(f"{shown(written.words[0])} is one value; several are separated by blanks")
+    return [f"{name}: {doubt}" for doubt in found if doubt]
+
+
+def _doubt(word: str) -> str:
+    first, *numbers = word.split(":")
+    if word in GENERATORS:
+        return f"{shown(word)} is a value as it stands; was {GENERATORS[word].example} meant?"
+    if first in GENERATORS or len(numbers) < 2 or is_number(first) or not all(map(is_number, numbers)):  # noqa: PLR2004 - as 1e-5:1e-1
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415 - few words come so far
+
+    close = get_close_matches(first, GENERATORS, n=1)
+    return f"{shown(word)} is a value as it stands; was {GENERATORS[close[0]].example} meant?" if close else ""

@@ -1,4 +1,4 @@
-"""How parameters are named in conditions, which Python's parser reads: it has keywords, and knows no `-` in a name."""
+"""The text of a condition around Python's parser, which has keywords of its own and knows no `-` in a name."""
 
 import keyword
 import re
@@ -6,6 +6,13 @@ from collections.abc import Collection
 
 _OUR_KEYWORDS = {"and", "or", "not", "in", "is"}
 _STAND_IN = "_parameter"
+_OF_OTHER_LANGUAGES = (
+    ("&&", "and for &&"),
+    (r"\|\|", "or for ||"),
+    (r"!(?!=)", "not for !"),
+    (r"(?<![=!<>])=(?!=)", "== for ="),
+    (r"\$", "names without $"),
+)
 
 
 def without_keywords(text: str, names: Collection[str]) -> str:
@@ -32,3 +39,8 @@ def meant_by(written: str, names: Collection[str]) -> list[str]:
     """The parameters that may be meant by a name; `-` and `.` are written `_` where that is no other parameter."""
     exactly = [name for name in names if _normal(name) == written]
     return exactly or [name for name in names if _normal(re.sub(r"[-.]", "_", name)) == written]
+
+
+def habits(text: str) -> str:
+    """How here is written what is written otherwise in other languages."""
+    return "".join(f"; write {way}" for pattern, way in _OF_OTHER_LANGUAGES if re.search(pattern, text))
