@@ -42,7 +42,7 @@ def medians(argvs: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, 
 def speed(size: int, rounds: int, *, old: bool, parallel: bool) -> None:
     values = [str(number) for number in range(size)]
     words = ["-p", "lr", *values, "-p", "bs", *values]
-    few = values[:20]  # GNU parallel is asked for a fiftieth: more would take minutes
+    few = values[:4]  # GNU parallel is asked for a part: more would take minutes
     lines = dict.fromkeys((OURS, OURS_IN_ORDER, OLD_ONE), size**2) | {PARALLEL: size * len(few)}
     takes = {
         OURS: lambda: seconds([_COMMAND, _PATTERN, *words]),
