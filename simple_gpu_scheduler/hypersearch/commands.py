@@ -73,6 +73,7 @@ class Commands:
             line = self._filling.line(self._filling.fragments(point), _FIRST)
             check_options(line + self._naming(point, set(), _FIRST, Names()), must_be_there=bool(sweep.name))
         self._is_grid = not space.draws and not sweep.sampler
+        self._is_alone = is_alone
         self._remembers = not is_alone or could_repeat(sweep, self._pattern, space)
         is_shuffled = sweep.sampling_mode != IN_ORDER
         self._order = Order(is_shuffled, sweep.sampler, sweep.samples or 1, fold(sweep.seed or 0))
@@ -120,7 +121,7 @@ class Commands:
                 output.count += 1
                 counted["i"] = str(output.count)
                 yield self._filling.line(fragments, counted) + self._naming(point, missing, counted, output.names)
-            most = found  # there are no more the next time
+            most = found if self._is_alone else most  # there are no more the next time, which may take long to see
 
     def _different(self, repeat: int, most: int, output: Output) -> Iterator[tuple[Point, set[str], list[str]]]:
         """The points that are part of the sweep and whose line is new, each with what is missing and what it writes."""

@@ -21,7 +21,7 @@ _RESERVED = re.compile(
 _SOMETHING = re.compile(r"[^\w\t]")
 ENDS_ESCAPED = re.compile(r"(?<!\\)(\\\\)*\\\Z")  # in a backslash that means something
 MARK = b"#:"  # what options begin with
-_ARITHMETIC = {b"$((", b"(("}
+_EXPANSIONS = {b"$((", b"((", b"${"}
 
 WORD, COMMAND, TOUCHING, OPTIONS, COMMENT, HEREDOC, UNSURE = "", "first word", "touching", "#:", "#", "<<", "?"
 SINGLE, DOUBLE = "'", '"'
@@ -34,12 +34,12 @@ def place_behind(text: str, following: str = "") -> str:
     if b"<<" in data and b"\n" in data:
         # Perhaps: how its text is read is not known here. No value may make up the word that ends it.
         return UNSURE if _SOMETHING.search(text.rpartition("\n")[2]) else HEREDOC
-    # In backticks a backslash means something before quotes do, and arithmetic knows no quotes. Neither does dash know
-    # $' ', nor the scanner the brackets of `case`.
-    in_arithmetic = _ARITHMETIC.intersection(scanner.open) or scanner.open[-2:] == [b"(", b"("]
+    # In backticks a backslash means something before quotes do, arithmetic knows no quotes, in ${ } they differ from
+    # shell to shell. Nor does dash know $' ', or the scanner the brackets of `case`.
+    in_expansion = _EXPANSIONS.intersection(scanner.open) or scanner.open[-2:] == [b"(", b"("]
     if (
         scanner.backtick >= 0
-        or in_arithmetic
+        or in_expansion
         or _CASE_IN_SUBSTITUTION.search(data)
         or (b"$'" in data and b"\\'" in data)
     ):
