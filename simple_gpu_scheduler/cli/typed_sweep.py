@@ -7,6 +7,7 @@ from typing import Any
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.hypersearch.definitions import parse_zip
 from simple_gpu_scheduler.hypersearch.sweep import Sweep, Words
+from simple_gpu_scheduler.hypersearch.wording import shown
 
 EXAMPLE = 'simple_hypersearch "python3 train.py --lr {lr}" -p lr 0.1 0.01'
 _NEGATIVE_NUMBER = re.compile(r"-\.?\d")
@@ -37,7 +38,7 @@ def typed_sweep(
 
 def _beside(pattern: str, word: str, parameters: Collection[str], together: Sequence[str]) -> str:
     """What is wrong with a second word that belongs to no option."""
-    wrong = f"'{word}' stands beside the pattern '{pattern}'"
+    wrong = f"{shown(word)} stands beside the pattern {shown(pattern)}"
     name, equals, value = word.partition("=")
     if equals and name.isidentifier():
         return f"{wrong}; a parameter is written -p {name} {value}"
@@ -85,7 +86,7 @@ def without_pattern(typed: Sweep) -> str:
         for word in words.words:
             if "{" in word:
                 return (
-                    f"there is no PATTERN; was '{word}' meant, which is taken for a value of {name}? "
+                    f"there is no PATTERN; was {shown(word)} meant, which is taken for a value of {name}? "
                     "Write the pattern before the first -p"
                 )
     return f"there is no PATTERN. For example: {EXAMPLE}"

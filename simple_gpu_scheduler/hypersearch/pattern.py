@@ -8,6 +8,7 @@ from simple_gpu_scheduler.errors import UserError
 
 from .placeholder import Placeholder, read_placeholder
 from .quoting import COMMAND, COMMENT, ENDS_ESCAPED, OPTIONS, SINGLE, WORDS, left_open, place_behind
+from .wording import bare
 
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _BLANK = re.compile(r"\s")
@@ -86,7 +87,7 @@ def parse_command(text: str, known: Collection[str]) -> Pattern:
     for number, one in enumerate(written):
         read += texts[number]
         if one not in known and _DOLLAR.search(read):
-            raise UserError(f"${{{one}}} is the shell's; write ${{{{{one}}}}}, or ${one}")
+            raise UserError(f"${{{bare(one)}}} is the shell's; write ${{{{{bare(one)}}}}}, or ${bare(one)}")
         found = read_placeholder(one, known)
         found = found._replace(place=place_behind(read + (found.before or ""), texts[number + 1]))
         _check_before(read, found)
@@ -120,21 +121,19 @@ def _check_before(read: str, found: Placeholder) -> None:
         return
     read = read.replace("\\\n", "")
     if _DOLLAR.search(read):
-        raise UserError(
-            f"${{{found.written}}} would be a variable of the shell; write ${{{{{found.written}}}}} if it shall be one"
-        )
+        raise UserError(f"${found} would be a variable of the shell; write ${{{found}}} if it shall be one")
     if variable := _VARIABLE.search(read):
-        name, braces = variable["name"], f"{{{found.written}}}"
-        raise UserError(f"${name}{braces} would be one longer name to the shell; write ${{{{{name}}}}}{braces}")
+        name = variable["name"]
+        raise UserError(f"${name}{found} would be one longer name to the shell; write ${{{{{name}}}}}{found}")
     if ENDS_ESCAPED.search(read):
-        raise UserError(f"the backslash before {{{found.written}}} would take the first character of its values")
+        raise UserError(f"the backslash before {found} would take the first character of its values")
 
 
 def _check_behind(text: str, found: Placeholder, *, goes_with_blank: bool, is_last: bool) -> None:
     """Refuse what would be read otherwise together with the value, or without it."""
     if text.startswith("#:") and found.place in WORDS:
-        raise UserError(f"write a blank between {{{found.written}}} and #:, or the shell takes both for one word")
+        raise UserError(f"write a blank between {found} and #:, or the shell takes both for one word")
     if found.before is None or text.startswith(_MAY_FOLLOW) or (is_last and not text):
         return
     if goes_with_blank or text.startswith("#"):
-        raise UserError(f"write a blank behind {{{found.written}}}, since it may be missing, and its blank with it")
+        raise UserError(f"write a blank behind {found}, since it may be missing, and its blank with it")

@@ -30,15 +30,17 @@ class Placeholder(NamedTuple):
     before: str | None = None  # what comes and goes with the value, its flag; None where it must be there
     place: str = WORD  # what a value is to the shell there
 
+    def __str__(self) -> str:
+        """As it is written, braces included."""
+        return f"{{{bare(self.written)}}}"
+
     def fill(self, value: str) -> str:
         """What stands there for this value; the UserError says why it cannot."""
         try:
             formatted = _format(value, self.spec) if self.spec else value
             return (self.before or "") + (formatted if self.is_raw else quoted(formatted, self.place))
         except ValueError as error:
-            raise UserError(
-                f"{{{self.written}}} cannot take the value {shown(value)} of {self.name}: {error}"
-            ) from None
+            raise UserError(f"{self} cannot take the value {shown(value)} of {self.name}: {error}") from None
 
 
 def _format(value: str, spec: str) -> str:

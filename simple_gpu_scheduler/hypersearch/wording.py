@@ -31,4 +31,8 @@ def meant(word: str, known: Collection[str]) -> str:
 
 def install(library: str, extra: str) -> str:
     """How to get a library that only some need, as the end of a sentence."""
-    return f"install it with {sys.executable} -m pip install {library}, or this program with its extra [{extra}]"
+    from importlib.util import find_spec  # noqa: PLC0415 - only an error needs it
+
+    python = sys.executable
+    pip = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
+    return f"install it with {pip} {library}, or this program with its extra [{extra}]"
