@@ -75,8 +75,12 @@ class Program:
         """End what a failed test has left."""
         for process in self._started:
             if process.poll() is None:
+                process.terminate()  # which ends its jobs too; after a KILL they would run on
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
                 process.kill()
-            process.wait()
+                process.wait()
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream:
                     stream.close()
