@@ -30,6 +30,7 @@ class CommentScanner:
         self.heredocs: list[tuple[bool, bytes]] = []
         self.comments: list[int] = []  # where those begin that stand in the open
         self.ends_in_comment = False
+        self.is_unsure = False  # has a quote been met that one shell takes for one, and another does not
 
     def feed(self, text: bytes) -> "CommentScanner":
         """Go on with this much more."""
@@ -72,6 +73,7 @@ class CommentScanner:
 
     def single_quote(self) -> None:
         if self.in_string[-1]:
+            self.is_unsure |= b"${" in self.open
             self.at += 1
             return
         self._push(b"'")

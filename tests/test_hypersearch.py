@@ -39,6 +39,13 @@ def test_braces_of_the_shell_are_doubled() -> None:
     assert done.stdout == "awk '{print $1}' x\n"
 
 
+def test_where_nothing_can_be_printed_it_says_so_at_once() -> None:
+    command = "exec \"$@\" 'x {a}' -p a range:1:1000000000 >&-"
+    argv = ["sh", "-c", command, "sh", *HYPERSEARCH]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "simple_hypersearch: the output cannot be written: stdout is closed\n")
+
+
 def test_a_reader_that_leaves_ends_it_quietly() -> None:
     values = " ".join(f"-p {name} {' '.join(map(str, range(100)))}" for name in "abcd")
     command = f"{HYPERSEARCH[0]} -c '{HYPERSEARCH[2]}' '{{a}}{{b}}{{c}}{{d}}' {values} --sampling-mode grid | head -2"

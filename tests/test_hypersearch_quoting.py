@@ -236,6 +236,14 @@ def hard(reason: str, pattern: str, value: str, *words: str):
         hard("it makes another variable's name", 'p "$FOO{a}"', "bar", "foobar"),
         hard("a number before > is a file descriptor", "p x {a}> log", "2", "x", "2"),
         hard("a word with = is an assignment", "{a} 2> log; p $FOO", "FOO=x", "foo"),
+        hard("so it is behind a word of the shell", "if true; then {a} p x; fi 2> log", "A=1"),
+        hard("so it is behind an assignment", "B=1 {a} p x 2> log", "A=1"),
+        hard("so it is in a part of the word", "x{a} p x 2> log", "A=1"),
+        hard("two parts make a word of the shell", "{a}i p x 2> log", "f"),
+        hard("arithmetic of bash", "p $[{a}+1]", "0$(touch canary)"),
+        hard("a subscript is arithmetic", "p x; a[{a}]=1", "0$(touch canary)", "x"),
+        hard("a quote in an expansion", 'p "${{y#\'}}" {a}', '$(touch canary)}";#'),
+        hard("a number in braces", "p x{{1..{a}}}", "3", "x{1..3}"),
     ],
 )
 def test_places_where_a_value_is_not_handed_over(pattern, value, words) -> None:
@@ -243,4 +251,5 @@ def test_places_where_a_value_is_not_handed_over(pattern, value, words) -> None:
         (line,) = lines_of(pattern, a=value, **({"r": "it's"} if "{r!s}" in pattern else {}))
     except UserError:
         return
-    assert [word.decode() for word in run("/bin/sh", [line])[1:]] == words
+    got = [run(shell, [line])[1:] for shell in SHELLS]
+    assert [word.decode() for word in got[0]] == words

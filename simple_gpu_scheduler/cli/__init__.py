@@ -31,12 +31,28 @@ def simple_gpu_scheduler() -> NoReturn:
 def simple_hypersearch() -> NoReturn:
     """The command `simple_hypersearch`."""
 
+    is_open = _is_open(1)  # if not, it would run on for nobody
+
     def call() -> object:
+        if not is_open:
+            raise _NoOutputError("the output cannot be written: stdout is closed")
         from .hypersearch import hypersearch  # noqa: PLC0415 - as above
 
         return hypersearch.main(prog_name="simple_hypersearch", standalone_mode=False)
 
     _exit_with("simple_hypersearch", call)
+
+
+class _NoOutputError(UserError):
+    code = SOME_DID_NOT_SUCCEED
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
 
 
 def _exit_with(name: str, call: Callable[[], object]) -> NoReturn:
@@ -95,8 +111,6 @@ def _report_bug(name: str) -> int:
 def _open_closed_streams() -> None:
     """Open what was closed (`2>&-`), so that no file of ours gets the number of a stream and then its text."""
     for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
-        try:
-            os.fstat(fd)
-        except OSError:
+        if not _is_open(fd):
             os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
             setattr(sys, name, os.fdopen(fd, mode, closefd=False))

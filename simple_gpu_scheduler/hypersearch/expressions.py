@@ -72,7 +72,8 @@ class Condition(NamedTuple):
             return bool(self.evaluate(values))
         except (ArithmeticError, ValueError) as error:
             where = ", ".join(f"{name}={bare(values[name])}" for name in sorted(self.names)) or "nothing varies"
-            why = "a division by 0" if isinstance(error, ZeroDivisionError) else str(error)
+            too_large = "a number is too large" if isinstance(error, OverflowError) else "there is no such number"
+            why = "a division by 0" if isinstance(error, ZeroDivisionError) else too_large
             raise UserError(f"the condition {shown(self.text)} has no answer where {where}: {why}") from None
 
 

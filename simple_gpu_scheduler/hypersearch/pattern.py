@@ -7,7 +7,7 @@ from typing import NamedTuple
 from simple_gpu_scheduler.errors import UserError
 
 from .placeholder import Placeholder, read_placeholder
-from .quoting import COMMAND, COMMENT, ENDS_ESCAPED, OPTIONS, SINGLE, WORDS, left_open, place_behind
+from .quoting import COMMANDS, COMMENT, ENDS_ESCAPED, OPTIONS, SINGLE, WORDS, left_open, place_behind
 from .wording import bare
 
 _BRACES = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -89,12 +89,13 @@ def parse_command(text: str, known: Collection[str]) -> Pattern:
         if one not in known and _DOLLAR.search(read):
             raise UserError(f"${{{bare(one)}}} is the shell's; write ${{{{{bare(one)}}}}}, or ${bare(one)}")
         found = read_placeholder(one, known)
-        found = found._replace(place=place_behind(read + (found.before or ""), texts[number + 1]))
-        _check_before(read, found)
         is_last = number + 1 == len(written)
+        following = texts[number + 1] or ("" if is_last else "x")
+        found = found._replace(place=place_behind(read + (found.before or ""), following))
+        _check_before(read, found)
         _check_behind(texts[number + 1], found, goes_with_blank=texts[number].endswith(" "), is_last=is_last)
         placeholders.append(found)
-        if found.before is None or found.place != COMMAND:  # else what follows may be the first word
+        if found.before is None or found.place not in COMMANDS:  # else what follows may be the first word
             read += (found.before or "") + "x"
     read += texts[-1]
     return Pattern(*_with_blanks(texts, placeholders), place_behind(read), left_open(read))

@@ -13,17 +13,22 @@ from simple_gpu_scheduler.comments import CommentScanner
 _SPECIAL_IN_STRING = re.compile(r'([\\"$`])')
 _ASSIGNMENT = re.compile(r"\w+(\[.*)?\+?=")
 _CASE_IN_SUBSTITUTION = re.compile(rb"\$\(.*\bcase\b", re.DOTALL)
-_BEGINS_COMMAND = re.compile(r"(^|[;&|(\n])\s*\Z")
+_BEGINS_COMMAND = re.compile(
+    r"(?:^|[;&|(\n]|(?:^|[\s;&|(])(?:then|do|else|elif|if|while|until|time|!|\{)\s)\s*(?:\w+=\S*\s+)*(?P<glued>\w*)\Z"
+)
+_SUBSCRIPT = re.compile(r"(?:^|[\s;&|(])\w*\[[^\]\s]*\Z")
 _OPEN_BRACE = re.compile(r"\{\S*\Z")
 _RESERVED = re.compile(
-    r"if|then|else|elif|fi|do|done|case|esac|while|until|for|in|\{|\}|!|\[\[|time|function|select|coproc"
+    r"if|then|else|elif|fi|do|done|case|esac|while|until|for|in|\{|\}|!|\[\[|time|function|select|coproc|"
+    r"repeat|foreach|end|nocorrect|noglob|-"
 )
 _SOMETHING = re.compile(r"[^\w\t]")
 ENDS_ESCAPED = re.compile(r"(?<!\\)(\\\\)*\\\Z")  # in a backslash that means something
 MARK = b"#:"  # what options begin with
 _EXPANSIONS = {b"$((", b"((", b"${"}
 
-WORD, COMMAND, TOUCHING, OPTIONS, COMMENT, HEREDOC, UNSURE = "", "first word", "touching", "#:", "#", "<<", "?"
+WORD, COMMAND, PART_OF_COMMAND, REDIRECTED, BRACES = "", "first word", "part of it", "before >", "{"
+OPTIONS, COMMENT, HEREDOC, UNSURE = "#:", "#", "<<", "?"
 SINGLE, DOUBLE = "'", '"'
 
 
@@ -39,6 +44,8 @@ def place_behind(text: str, following: str = "") -> str:
     in_expansion = _EXPANSIONS.intersection(scanner.open) or scanner.open[-2:] == [b"(", b"("]
     if (
         scanner.backtick >= 0
+        or scanner.is_unsure
+        or b"$[" in data
         or in_expansion
         or _CASE_IN_SUBSTITUTION.search(data)
         or (b"$'" in data and b"\\'" in data)
@@ -54,9 +61,16 @@ def place_behind(text: str, following: str = "") -> str:
 
 
 def _place_of_word(text: str, following: str) -> str:
-    if following[:1] in ("<", ">") or _OPEN_BRACE.search(text):
-        return TOUCHING
-    return COMMAND if _BEGINS_COMMAND.search(text) else WORD
+    if _SUBSCRIPT.search(text):
+        return UNSURE  # arithmetic, perhaps
+    if following[:1] in ("<", ">"):
+        return REDIRECTED
+    if _OPEN_BRACE.search(text):
+        return BRACES
+    begin = _BEGINS_COMMAND.search(text)
+    if not begin:
+        return WORD
+    return PART_OF_COMMAND if begin["glued"] or re.match(r"\w", following) else COMMAND
 
 
 def left_open(text: str) -> str:
@@ -77,9 +91,17 @@ def _as_command(value: str) -> str:
     return _forced(value) if _RESERVED.fullmatch(value) or _ASSIGNMENT.match(value) else _as_word(value)
 
 
-def _touching(value: str) -> str:
-    """Before > a number would be a file descriptor, and in braces a comma would make two words."""
-    return _forced(value) if value.isdigit() or "," in value or ".." in value else _as_word(value)
+def _as_part_of_command(value: str) -> str:
+    """With what it is glued to, it could be a word that the shell knows."""
+    return _forced(value) if value.isalpha() or "=" in value else _as_word(value)
+
+
+def _before_redirection(value: str) -> str:
+    return _forced(value) if value.isdigit() else _as_word(value)  # a number would be a file descriptor
+
+
+def _in_braces(value: str) -> str:
+    return _forced(value) if "," in value or ".." in value else _as_word(value)  # it would make several words
 
 
 def _in_single_quotes(value: str) -> str:
@@ -115,7 +137,9 @@ def _without_quotes(value: str) -> str:
 _QUOTES: Mapping[str, Callable[[str], str]] = {
     WORD: _as_word,
     COMMAND: _as_command,
-    TOUCHING: _touching,
+    PART_OF_COMMAND: _as_part_of_command,
+    REDIRECTED: _before_redirection,
+    BRACES: _in_braces,
     SINGLE: _in_single_quotes,
     DOUBLE: _in_string,
     OPTIONS: _in_options,
@@ -123,7 +147,8 @@ _QUOTES: Mapping[str, Callable[[str], str]] = {
     HEREDOC: _in_heredoc,
     UNSURE: _without_quotes,
 }
-WORDS = {WORD, COMMAND, TOUCHING}
+COMMANDS = {COMMAND, PART_OF_COMMAND}
+WORDS = {WORD, COMMAND, PART_OF_COMMAND, REDIRECTED, BRACES}
 
 
 def quoted(value: str, place: str) -> str:
