@@ -146,3 +146,12 @@ def test_a_search_that_found_all_is_not_begun_again_for_each_repeat(tmp_path: Pa
     done = hypersearch(tmp_path, *sweep, "--repeat", "500", "--n-samples", "20", "--sampler", "halton")
     assert len(set(done.stdout.splitlines())) == 1500
     assert "found only 3 different commands of the 20" in done.stderr
+
+
+def test_options_are_looked_at_with_each_value_where_there_are_too_many_combinations(tmp_path: Path) -> None:
+    numbers = [str(number) for number in range(40)]
+    sweep = ["x #: gpus={g} retries={r}", "-p", "g", *numbers, "-p", "r", *numbers]
+    assert len(hypersearch(tmp_path, *sweep).stdout.splitlines()) == 1600
+    done = hypersearch(tmp_path, *sweep, "many")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "retries: 'many' is not a whole number from 0 up" in done.stderr
