@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from peers import OLD, PARALLEL, ROOT, clean_environment, peak_while_running, peers
+from peers import OURS as SCHEDULER
 from tables import show, verdict
 
 OURS, OURS_IN_ORDER, OLD_ONE = "simple_hypersearch", "simple_hypersearch --sampling-mode grid", "s-h 0.1.4"
@@ -18,7 +19,7 @@ def measure(*, quick: bool) -> None:
     """All of it."""
     installed = peers()
     speed(200 if quick else 1000, 1 if quick else 5, old=OLD in installed, parallel=PARALLEL in installed)
-    start_up(3 if quick else 31, installed[next(iter(installed))].argv(1), old=OLD in installed)
+    start_up(3 if quick else 31, installed[SCHEDULER].argv(1), old=OLD in installed)
     memory(300_000 if quick else 4_000_000)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from .units import parse_duration, parse_size
 
-_NAME = re.compile(r"[^\s,'\"`\\\x00-\x1f\x7f]+")
+NOT_IN_NAMES = r"\s,'\"`\\\x00-\x1f\x7f"
+_NAME = re.compile(f"[^{NOT_IN_NAMES}]+")
 
 
 def _count(text: str) -> int:

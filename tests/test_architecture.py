@@ -56,7 +56,7 @@ MAY_KNOW = {
     "tally": {"errors", "events", "jobs"},
     "lines": {"comments", "options", "jobs", "units"},
     "sources": {"comments", "errors", "jobs", "lines"},
-    "hypersearch": {"comments", "errors", "options"},
+    "hypersearch": {"comments", "errors", "lines", "options"},
     "scheduler": {"jobs", "policies", "slots"},
     "clock": set(),
     "people": set(),

@@ -63,7 +63,7 @@ def _prepared(sweeps: list[Sweep], paths: Sequence[str], *, lines_end: bool) -> 
     try:
         return Sweeps(sweeps, lines_end=lines_end)
     except UserError as error:
-        raise UserError(": ".join([*paths[:1], str(error)]) if len(paths) == 1 else str(error)) from None
+        raise UserError(f"{paths[0]}: {error}" if len(paths) == 1 else str(error)) from None
 
 
 def _hypersearch(from_files: Sequence[str], save: str | None, *, count: bool, null: bool, **typed: Any) -> None:

@@ -59,7 +59,7 @@ class Command(click.Command):
             with_value = None if ctx.allow_interspersed_args else _names_of_valued(self.params)
             args = join_values(args, several, with_value)
         try:
-            return super().parse_args(ctx, list(args))  # it takes them from the list
+            return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             hint = _like(error.option_name, self.params) or self.if_unknown
             raise click.UsageError(f"No such option {error.option_name}. {hint}".strip(), ctx) from None

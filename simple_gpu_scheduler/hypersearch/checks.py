@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable
 
-from simple_gpu_scheduler.comments import find_comments
 from simple_gpu_scheduler.errors import UserError
-from simple_gpu_scheduler.options import parse_options
 
 from .pattern import Pattern
 from .placeholder import NAME, Placeholder
-from .quoting import COMMENT, ENDS_ESCAPED, MARK, WORDS, left_open
+from .quoting import COMMENT, ENDS_ESCAPED, WORDS, left_open
 from .sweep import IN_ORDER, Sweep
 from .values import Values
-from .wording import shown
+from .wording import bare, shown
 
 
 def check_sweep(sweep: Sweep) -> None:
@@ -64,7 +62,7 @@ def check_use(sweep: Sweep, pattern: Pattern) -> None:
         if placeholder.name in sweep.when and placeholder.before is None:
             raise UserError(
                 f"{placeholder.name} is not always there (--when); write its flag in the same braces, as in "
-                f"{{--{placeholder.name} {placeholder.name}}}, or {{?{placeholder.written}}} where it has none"
+                f"{{--{placeholder.name} {placeholder.name}}}, or {{?{bare(placeholder.written)}}} where it has none"
             )
     if sweep.name and pattern.end == COMMENT:
         raise UserError(
@@ -106,15 +104,15 @@ def _problem_of_raw(placeholder: Placeholder, value: str) -> str:
     return f"opens {opened} without closing it" if opened else ""
 
 
-def check_options(line: str, *, must_be_there: bool) -> None:
-    """The scheduler's options behind `#:` in one of the lines."""
-    data = line.encode(errors="surrogateescape")
-    comments = [at for at in find_comments(data) if data.startswith(MARK, at)]
-    if not comments:
-        if must_be_there:
-            raise UserError(f"a name cannot stand behind {shown(line)}: a comment or an open bracket hides it")
+def check_options(line: str, *, has_name: bool) -> None:
+    """The scheduler's options behind `#:` in one of the lines, as the scheduler will read them."""
+    if "#:" not in line:
         return
+    from simple_gpu_scheduler.lines import split_options  # noqa: PLC0415 - most sweeps have none
+
     try:
-        parse_options(data[comments[-1] + len(MARK) :])
+        _, options = split_options(line.encode(errors="surrogateescape"))
     except ValueError as error:
         raise UserError(f"behind #: in {shown(line)}: {error}") from None
+    if has_name and "name" not in options:
+        raise UserError(f"a name cannot stand behind {shown(line)}: a comment or an open bracket hides it")

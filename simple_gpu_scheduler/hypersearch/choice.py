@@ -59,14 +59,16 @@ def bound(space: Space, conditions: Conditions) -> int:
 
 def look_ahead(space: Space, conditions: Conditions) -> set[str]:
     """Meet a division by 0 now, as far as can be seen soon; and the parameters that never exist."""
-    drawn = {name for name, _ in space.draws}
-    if conditions.names & drawn or not (conditions.when or any(condition.may_fail for condition in conditions.all)):
+    if conditions.names.intersection(name for name, _ in space.draws):
         return set()
     part = _asked(space, conditions)
+    may_fail = any(condition.may_fail for condition in conditions.all)
     never = set(conditions.when)
     for missing in islice(_look(part, conditions), _LOOKED_THROUGH):
         if missing is not None:
             never &= missing
+        if not (never or may_fail):
+            break
     return never if part.size <= _LOOKED_THROUGH else set()
 
 

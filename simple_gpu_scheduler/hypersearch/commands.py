@@ -71,7 +71,7 @@ class Commands:
         self._name = _name_filling(sweep.name or "", names, space)
         for point in telling_points(self._pattern, space):
             line = self._filling.line(self._filling.fragments(point), _FIRST)
-            check_options(line + self._naming(point, set(), _FIRST, Names()), must_be_there=bool(sweep.name))
+            check_options(line + self._naming(point, set(), _FIRST, Names()), has_name=bool(sweep.name))
         self._is_grid = not space.draws and not sweep.sampler
         self._is_alone = is_alone
         self._remembers = not is_alone or could_repeat(sweep, self._pattern, space)
@@ -148,10 +148,10 @@ class Commands:
 
     def _most(self) -> int:
         """More different commands than that there are not, or are not asked for."""
-        samples = self._sweep.samples or _ALL
-        if self.space.draws:
-            return samples
-        return min(samples, self.space.size, bound(self.space, self._conditions))
+        samples = self._sweep.samples
+        if samples is None:  # all are looked at in any case
+            return _ALL
+        return samples if self.space.draws else min(samples, self.space.size, bound(self.space, self._conditions))
 
     def _patience(self) -> int:
         """How many points in a row may bring nothing; where all are asked for, all are looked at."""

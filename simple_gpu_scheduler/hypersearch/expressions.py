@@ -110,7 +110,9 @@ class _Reader:
         return reader(self, node)
 
     def number(self, node: ast.expr) -> _Part:
-        part = self.read(node)
+        return self._checked_number(node, self.read(node))
+
+    def _checked_number(self, node: ast.expr, part: _Part) -> _Part:
         if part.kind != NUMBER:
             raise self.wrong(f"'{ast.unparse(node)}' must be a number there, and is {part.kind}")
         return part
@@ -199,9 +201,8 @@ class _Reader:
     ) -> Callable[[Any, Any], bool]:
         if kind not in _ORDER:
             raise self.wrong("'is' is not understood; write ==")
-        for node, part in (left, right):
-            if part.kind != NUMBER:
-                raise self.wrong(f"'{ast.unparse(node)}' must be a number there, and is {part.kind}")
+        self._checked_number(*left)
+        self._checked_number(*right)
         return _ORDER[kind]
 
     def _many(self, node: ast.expr) -> _Part:

@@ -2,7 +2,9 @@
 
 import re
 
-_NOT_IN_NAMES = re.compile(r"[\s,'\"`\\\x00-\x1f\x7f]")
+from simple_gpu_scheduler.options import NOT_IN_NAMES
+
+_NOT_IN_NAMES = re.compile(f"[{NOT_IN_NAMES}]")
 
 
 class Names:

@@ -24,7 +24,7 @@ _RESERVED = re.compile(
 )
 _SOMETHING = re.compile(r"[^\w\t]")
 ENDS_ESCAPED = re.compile(r"(?<!\\)(\\\\)*\\\Z")  # in a backslash that means something
-MARK = b"#:"  # what options begin with
+_MARK = b"#:"  # what options begin with
 _EXPANSIONS = {b"$((", b"((", b"${"}
 
 WORD, COMMAND, PART_OF_COMMAND, REDIRECTED, BRACES = "", "first word", "part of it", "before >", "{"
@@ -53,7 +53,7 @@ def place_behind(text: str, following: str = "") -> str:
         return UNSURE
     if scanner.ends_in_comment:
         last = scanner.comments[-1] if scanner.comments else len(data)
-        return OPTIONS if data.startswith(MARK, last) else COMMENT
+        return OPTIONS if data.startswith(_MARK, last) else COMMENT
     opened = scanner.open[-1].decode() if scanner.open else WORD
     if opened in (SINGLE, DOUBLE):
         return opened

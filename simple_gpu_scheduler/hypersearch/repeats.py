@@ -22,8 +22,14 @@ def could_repeat(sweep: Sweep, pattern: Pattern, space: Space) -> bool:
 
 def _told_apart(pattern: Pattern, space: Space) -> bool:
     """Whether each parameter stands somewhere where each of its values makes a difference."""
-    are_numbers = set(space.kinds().values()) <= {NUMBER} and not any(one.spec for one in pattern.placeholders)
-    separate = pattern.separate(are_numbers=are_numbers)
+    if _are_separate(space, pattern.separate(are_numbers=False)):
+        return True
+    if any(one.spec for one in pattern.placeholders) or not set(space.kinds().values()) <= {NUMBER}:
+        return False
+    return _are_separate(space, pattern.separate(are_numbers=True))
+
+
+def _are_separate(space: Space, separate: list[Placeholder]) -> bool:
     return all(
         any(one.name == name and _keeps_apart(one, factor, column) for one in separate)
         for factor in space.factors

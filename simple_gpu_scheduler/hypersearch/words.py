@@ -46,11 +46,9 @@ def doubts(name: str, written: Words) -> list[str]:
 
 def _doubt(word: str) -> str:
     first, *numbers = word.split(":")
-    if word in GENERATORS:
-        return f"{shown(word)} is a value as it stands; was {GENERATORS[word].example} meant?"
-    if first in GENERATORS or len(numbers) < 2 or is_number(first) or not all(map(is_number, numbers)):  # noqa: PLR2004 - as 1e-5:1e-1
-        return ""
-    from difflib import get_close_matches  # noqa: PLC0415 - few words come so far
+    close = [word] if word in GENERATORS else []
+    if first not in GENERATORS and len(numbers) > 1 and not is_number(first) and all(map(is_number, numbers)):
+        from difflib import get_close_matches  # noqa: PLC0415 - few words come so far
 
-    close = get_close_matches(first, GENERATORS, n=1)
+        close = get_close_matches(first, GENERATORS, n=1)
     return f"{shown(word)} is a value as it stands; was {GENERATORS[close[0]].example} meant?" if close else ""
