@@ -3,11 +3,48 @@
 An event says what happened, not how it is shown or kept. Times are in seconds of the epoch, durations in seconds.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from .jobs import Attempt, Job, Outcome, Place
 from .waiting import Wait
+
+
+class RunBegan(NamedTuple):
+    """A run has begun, or goes on: which, where, by whom, with which command line, and from which inputs."""
+
+    run: str
+    version: int
+    program: str
+    host: str
+    boot: str
+    pid: int
+    born: int
+    directory: str
+    argv: Sequence[str]
+    inputs: Sequence[Mapping[str, str]]
+    is_resumed: bool = False
+
+
+class ReadMark(NamedTuple):
+    """How far a growing input was read: `offset` bytes, which are `line` lines, and which defaults hold there.
+
+    `device` and `inode` tell whether a file is still the same.
+    """
+
+    source: str
+    device: int
+    inode: int
+    offset: int
+    line: int
+    defaults: Mapping[str, Any] = {}
+
+
+class JobsRead(NamedTuple):
+    """Jobs were read from the input, and how far it was read where that is to be remembered."""
+
+    jobs: Sequence[Job]
+    mark: ReadMark | None = None
 
 
 class JobStarted(NamedTuple):
@@ -17,13 +54,17 @@ class JobStarted(NamedTuple):
 
 
 class JobEnded(NamedTuple):
-    """An attempt has ended and nothing of it is left; `is_final` unless the job is tried again."""
+    """An attempt has ended and nothing of it is left; `is_final` unless the job is tried again.
+
+    `is_interrupted` when it did not end by itself, or was to be tried again, but the run was stopped.
+    """
 
     attempt: Attempt
     outcome: Outcome
     started_at: float
     runtime: float
     is_final: bool
+    is_interrupted: bool = False
 
 
 class JobDropped(NamedTuple):
@@ -31,6 +72,14 @@ class JobDropped(NamedTuple):
 
     job: Job
     reason: str
+    is_cancelled: bool = False
+
+
+class JobRequeued(NamedTuple):
+    """A job that had ended, or will never have started, waits again."""
+
+    job: Job
+    why: str
 
 
 class LeftBehind(NamedTuple):
@@ -46,6 +95,13 @@ class LineRefused(NamedTuple):
 
     place: Place
     problem: str
+    number: int = 0
+
+
+class Paused(NamedTuple):
+    """Nothing more is started until told; or, with False, that is over."""
+
+    is_paused: bool
 
 
 class StopAsked(NamedTuple):
@@ -100,10 +156,15 @@ class RunEnded(NamedTuple):
     not_started: int
     elapsed: float
     all_read: bool
+    code: int = 0
 
 
 Event = (
-    JobStarted
+    RunBegan
+    | JobsRead
+    | JobRequeued
+    | Paused
+    | JobStarted
     | JobEnded
     | JobDropped
     | LeftBehind
@@ -128,6 +189,10 @@ class Sink(Protocol):
         """No event follows."""
 
 
+class SinkTroubleError(Exception):
+    """A sink could not record something, says so, and goes on trying."""
+
+
 class Publisher:
     """Hands each event to every sink. A sink that fails is left out from then on, and the others are told."""
 
@@ -140,6 +205,9 @@ class Publisher:
         for sink in self._sinks:
             try:
                 sink.take(event)
+            except SinkTroubleError as trouble:
+                self.has_lost_a_sink = True
+                self.publish(Noticed(str(trouble), is_failure=True))
             except Exception as error:  # noqa: BLE001 - whatever ails a sink, the jobs go on
                 self._lose(sink, error)
 

@@ -7,13 +7,13 @@ allotment's.
 from collections.abc import Iterable
 
 from .allotment import Allotment
-from .events import GpuReturned, GpuSetAside, JobDropped, JobEnded, Noticed, Publisher, Waited
+from .events import GpuReturned, GpuSetAside, JobEnded, Noticed, Publisher, Waited
 from .jobs import Attempt
 from .leases import Hold
+from .outcomes import Outcomes
 from .quarantine import Aside, Failure, Quarantine, Running
 from .scheduler import Dropped, Scheduler
 from .slots import Rooms
-from .tally import Tally
 from .waiting import Waiting
 
 _NEVER = float("inf")
@@ -23,12 +23,17 @@ class GpuWatch:
     """Tells the scheduler and the allotment which GPUs to leave alone."""
 
     def __init__(
-        self, scheduler: Scheduler, allotment: Allotment, publisher: Publisher, tally: Tally, quarantine: Quarantine
+        self,
+        scheduler: Scheduler,
+        allotment: Allotment,
+        publisher: Publisher,
+        outcomes: Outcomes,
+        quarantine: Quarantine,
     ) -> None:
         self._scheduler = scheduler
         self._allotment = allotment
         self._publisher = publisher
-        self._tally = tally
+        self._outcomes = outcomes
         self._quarantine = quarantine
         self._waiting = Waiting()
 
@@ -101,10 +106,6 @@ class GpuWatch:
             self._publisher.publish(Waited(waits))
 
     def _revive(self, aside: Aside) -> None:
+        failed = [failure.attempt for failure in aside.failures]
         dropped = [job for failure in aside.failures for job in failure.dropped]
-        for failure in aside.failures:
-            self._tally.count(failure.outcome.kind, -1)
-        self._tally.count("not started", -len(dropped))
-        for job, why in self._scheduler.try_again((failure.attempt for failure in aside.failures), dropped):
-            self._tally.count("not started")
-            self._publisher.publish(JobDropped(job, why))
+        self._outcomes.requeue(failed, dropped, f"gpu {aside.gpu} is set aside")

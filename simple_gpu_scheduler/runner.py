@@ -14,26 +14,17 @@ from .attempts import Attempts
 from .clock import Clock
 from .engines import Ended, Engine
 from .errors import Broken
-from .events import (
-    JobDropped,
-    JobEnded,
-    JobStarted,
-    LeftBehind,
-    LineRefused,
-    Noticed,
-    Publisher,
-    StatusAsked,
-    StopAsked,
-)
+from .events import JobsRead, JobStarted, LeftBehind, LineRefused, Noticed, Publisher, StatusAsked, StopAsked
 from .gpu_watch import GpuWatch
 from .inbox import Inbox, Message
-from .jobs import Attempt, Outcome
+from .jobs import Attempt, Job, Outcome
 from .leases import LeaseCame
 from .lines import Refusal
+from .outcomes import Outcomes
 from .ownership import mark
 from .quarantine import Quarantine
 from .run_rules import RunRules
-from .scheduler import Dropped, Scheduler
+from .scheduler import Scheduler
 from .signals import Signalled
 from .sources import READ_AHEAD, Batch, SourceEnded
 from .tally import Tally
@@ -65,9 +56,9 @@ class Runner:
         self._read_more = read_more
         self._rules = rules
         self._tally = Tally()
-        self._attempts = Attempts(engine, clock, rules.grace, self._fail)
-        self._watch = GpuWatch(scheduler, allotment, publisher, self._tally, Quarantine(rules.quarantine))
-        self._to_retry: dict[int, JobEnded] = {}
+        self._attempts = Attempts(engine, clock, rules.grace, self.complain)
+        self._outcomes = Outcomes(scheduler, publisher, self._tally)
+        self._watch = GpuWatch(scheduler, allotment, publisher, self._outcomes, Quarantine(rules.quarantine))
         self._reader_waits = self._all_read = False
         self._stopping = False
         self._told_to_end = False
@@ -92,8 +83,9 @@ class Runner:
             self._start_what_fits()
             self._let_reader_go_on()
         self._attempts.close()
-        self._give_up_retries()
-        self._publisher.publish(self._tally.summary(self._clock.now() - began, all_read=self._all_read))
+        self._outcomes.give_up_retries()
+        summary = self._tally.summary(self._clock.now() - began, all_read=self._all_read)
+        self._publisher.publish(summary._replace(code=self.exit_code()))
 
     def exit_code(self) -> int:
         """What became of the run; to be asked when its sinks are closed, since that may fail too."""
@@ -121,19 +113,21 @@ class Runner:
             return None
 
     def _on_batch(self, batch: Batch) -> None:
+        jobs = [job for job in batch.jobs if isinstance(job, Job)]
+        self._publisher.publish(JobsRead(jobs, batch.mark))
+        self._tally.read += len(batch.jobs)
         for job in batch.jobs:
-            self._tally.read += 1
             if isinstance(job, Refusal):
                 self._tally.refuse()
-                self._publisher.publish(LineRefused(job.place, job.problem))
+                self._publisher.publish(LineRefused(job.place, job.problem, job.number))
             else:
-                self._drop(self._scheduler.add(job))
+                self._outcomes.drop(self._scheduler.add(job))
         self._reader_waits = True
 
     def _on_source_ended(self, ended: SourceEnded) -> None:
         self._all_read = True
         if ended.problem:
-            self._fail(ended.problem)
+            self.complain(ended.problem)
         self._check_halt()
 
     def _on_ended(self, ended: Ended) -> None:
@@ -141,21 +135,18 @@ class Runner:
         if run is None:
             return
         attempt = run.attempt
-        self._allotment.give_back(mark(attempt, self._rules.run_id), attempt.gpus)
         outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
-        verdict = self._scheduler.end(attempt, outcome, now)
-        event = JobEnded(attempt, outcome, run.began_at, run.runtime(now), is_final=not verdict.retries)
-        self._publisher.publish(event)
+        stopped = run.ending == "stopped"
+        event, dropped = self._outcomes.ended(
+            attempt, outcome, run.began_at, run.runtime(now), now, was_stopped=stopped
+        )
+        # Behind the event: when its GPU is somebody else's, its end must be on record.
+        self._allotment.give_back(mark(attempt, self._rules.run_id), attempt.gpus)
         if ended.beyond_us:
             self._tally.fail()
         if ended.beyond_us or (ended.swept and not run.ending):  # who is ended has no time to tidy up
             self._publisher.publish(LeftBehind(attempt, ended.swept, ended.beyond_us))
-        if verdict.retries:
-            self._to_retry[attempt.job.number] = event
-        else:
-            self._tally.count(outcome.kind)
-            self._drop(verdict.dropped)
-        self._watch.ended(event, verdict.dropped)
+        self._watch.ended(event, dropped)
         self._check_halt()
 
     def _on_signal(self, message: Signalled) -> None:
@@ -186,7 +177,7 @@ class Runner:
             pass
         self._watch.let_go(now)
         self._watch.look(now)
-        self._drop(self._scheduler.drop_unfit())
+        self._outcomes.drop(self._scheduler.drop_unfit())
 
     def _start_all(self, now: float) -> bool:
         """Start what is planned; False when some of it could not, so that there is to be another plan."""
@@ -202,7 +193,7 @@ class Runner:
         hold = self._watch.take(attempt, mark(attempt, self._rules.run_id), now)
         if hold is None:  # it has its place again
             return False
-        self._to_retry.pop(attempt.job.number, None)
+        self._outcomes.started(attempt)
         self._publisher.publish(JobStarted(attempt))
         self._attempts.start(attempt, hold, self._rules.timeout)
         return True
@@ -213,23 +204,6 @@ class Runner:
             self._reader_waits = False
             self._read_more()
 
-    def _drop(self, dropped: tuple[Dropped, ...]) -> None:
-        for job, reason in dropped:
-            failed = self._to_retry.pop(job.number, None)
-            if failed:  # that it cannot be tried again makes what it did the last word
-                self._tally.count(failed.outcome.kind)
-                self._publisher.publish(failed._replace(is_final=True))
-            else:
-                self._tally.count("not started")
-                self._publisher.publish(JobDropped(job, reason))
-
-    def _give_up_retries(self) -> None:
-        """A job that was to be tried again, when the run was stopped, did what it did at its last attempt."""
-        for event in self._to_retry.values():
-            self._tally.count(event.outcome.kind)
-            self._publisher.publish(event._replace(is_final=True))
-        self._tally.count("not started", self._scheduler.waiting - len(self._to_retry))
-
     def _check_halt(self) -> None:
         halt = self._rules.halt
         if not halt or self._stopping or self._is_over():
@@ -237,7 +211,8 @@ class Runner:
         if (failed := self._tally.failed) and halt.is_reached(failed, self._tally.read, all_read=self._all_read):
             self._stop(f"--halt: {failed} job{'' if failed == 1 else 's'} did not succeed", end_running=halt.now)
 
-    def _fail(self, what: str) -> None:
+    def complain(self, what: str) -> None:
+        """Something other than a job went wrong, and the exit code tells of it."""
         self._tally.fail()
         self._publisher.publish(Noticed(what, is_failure=True))
 

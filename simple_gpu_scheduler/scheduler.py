@@ -5,15 +5,16 @@ threads, processes, or of who else uses a GPU: that is told by `rooms`, the GPUs
 """
 
 from collections.abc import Collection, Iterable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+from .dependencies import Dependencies
 from .jobs import Attempt, Job, Outcome
+from .lineup import CPU, Lineup, Need, Waiting
 from .policies import Rank
 from .slots import Held, Limits, Rooms, Slots
 
 _NEVER = float("inf")
-_CPU = (0, 0)
 _TOO_FEW = "it needs more GPUs, or larger ones, than are left"
 
 
@@ -39,13 +40,14 @@ class Verdict(NamedTuple):
     dropped: tuple[Dropped, ...] = ()
 
 
-class _Waiting(NamedTuple):
-    """A job's place in the order; as a tuple it sorts by rank, then by number."""
+class Begin(NamedTuple):
+    """Where a job goes on that was tried before: its next attempt, and how many of the earlier ones do not count."""
 
-    rank: float
-    number: int
-    attempt: int
-    job: Job
+    attempt: int = 1
+    excused: int = 0
+
+
+_AT_FIRST = Begin()
 
 
 class Scheduler:
@@ -55,20 +57,20 @@ class Scheduler:
         self._slots = Slots(limits)
         self._rank = rank
         self._rules = rules
-        self._by_need: dict[tuple[int, int], list[_Waiting]] = {}
-        self._delayed: list[tuple[float, int, _Waiting]] = []
-        self._blocked: dict[int, tuple[Job, set[int]]] = {}
-        self._dependents: dict[int, list[int]] = {}
-        self._ended: dict[int, bool] = {}
+        self._lineup = Lineup()
+        self._delayed: list[tuple[float, int, Waiting]] = []
+        self._dependencies = Dependencies()
         self._running: dict[tuple[int, int], Attempt] = {}
-        self._waiting = 0
+        self._begins: dict[int, Begin] = {}
+        self._not_again: set[int] = set()
         self._no_start_before = float("-inf")
         self._stopped = False
+        self.is_paused = False
 
     @property
     def waiting(self) -> int:
         """How many jobs have yet to start."""
-        return self._waiting + len(self._blocked) + len(self._delayed)
+        return len(self._lineup) + len(self._dependencies) + len(self._delayed)
 
     @property
     def running(self) -> Collection[Attempt]:
@@ -82,33 +84,41 @@ class Scheduler:
     @property
     def wants_gpus(self) -> int:
         """How many GPUs the widest job needs that only waits for them; 0 when there is none."""
-        return 0 if self._stopped else max((gpus for gpus, _ in self._by_need), default=0)
+        return 0 if self._stopped or self.is_paused else self._lineup.most_gpus
 
     @property
     def wants_memory(self) -> int:
         """How much of it one of those needs at most."""
-        return max((mem for _, mem in self._by_need), default=0)
+        return self._lineup.most_memory
 
-    def add(self, job: Job) -> tuple[Dropped, ...]:
+    def remember(self, job: Job, *, succeeded: bool) -> None:
+        """A job has come to its end before; others may come after it."""
+        self._dependencies.remember(job, succeeded=succeeded)
+
+    def adopt(self, attempt: Attempt, excused: int) -> None:
+        """An attempt of an earlier scheduler still runs. It takes no slot here; `end` it as the others."""
+        self._begins[attempt.job.number] = Begin(attempt.number, excused)
+        self._running[attempt.key] = attempt
+
+    def add(self, job: Job, begin: Begin = _AT_FIRST) -> tuple[Dropped, ...]:
         """Take a job in. What comes back can never start."""
-        if any(self._ended.get(number) is False for number in job.after):
+        if begin != _AT_FIRST:
+            self._begins[job.number] = begin
+        if self._dependencies.have_failed(job):
             return self._drop(job, "a job that it comes after did not succeed")
-        unmet = {number for number in job.after if number not in self._ended}
-        if unmet:
-            self._blocked[job.number] = (job, unmet)
-            for number in unmet:
-                self._dependents.setdefault(number, []).append(job.number)
-        else:
-            self._queue(self._place(job, 1))
+        if not self._dependencies.block(job):
+            self._lineup.push(self._place(job))
         return ()
 
     def plan(self, now: float, rooms: Rooms) -> list[Attempt]:
         """The attempts that start now, on GPUs that others leave free. They count as running from here on."""
         while self._delayed and self._delayed[0][0] <= now:
-            self._queue(heappop(self._delayed)[2])
-        starts = []
-        while self._waiting and not self._stopped and now >= self._no_start_before:
-            if not self._slots.has_gpu() and _CPU not in self._by_need:
+            self._lineup.push(heappop(self._delayed)[2])
+        starts: list[Attempt] = []
+        if self.is_paused:
+            return starts
+        while self._lineup and not self._stopped and now >= self._no_start_before:
+            if not self._slots.has_gpu() and CPU not in self._lineup:
                 break
             attempt = self._next_start(rooms)
             if attempt is None:
@@ -124,7 +134,7 @@ class Scheduler:
     def put_back(self, attempt: Attempt) -> None:
         """A planned attempt cannot start where it was to: somebody else was there first. It has its old place again."""
         self._leave(attempt)
-        self._queue(self._place(attempt.job, attempt.number))
+        self._lineup.push(self._place(attempt.job, attempt.number))
         self._no_start_before = float("-inf")
 
     def try_again(self, failed: Iterable[Attempt], dropped: Iterable[Job]) -> tuple[Dropped, ...]:
@@ -134,9 +144,10 @@ class Scheduler:
         """
         failed, dropped = tuple(failed), sorted(dropped, key=lambda job: job.number)
         for job in (*(attempt.job for attempt in failed), *dropped):
-            self._ended.pop(job.number, None)
+            self._dependencies.forget(job.number)
+            self._not_again.discard(job.number)
         for attempt in failed:
-            self._queue(self._place(attempt.job, attempt.number + 1))
+            self._lineup.push(self._place(attempt.job, attempt.number + 1))
         return tuple(lost for job in dropped for lost in self.add(job))
 
     def lose(self, gpu: str) -> None:
@@ -147,17 +158,32 @@ class Scheduler:
         """The waiting jobs that can never start since GPUs were lost."""
         if not self._slots.lost:
             return ()
-        unfit = [need for need, queue in self._by_need.items() if not self._slots.could_ever_fit(queue[0].job)]
-        lost = [waiting.job for need in unfit for waiting in sorted(self._by_need.pop(need))]
-        self._waiting -= len(lost)
+        needs = self._lineup.in_order()
+        unfit = [need for need in needs if not self._slots.could_ever_fit(self._lineup.first(need).job)]
+        lost = [waiting.job for need in unfit for waiting in self._lineup.pop_all(need)]
         return tuple(dropped for job in lost for dropped in self._drop(job, _TOO_FEW))
+
+    def cancel(self, number: int) -> tuple[Dropped, ...]:
+        """Take a waiting job out, and with it those that wait for it; nothing when there is no such job."""
+        job = self._lineup.remove(number) or self._dependencies.take(number)
+        for at, (_, delayed, waiting) in enumerate(self._delayed):
+            if delayed == number:
+                job = waiting.job
+                del self._delayed[at]
+                heapify(self._delayed)
+                break
+        return self._drop(job, "it was cancelled") if job else ()
+
+    def give_up_on(self, number: int) -> None:
+        """A job is not to be tried again when it ends, whatever it does."""
+        self._not_again.add(number)
 
     def next_wake(self, now: float) -> float:
         """When `plan` may have something to start though nothing has happened; infinity for never."""
-        if self._stopped:
+        if self._stopped or self.is_paused:
             return _NEVER
         retry = self._delayed[0][0] if self._delayed else _NEVER
-        start = self._no_start_before if self._waiting and self._no_start_before > now else _NEVER
+        start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
         return min(retry, start)
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float) -> Verdict:
@@ -165,8 +191,9 @@ class Scheduler:
         self._leave(attempt)
         job = attempt.job
         if outcome.kind == "succeeded":
-            self._remember(job, succeeded=True)
-            self._release_dependents(job.number)
+            self._dependencies.remember(job, succeeded=True)
+            for released in self._dependencies.release(job.number):
+                self._lineup.push(self._place(released))
             return Verdict(retries=False)
         if self._may_retry(attempt, outcome):
             again = self._place(job, attempt.number + 1)
@@ -180,16 +207,14 @@ class Scheduler:
 
     def _may_retry(self, attempt: Attempt, outcome: Outcome) -> bool:
         retries = self._rules.retries if attempt.job.retries is None else attempt.job.retries
-        return attempt.number <= retries and outcome.kind != "not started" and not self._stopped
+        if attempt.job.number in self._not_again or outcome.kind == "not started" or self._stopped:
+            return False
+        counted = attempt.number - self._begins.get(attempt.job.number, _AT_FIRST).excused
+        return counted <= retries
 
-    def _place(self, job: Job, attempt: int) -> _Waiting:
-        return _Waiting(self._rank(job), job.number, attempt, job)
-
-    def _queue(self, waiting: _Waiting) -> None:
-        job = waiting.job
-        need = (job.gpus, job.mem or 0) if job.gpus else _CPU
-        heappush(self._by_need.setdefault(need, []), waiting)
-        self._waiting += 1
+    def _place(self, job: Job, attempt: int = 0) -> Waiting:
+        attempt = attempt or self._begins.get(job.number, _AT_FIRST).attempt
+        return Waiting(self._rank(job), job.number, attempt, job)
 
     def _next_start(self, rooms: Rooms) -> Attempt | None:
         """The first job in the order that fits, and the first that does not keeps its place.
@@ -198,7 +223,7 @@ class Scheduler:
         when others occupy so much that it could not start even if all our own jobs ended.
         """
         held = Held()
-        for need in sorted(self._by_need, key=lambda need: self._by_need[need][0]):
+        for need in self._lineup.in_order():
             width, mem = need
             positions = self._slots.with_places(rooms, mem, held) if width else []
             if self._slots.has_cpu() if not width else len(positions) >= width:
@@ -207,37 +232,12 @@ class Scheduler:
                 held = Held(1, mem)
         return None
 
-    def _start(self, need: tuple[int, int], positions: list[int]) -> Attempt:
-        queue = self._by_need[need]
-        waiting = heappop(queue)
-        if not queue:
-            del self._by_need[need]
-        self._waiting -= 1
+    def _start(self, need: Need, positions: list[int]) -> Attempt:
+        waiting = self._lineup.pop(need)
         attempt = self._slots.take(waiting.job, waiting.attempt, positions)
         self._running[attempt.key] = attempt
         return attempt
 
-    def _remember(self, job: Job, *, succeeded: bool) -> None:
-        if job.name:  # a job without a name cannot be waited for
-            self._ended[job.number] = succeeded
-
-    def _release_dependents(self, number: int) -> None:
-        for dependent in self._dependents.pop(number, ()):
-            if dependent not in self._blocked:
-                continue
-            job, unmet = self._blocked[dependent]
-            unmet.discard(number)
-            if not unmet:
-                del self._blocked[dependent]
-                self._queue(self._place(job, 1))
-
     def _drop(self, job: Job, reason: str) -> tuple[Dropped, ...]:
-        """The job, which did not or will not succeed, and all that wait for it, directly or not."""
-        dropped = [Dropped(job, reason)]
-        for lost, _ in dropped:  # grows while it is walked: a chain may be longer than Python's stack
-            self._remember(lost, succeeded=False)
-            for dependent in self._dependents.pop(lost.number, ()):
-                blocked = self._blocked.pop(dependent, None)
-                if blocked:
-                    dropped.append(Dropped(blocked[0], f"job {job.number} did not succeed"))
-        return tuple(dropped)
+        _, *others = self._dependencies.fail(job)
+        return Dropped(job, reason), *(Dropped(other, f"job {job.number} did not succeed") for other in others)

@@ -110,11 +110,11 @@ class Slots:
 
     def give_back(self, attempt: Attempt) -> None:
         """Its slots are free again."""
-        self._untaken += attempt.job.gpus
         for slot in attempt.slots:
             is_cpu = slot >= self._first_cpu
             heappush(self._free_cpu if is_cpu else self._free[self._position(slot)], slot)
             if not is_cpu:
+                self._untaken += 1
                 self._declared[self._position(slot)].pop(attempt.key, None)
 
     def lose(self, gpu: str) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from .comments import CommentScanner
 from .errors import Broken
+from .events import ReadMark
 from .jobs import Job
 from .lines import LONGEST_LINE as _LONGEST_LINE
 from .lines import LineParser, Refusal
@@ -33,9 +34,10 @@ class Source(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What one read gave, for the inbox."""
+    """What one read gave, for the inbox; and how far a growing input was read with it."""
 
     jobs: list[Job | Refusal]
+    mark: ReadMark | None = None
 
 
 class SourceEnded(NamedTuple):

@@ -100,10 +100,11 @@ def _no_test_hangs() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _leases_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test shares its GPUs with no other, nor with whoever uses this machine."""
-    monkeypatch.setenv("SGS_LEASE_DIR", str(tmp_path / "leases"))
-    monkeypatch.setitem(UNMEASURED, "SGS_LEASE_DIR", str(tmp_path / "leases"))
+def _leases_and_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test shares its GPUs with no other, nor with whoever uses this machine; and so with its runs."""
+    for variable, directory in (("SGS_LEASE_DIR", "leases"), ("XDG_STATE_HOME", "state")):
+        monkeypatch.setenv(variable, str(tmp_path / directory))
+        monkeypatch.setitem(UNMEASURED, variable, str(tmp_path / directory))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 

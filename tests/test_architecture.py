@@ -13,6 +13,9 @@ PACKAGE = ROOT / "simple_gpu_scheduler"
 FILES = sorted(PACKAGE.rglob("*.py"))
 PURE = {
     "scheduler",
+    "dependencies",
+    "lineup",
+    "outcomes",
     "slots",
     "policies",
     "halting",
@@ -55,9 +58,13 @@ MAY_KNOW = {
     "waiting": set(),
     "tally": {"errors", "events", "jobs"},
     "lines": {"comments", "options", "jobs", "units"},
-    "sources": {"comments", "errors", "jobs", "lines"},
+    "sources": {"comments", "errors", "events", "jobs", "lines"},
     "hypersearch": {"comments", "errors", "lines", "options"},
-    "scheduler": {"jobs", "policies", "slots"},
+    "scheduler": {"dependencies", "jobs", "lineup", "policies", "slots"},
+    "dependencies": {"jobs"},
+    "lineup": {"jobs"},
+    "outcomes": {"events", "jobs", "scheduler", "tally"},
+    "journal": FIRST | {"threads", "waiting"},
     "clock": set(),
     "people": set(),
     "ownership": {"jobs", "people", "process_tree"},
@@ -67,14 +74,14 @@ MAY_KNOW = {
     "allotment": {"gpu_state", "gpus", "leases", "slots", "waiting"},
     "machine": {"allotment", "errors", "gpus", "leases", "ownership", "units"},
     "attempts": {"clock", "engines", "jobs", "leases"},
-    "gpu_watch": {"allotment", "events", "jobs", "leases", "quarantine", "scheduler", "slots", "tally", "waiting"},
+    "gpu_watch": {"allotment", "events", "jobs", "leases", "outcomes", "quarantine", "scheduler", "slots", "waiting"},
     "signals": FIRST,
     "threads": set(),
     "processes": FIRST,
     "process_tree": FIRST,
     "inbox": {"engines", "errors", "leases", "signals", "sources"},
     "engines": FIRST | {"leases", "ownership", "processes", "process_tree", "threads"},
-    "sinks": FIRST | {"threads", "waiting"},
+    "sinks": FIRST | {"journal", "threads", "waiting"},
 }
 
 

@@ -219,7 +219,7 @@ def test_a_failure_makes_the_exit_code_one() -> None:
 def test_a_refused_line_makes_the_exit_code_two_and_the_others_run() -> None:
     world = failing(World().jobs(job(1), Refusal(2, Place(2), "why", is_bad_option=True), job(3)), 1)
     assert world.run() == 2
-    assert world.of(LineRefused) == [LineRefused(Place(2), "why")]
+    assert world.of(LineRefused) == [LineRefused(Place(2), "why", 2)]
     assert world.summary()[:4] == (1, 1, 0, 1)
 
 
@@ -291,7 +291,7 @@ def test_the_first_ctrl_c_starts_nothing_more_and_waits() -> None:
     assert world.run() == 130
     assert world.stops == []
     assert world.of(StopAsked) == [StopAsked("Ctrl-C", False, False, 1)]
-    assert world.summary() == RunEnded(1, 0, 0, 2, 10, all_read=False)
+    assert world.summary() == RunEnded(1, 0, 0, 2, 10, all_read=False, code=130)
 
 
 def test_the_second_ends_what_runs_and_the_third_kills_it() -> None:

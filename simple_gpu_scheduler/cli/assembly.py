@@ -3,9 +3,7 @@
 import gc
 import os
 import signal
-import stat
 import threading
-import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -16,6 +14,7 @@ from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.events import Noticed, Publisher, Sink
 from simple_gpu_scheduler.halting import Halt
 from simple_gpu_scheduler.inbox import Message
+from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.machine import Machine, Wants, allot, allot_without_leases, find_machine
 from simple_gpu_scheduler.ownership import TREE, Family
@@ -26,11 +25,10 @@ from simple_gpu_scheduler.scheduler import Rules, Scheduler
 from simple_gpu_scheduler.signals import signals_to
 from simple_gpu_scheduler.sinks import SINKS, SinkOptions
 from simple_gpu_scheduler.slots import Limits
-from simple_gpu_scheduler.sources import Source, check, hold_open, read_jobs
+from simple_gpu_scheduler.sources import read_jobs
 from simple_gpu_scheduler.threads import Meanwhile, start_thread
 
-_STDIN = 0
-_MOST_MISTAKES_SHOWN = 10
+from . import inputs, recording
 
 
 class Options(NamedTuple):
@@ -55,20 +53,29 @@ class Options(NamedTuple):
     quiet: bool
     verbose: bool
     joblog: str | None
+    journal: str | None
+    no_journal: bool
+    keep_runs: int
     files: tuple[str, ...]
+    argv: tuple[str, ...]
 
 
 def run_jobs(options: Options) -> int:
     """Run all jobs of the input; the exit code."""
     machine = Meanwhile(lambda: find_machine(options.wants, os.environ))
     shell = _find_shell(options.shell)
-    sources = _open_sources(options)
+    sources = inputs.open_sources(options.files, waits=options.no_follow)
     parser = LineParser(lambda: machine.get().totals)
-    _refuse_mistakes(sources, options, machine)
-    _keep_input(sources, options.joblog)
-    publisher = Publisher(_sinks(options))
+    inputs.refuse_mistakes(sources, LineParser(lambda: machine.get().totals), by_null=options.null)
+    inputs.keep_input(sources, options.joblog)
+    run_id = files.new_run_id()
+    record = (
+        recording.Recording() if options.no_journal or options.dry_run else recording.begin(run_id, options.journal)
+    )
+    publisher = Publisher([*_sinks(options), *record.sinks()])
+    publisher.publish(recording.run_began(run_id, options.argv, sources, is_resumed=False))
     _enter(options.chdir)
-    introductions = [_introduce(source, options) for source in sources]
+    introductions = [inputs.introduce(source, follows=not options.no_follow) for source in sources]
     inbox: SimpleQueue[Message] = SimpleQueue()
     room = threading.Semaphore(0)
     with signals_to(inbox.put):
@@ -77,7 +84,9 @@ def run_jobs(options: Options) -> int:
         for remark in (*introductions, *(() if options.dry_run else found.remarks)):
             if remark:
                 publisher.publish(Noticed(remark))
-        runner = _build(options, found, shell, publisher, inbox, room)
+        runner = _build(options, run_id, found, shell, publisher, inbox, room)
+        if record.problem:
+            runner.complain(record.problem)
         gc.freeze()  # what has been loaded stays, so it need not be looked through again
         gc.enable()
         runner.run()
@@ -94,13 +103,13 @@ def _start_reading(read: Callable[[], None]) -> None:
 
 def _build(
     options: Options,
+    run_id: str,
     machine: Machine,
     shell: str,
     publisher: Publisher,
     inbox: "SimpleQueue[Message]",
     room: threading.Semaphore,
 ) -> Runner:
-    run_id = _new_run_id()
     tree = os.environb.get(TREE, b"")
     limits = Limits(tuple(gpu.id for gpu in machine.gpus), options.jobs_per_gpu, options.cpu_slots, machine.totals)
     rules = Rules(options.retries, options.retry_delay, 0 if options.dry_run else options.delay)
@@ -140,44 +149,6 @@ def _find_shell(shell: str) -> str:
     return found
 
 
-def _open_sources(options: Options) -> list[Source]:
-    return [_open(path, waits=options.no_follow) for path in options.files] if options.files else [Source(_STDIN)]
-
-
-def _open(path: str, *, waits: bool) -> Source:
-    if path == "-":
-        return Source(_STDIN)
-    try:
-        # A named pipe that is held open is opened at once; else its first writer is waited for, or it would seem empty.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK))
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; FILES hold commands, one a line") from None
-    if stat.S_ISDIR(os.fstat(fd).st_mode):
-        raise UserError(f"cannot read {path}: it is a directory")
-    os.set_blocking(fd, True)
-    return Source(fd, path)
-
-
-def _refuse_mistakes(sources: list[Source], options: Options, machine: "Meanwhile[Machine]") -> None:
-    mistakes = check(sources, LineParser(lambda: machine.get().totals), by_null=options.null)
-    if not mistakes:
-        return
-    lines = [f"  {refusal.place}: {refusal.problem}" for refusal in mistakes[:_MOST_MISTAKES_SHOWN]]
-    if len(mistakes) > len(lines):
-        lines.append(f"  and {len(mistakes) - len(lines)} more")
-    raise UserError("\n".join(["nothing was started, since the input has mistakes:", *lines]))
-
-
-def _keep_input(sources: list[Source], joblog: str | None) -> None:
-    """Refuse a job log that is the input: it would be emptied before it was read."""
-    try:
-        log = os.stat(joblog) if joblog else None
-    except OSError:  # there is none yet
-        return
-    if log and any(os.path.samestat(log, os.fstat(source.fd)) for source in sources) and stat.S_ISREG(log.st_mode):
-        raise UserError(f"--joblog {joblog}: that is the file that the commands are read from")
-
-
 def _sinks(options: Options) -> list[Sink]:
     names = ["plain"]
     if options.dry_run:
@@ -199,21 +170,3 @@ def _enter(directory: str | None) -> None:
         os.chdir(directory)
     except OSError as error:
         raise UserError(f"--chdir {directory}: {error.strerror}") from None
-
-
-def _introduce(source: Source, options: Options) -> str:
-    """What to say of what may surprise: that a terminal is read, or that a named pipe does not end."""
-    if os.isatty(source.fd):
-        return "reading commands from the terminal, one a line; Ctrl-D ends the input"
-    try:
-        is_held = not options.no_follow and hold_open(source.fd)
-    except OSError as error:
-        raise UserError(
-            f"cannot hold the named pipe open for its writers: {error.strerror}; let yourself write to it, or use "
-            "--no-follow"
-        ) from None
-    return "the named pipe is held open for more commands until the run is stopped" if is_held else ""
-
-
-def _new_run_id() -> str:
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"

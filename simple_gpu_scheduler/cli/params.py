@@ -53,6 +53,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Make several values one, as click wants it."""
+        ctx.meta["argv"] = tuple(args)  # as they were typed
         several = [param for param in self.params if isinstance(param, SeveralValues)]
         if not ctx.resilient_parsing:
             # Behind the first word of another program everything is that program's.

@@ -22,7 +22,7 @@ _SECTIONS = (
     ("In which order", ("policy", "delay")),
     ("When jobs fail or hang", ("timeout", "grace", "retries", "retry_delay", "halt", "quarantine")),
     ("How commands are read and run", ("null", "no_follow", "shell", "chdir")),
-    ("What is shown and kept", ("dry_run", "quiet", "verbose", "joblog")),
+    ("What is shown and kept", ("dry_run", "quiet", "verbose", "joblog", "journal", "no_journal", "keep_runs")),
 )
 
 _EXAMPLES = r"""
@@ -101,6 +101,16 @@ def _options() -> list[click.Parameter]:
         option("-q", "--quiet", is_flag=True, help="Print failures only."),
         option("-v", "--verbose", is_flag=True, help="Print successes too, and more of each job."),
         option("--joblog", metavar="FILE", help="Write a row for each job, in GNU parallel's columns."),
+        option("--journal", metavar="FILE", help="Keep the run's journal there.  [default: with your other runs]"),
+        option("--no-journal", is_flag=True, help="Keep none: nothing can be resumed or looked at from outside."),
+        option(
+            "--keep-runs",
+            type=click.IntRange(1),
+            metavar="N",
+            envvar="SGS_KEEP_RUNS",
+            default=200,
+            help="Keep the journals of so many runs.  [default: 200]",
+        ),
         version_option(f"simple_gpu_scheduler {__version__}"),
         click.Argument(["files"], nargs=-1),
     ]
@@ -113,7 +123,8 @@ def _run(**options: Any) -> int:
         raise click.UsageError("--quiet and --verbose exclude each other.")
     cores = len(os.sched_getaffinity(0))
     wants = take_wants(options)
-    return run_jobs(Options(wants, **options | {"cpu_slots": options["cpu_slots"] or cores}))
+    argv = tuple(click.get_current_context().meta["argv"])
+    return run_jobs(Options(wants, argv=argv, **options | {"cpu_slots": options["cpu_slots"] or cores}))
 
 
 run = Command("", params=_options(), callback=_run, help=_HELP, sections=_SECTIONS, examples=_EXAMPLES)

@@ -55,7 +55,8 @@ class PlainLines:
 
     def take(self, event: Event, /) -> None:
         """Write the event's line, if it has one."""
-        line = self._words[type(event)](event)
+        word = self._words.get(type(event))
+        line = word(event) if word else ""
         if line:
             self._writer.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 

@@ -1,0 +1,96 @@
+"""The journal of a run that begins: where it is, and what stands first in it."""
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from simple_gpu_scheduler import __version__
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.events import RunBegan, Sink
+from simple_gpu_scheduler.journal import VERSION, files
+from simple_gpu_scheduler.journal.appender import Appender, PatientAppender, is_remote
+from simple_gpu_scheduler.process_tree import read_process
+from simple_gpu_scheduler.sinks.journal import Journal
+from simple_gpu_scheduler.sources import Source
+
+from .inputs import kind_of
+
+KEPT_RUNS = 200
+
+
+class Recording(NamedTuple):
+    """A journal that is open and ours, and why there is none though there should be."""
+
+    path: str = ""
+    fd: int = -1
+    problem: str = ""
+
+    def sinks(self) -> list[Sink]:
+        """What writes to it."""
+        if self.fd < 0:
+            return []
+        appender = Appender(self.fd, f"the journal {self.path}")
+        return [Journal(PatientAppender(appender, f"the journal {self.path}") if is_remote(self.path) else appender)]
+
+
+def begin(run_id: str, path: str | None) -> Recording:
+    """A new journal at `path`, or where this user's runs are kept. That there can be none there stops no job."""
+    directory = files.runs_directory(os.environ)
+    usual = os.path.join(directory, run_id + files.SUFFIX)
+    if path:
+        path = os.path.abspath(path)
+        fd = _create_at(path)
+        with suppress(OSError):  # so that it is found by its run's id
+            files.make_directory(directory)
+            os.symlink(path, usual)
+    else:
+        try:
+            files.make_directory(directory)
+            fd = files.create(usual)
+        except OSError as error:
+            return Recording(problem=_problem(directory, error))
+    files.lock(fd, files.SCHEDULER)
+    return Recording(path or usual, fd)
+
+
+def _problem(path: str, error: OSError) -> str:
+    return (
+        f"no journal can be kept in {path}: {error.strerror}; the jobs run, but what becomes of them is not recorded "
+        "and cannot be resumed (--journal FILE puts it elsewhere, --no-journal does without)"
+    )
+
+
+def _create_at(path: str) -> int:
+    try:
+        return files.create(path)
+    except FileExistsError:
+        raise UserError(f"--journal {path}: there is such a file; name another, or go on with it: --resume") from None
+    except OSError as error:
+        raise UserError(f"--journal {path}: {error.strerror}") from None
+
+
+def run_began(run_id: str, argv: Sequence[str], sources: Sequence[Source], *, is_resumed: bool) -> RunBegan:
+    """What stands first in the journal."""
+    me = read_process(os.getpid())
+    return RunBegan(
+        run=run_id,
+        version=VERSION,
+        program=__version__,
+        host=os.uname().nodename,
+        boot=_boot_id(),
+        pid=os.getpid(),
+        born=me.born if me else 0,
+        directory=os.getcwd(),
+        argv=tuple(argv),
+        inputs=[{"kind": kind.name, "path": kind.path} for source in sources for kind in [kind_of(source.fd)]],
+        is_resumed=is_resumed,
+    )
+
+
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,160 @@
+"""Where runs are kept, and who holds one: `$XDG_STATE_HOME/simple_gpu_scheduler/runs/ID.jsonl` and what is beside it.
+
+A lock on the journal says that its scheduler lives, a second one that its keeper does. Both are of the open file, so
+nobody who asks can undo them, and the kernel ends them with their holder.
+"""
+
+import fcntl
+import os
+import pwd
+import re
+import stat
+import struct
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from simple_gpu_scheduler.errors import UserError
+
+# The bytes of the file that are locked; that they may lie behind its end does not matter.
+SCHEDULER, KEEPER = 0, 1
+SUFFIX = ".jsonl"
+_RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+_TRIES, _PAUSE = 30, 0.01
+
+
+def runs_directory(environment: Mapping[str, str]) -> str:
+    """Where this user's runs are kept."""
+    state = environment.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):  # the standard says that a relative one does not count
+        home = environment.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+        state = os.path.join(home, ".local", "state")
+    return os.path.join(state, "simple_gpu_scheduler", "runs")
+
+
+def new_run_id() -> str:
+    """What tells a run from all others, and sorts by time."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+
+
+def is_run_id(text: str) -> bool:
+    """Whether this is the id of a run."""
+    return bool(_RUN.fullmatch(text))
+
+
+def make_directory(directory: str) -> None:
+    """Make the directory for runs, for its owner alone. An OSError says why that is not possible."""
+    os.makedirs(directory, 0o700, exist_ok=True)
+    state = os.stat(directory)
+    if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise PermissionError(1, "it belongs to another user, or others may write to it")
+
+
+def create(path: str) -> int:
+    """A new journal, open for appending; an OSError says why there can be none."""
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def open_to_append(path: str) -> int:
+    """A journal that is there, open for reading and appending."""
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
+    _check_own(fd, path)
+    return fd
+
+
+def read(path: str) -> bytes:
+    """All of a journal."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(f"cannot read the journal {path}: {error.strerror}") from None
+    with os.fdopen(fd, "rb") as file:
+        _check_own(fd, path)
+        return file.read()
+
+
+def _check_own(fd: int, path: str) -> None:
+    state = os.fstat(fd)
+    if not stat.S_ISREG(state.st_mode) or state.st_uid not in (os.getuid(), 0):
+        raise UserError(f"{path} is no journal of yours")
+
+
+def lock(fd: int, byte: int) -> bool:
+    """Say that we hold it; False when another does. A file system without locks is taken to be ours alone."""
+    try:
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _region(fcntl.F_WRLCK, byte))
+    except BlockingIOError:
+        return False
+    except PermissionError:  # another way to say the same
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def is_locked(fd: int, byte: int) -> bool:
+    """Whether somebody holds it; asking takes nothing from him."""
+    try:
+        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _region(fcntl.F_WRLCK, byte))
+    except OSError:
+        return False
+    return int(struct.unpack_from("h", answer)[0]) != fcntl.F_UNLCK
+
+
+def wait_until_unlocked(fd: int, byte: int) -> None:
+    """Wait for the end of who holds it."""
+    with suppress(OSError):
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, _region(fcntl.F_RDLCK, byte))
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _region(fcntl.F_UNLCK, byte))
+
+
+def _region(kind: int, byte: int) -> bytes:
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, byte, 1, 0)
+
+
+def stem(journal: str) -> str:
+    """The begin of the names of the files that belong to a run."""
+    return os.path.realpath(journal).removesuffix(SUFFIX)
+
+
+def find_runs(directory: str) -> list[str]:
+    """The journals of this user, the newest first."""
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return []
+    runs = sorted((name for name in names if name.endswith(SUFFIX) and is_run_id(name[: -len(SUFFIX)])), reverse=True)
+    return [os.path.join(directory, name) for name in runs]
+
+
+def prune(directory: str, keep: int) -> None:
+    """Delete the oldest runs beyond so many, but none that lives."""
+    for path in find_runs(directory)[keep:]:
+        with suppress(OSError), opened(path) as fd:
+            if is_locked(fd, SCHEDULER) or is_locked(fd, KEEPER):
+                continue
+        run = os.path.basename(path)[: -len(SUFFIX)]
+        for name in os.listdir(directory):
+            if name.startswith(run):
+                with suppress(OSError):
+                    os.unlink(os.path.join(directory, name))
+
+
+@contextmanager
+def opened(path: str) -> Iterator[int]:
+    """A journal, open for asking about its locks."""
+    try:  # the lock that `lock` takes, and so asking for it, wants a file that may be written to
+        fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def is_alive(path: str) -> bool:
+    """Whether the scheduler of a run lives."""
+    with suppress(OSError), opened(path) as fd:
+        return is_locked(fd, SCHEDULER)
+    return False

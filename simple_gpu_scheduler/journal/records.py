@@ -1,0 +1,114 @@
+"""Events -> the lines of a journal. Pure: the time is passed in, and nothing is written here.
+
+Every line begins with `{"event":"`, which can stand nowhere inside a JSON text: so a line that a full disk has cut, and
+that another was written behind, can be told apart again.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from json.encoder import encode_basestring_ascii as quote
+from typing import Any
+
+from simple_gpu_scheduler import events
+from simple_gpu_scheduler.jobs import Job
+
+# The options of a job, as they are written where they are not the default; `after` and `name` are written apart.
+OPTIONS = ("gpus", "mem", "timeout", "time", "retries", "priority")
+_DEFAULTS = Job._field_defaults
+
+
+def encode(event: events.Event, at: float) -> str:
+    """The lines of an event, each with its newline; nothing for one that is not kept."""
+    write = _LINES.get(type(event))
+    return write(event, at) if write else ""
+
+
+def record(name: str, at: float, **values: Any) -> str:
+    """One line, of values that JSON knows."""
+    from json import dumps  # noqa: PLC0415 - the frequent lines are made without it
+
+    return dumps({"event": name, "at": round(at, 3), **values}, separators=(",", ":")) + "\n"
+
+
+def text(data: bytes) -> str:
+    """Bytes as text that JSON can hold; those that are not UTF-8 become lone surrogates, as Python has them."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def option_values(job: Job) -> dict[str, Any]:
+    """The options of a job that are not the default, but for its name and what it comes after."""
+    return {name: value for name in OPTIONS if (value := getattr(job, name)) != _DEFAULTS[name]}
+
+
+def _job_read(job: Job, at: float) -> str:
+    place = f',"source":{quote(job.place.source)}' if job.place.source else ""
+    rest = "".join(f',"{name}":{_number(value)}' for name, value in option_values(job).items())
+    if job.name:
+        rest += f',"name":{quote(job.name)}'
+    if job.after:
+        rest += f',"after":[{",".join(map(str, job.after))}]'
+    return (
+        f'{{"event":"job read","at":{at:.3f},"job":{job.number},"line":{job.place.line}{place}'
+        f',"command":{quote(text(job.command))}{rest}}}\n'
+    )
+
+
+def _jobs_read(event: events.JobsRead, at: float) -> str:
+    lines = "".join([_job_read(job, at) for job in event.jobs])
+    return lines + (record("read up to", at, **event.mark._asdict()) if event.mark else "")
+
+
+def _started(event: events.JobStarted, at: float) -> str:
+    attempt = event.attempt
+    return (
+        f'{{"event":"job started","at":{at:.3f},"job":{attempt.job.number},"attempt":{attempt.number}'
+        f',"gpus":[{",".join(map(quote, attempt.gpus))}],"slots":[{",".join(map(str, attempt.slots))}]}}\n'
+    )
+
+
+def _ended(event: events.JobEnded, at: float) -> str:
+    outcome = event.outcome
+    rest = f',"reason":{quote(outcome.reason)}' if outcome.reason else ""
+    if event.is_interrupted:
+        rest += ',"interrupted":true'
+    return (
+        f'{{"event":"job ended","at":{at:.3f},"job":{event.attempt.job.number},"attempt":{event.attempt.number}'
+        f',"outcome":"{outcome.kind}","code":{outcome.code},"started":{event.started_at:.3f}'
+        f',"runtime":{event.runtime:.3f},"final":{"true" if event.is_final else "false"}{rest}}}\n'
+    )
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else repr(value)
+
+
+def _numbers(jobs: Iterable[Job]) -> list[int]:
+    return [job.number for job in jobs]
+
+
+_LINES: Mapping[type, Callable[[Any, float], str]] = {
+    events.RunBegan: lambda event, at: record("run began", at, **event._asdict()),
+    events.JobsRead: _jobs_read,
+    events.LineRefused: lambda event, at: record(
+        "line refused", at, job=event.number, line=event.place.line, source=event.place.source, problem=event.problem
+    ),
+    events.JobStarted: _started,
+    events.JobEnded: _ended,
+    events.JobDropped: lambda event, at: record(
+        "job dropped", at, job=event.job.number, reason=event.reason, cancelled=event.is_cancelled
+    ),
+    events.JobRequeued: lambda event, at: record("job requeued", at, job=event.job.number, why=event.why),
+    events.LeftBehind: lambda event, at: record(
+        "left behind", at, job=event.attempt.job.number, swept=event.swept, beyond_us=event.beyond_us
+    ),
+    events.StopAsked: lambda event, at: record("stop asked", at, **event._asdict()),
+    events.Paused: lambda event, at: record("paused" if event.is_paused else "continued", at),
+    events.Waited: lambda event, at: record(
+        "waited", at, waits=[{"gpu": wait.gpu, "for": wait.sentence} for wait in event.waits]
+    ),
+    events.GpuSetAside: lambda event, at: record(
+        "gpu set aside", at, gpu=event.gpu, reason=event.reason, again=_numbers(event.again)
+    ),
+    events.GpuReturned: lambda event, at: record("gpu returned", at, gpu=event.gpu),
+    events.Noticed: lambda event, at: record("noticed", at, **event._asdict()),
+    events.RunEnded: lambda event, at: record("run ended", at, **event._asdict()),
+}
