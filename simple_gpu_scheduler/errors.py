@@ -15,6 +15,12 @@ class UserError(Exception):
     code = BAD_INPUT
 
 
+class Trouble(NamedTuple):
+    """A message to the loop: something went wrong beside the jobs, which the exit code is to tell of."""
+
+    sentence: str
+
+
 class Broken(NamedTuple):
     """A message to the loop: a thread has met an error that is a bug. The loop raises it, so that it is reported."""
 

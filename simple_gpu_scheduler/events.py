@@ -27,16 +27,17 @@ class RunBegan(NamedTuple):
 
 
 class ReadMark(NamedTuple):
-    """How far a growing input was read: `offset` bytes, which are `line` lines, and which defaults hold there.
+    """How far a growing input was read: `offset` bytes, the number of the next line, and which defaults hold there.
 
-    `device` and `inode` tell whether a file is still the same.
+    `device`, `inode` and the checksum of all bytes before it tell whether a file is still the same.
     """
 
     source: str
-    device: int
-    inode: int
-    offset: int
-    line: int
+    device: int = 0
+    inode: int = 0
+    offset: int = 0
+    crc: int = 0
+    line: int = 1
     defaults: Mapping[str, Any] = {}
 
 
@@ -48,9 +49,10 @@ class JobsRead(NamedTuple):
 
 
 class JobStarted(NamedTuple):
-    """An attempt is being started."""
+    """An attempt is being started; what it prints goes to the file `log` where it does not go where ours goes."""
 
     attempt: Attempt
+    log: str = ""
 
 
 class JobEnded(NamedTuple):
@@ -148,7 +150,10 @@ class Noticed(NamedTuple):
 
 
 class RunEnded(NamedTuple):
-    """All is over. `not_started` counts the jobs that were read; `all_read` says whether there were others."""
+    """All is over. `not_started` counts the jobs that were read; `all_read` says whether there were others.
+
+    `left` counts those that a scheduler which resumes the run has to do.
+    """
 
     succeeded: int
     failed: int
@@ -157,6 +162,7 @@ class RunEnded(NamedTuple):
     elapsed: float
     all_read: bool
     code: int = 0
+    left: int = 0
 
 
 Event = (

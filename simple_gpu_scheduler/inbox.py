@@ -3,12 +3,13 @@
 from typing import Protocol
 
 from .engines import Ended
-from .errors import Broken
+from .errors import Broken, Trouble
 from .leases import LeaseCame
+from .outliving import Outlived
 from .signals import Signalled
 from .sources import Batch, SourceEnded
 
-Message = Batch | SourceEnded | Ended | Broken | Signalled | LeaseCame
+Message = Batch | SourceEnded | Ended | Outlived | Broken | Trouble | Signalled | LeaseCame
 
 
 class Inbox(Protocol):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .comments import find_comments
+from .events import ReadMark
 from .jobs import Job, Place
 from .options import parse_options
 from .units import show_size
@@ -42,10 +43,20 @@ class LineParser:
         self._defaults: dict[str, Any] = {}
         self._bad_default: Place | None = None
 
-    def begin(self, source: str) -> None:
-        """The next lines come from another file: defaults end, names and numbers go on."""
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Those that hold for the next line."""
+        return self._defaults
+
+    def go_on(self, count: int, numbers: dict[str, int]) -> None:
+        """So many jobs were read before, and some had names."""
+        self._count = count
+        self._numbers = numbers
+
+    def begin(self, source: str, mark: ReadMark | None = None) -> None:
+        """The next lines come from another file, or from a place of it: defaults end, names and numbers go on."""
         self._source = source
-        self._defaults = {}
+        self._defaults = dict(mark.defaults) if mark else {}
         self._bad_default = None
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:

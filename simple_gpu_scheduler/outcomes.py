@@ -6,7 +6,7 @@ It keeps the counts and publishes the events. It acts for the loop, in its threa
 from collections.abc import Iterable
 
 from .events import JobDropped, JobEnded, JobRequeued, Publisher
-from .jobs import Attempt, Job, Outcome
+from .jobs import Attempt, Job, Kind, Outcome
 from .scheduler import Dropped, Scheduler
 from .tally import Tally
 
@@ -18,8 +18,17 @@ class Outcomes:
         self._scheduler = scheduler
         self._publisher = publisher
         self._tally = tally
+        self.interrupted = 0
         self._to_retry: dict[int, JobEnded] = {}
-        self.failed: dict[int, tuple[Attempt | None, Job, str]] = {}
+        self.failed: dict[int, tuple[Attempt | None, Job, Kind]] = {}
+
+    def recall(self, job: Job, kind: Kind) -> None:
+        """How a job ended before this scheduler began."""
+        self._tally.read += 1
+        self._tally.count(kind)
+        self._scheduler.remember(job, succeeded=kind == "succeeded")
+        if kind != "succeeded":
+            self.failed[job.number] = None, job, kind
 
     def started(self, attempt: Attempt) -> None:
         """It is being tried; what it did before is no longer its last word."""
@@ -34,6 +43,7 @@ class Outcomes:
         interrupted = was_stopped and outcome.kind != "succeeded"
         event = JobEnded(attempt, outcome, began_at, runtime, not verdict.retries, interrupted)
         self._publisher.publish(event)
+        self.interrupted += interrupted
         if verdict.retries:
             self._to_retry[attempt.job.number] = event
         else:
@@ -63,7 +73,7 @@ class Outcomes:
         failed, dropped = tuple(failed), tuple(dropped)
         for job in (*(attempt.job for attempt in failed), *dropped):
             _, _, kind = self.failed.pop(job.number)
-            self._tally.count(kind, -1)  # type: ignore[arg-type] # put there as one
+            self._tally.count(kind, -1)
             self._publisher.publish(JobRequeued(job, why))
         self.drop(self._scheduler.try_again(failed, dropped))
 

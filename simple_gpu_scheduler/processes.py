@@ -8,7 +8,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from .errors import UserError
 
@@ -17,6 +17,7 @@ _WNOTHREAD = 0x20000000
 _SPAWN_SETSIGDEF, _SPAWN_SETSIGMASK, _SPAWN_SETSID = 0x04, 0x08, 0x80
 _RLIMIT_MSGQUEUE, _UNLIMITED = 12, 2**64 - 1
 _FIRST_INHERITED = 100
+_CORE_DUMPED = 0x80
 _ROOMY = 1024  # bytes; the C library's opaque structs have at most 336
 
 # What Python or this program ignores, and a job must not inherit as ignored.
@@ -46,7 +47,7 @@ class Starter:
     def __init__(self, environment: Sequence[bytes] = ()) -> None:
         self._environment = tuple(environment)  # keeps alive what the pointers point to
         self._pointers = bytes(_array(self._environment))
-        self._actions: dict[tuple[int, ...], ctypes.Array[ctypes.c_char]] = {}
+        self._actions: dict[tuple[int | None, ...], ctypes.Array[ctypes.c_char]] = {}
         self._attributes = ctypes.create_string_buffer(_ROOMY)
         signals = ctypes.create_string_buffer(_ROOMY)
         _libc.posix_spawnattr_init(self._attributes)
@@ -59,10 +60,17 @@ class Starter:
         if _libc.posix_spawnattr_setflags(self._attributes, ctypes.c_short(flags)) != 0:
             raise UserError("this C library cannot start a job in a session of its own; glibc 2.26 or newer can")
 
-    def start(self, argv: Sequence[bytes], more: Sequence[bytes] = (), inherits: tuple[int, ...] = ()) -> int:
+    def start(
+        self,
+        argv: Sequence[bytes],
+        more: Sequence[bytes] = (),
+        inherits: tuple[int, ...] = (),
+        output: int | None = None,
+    ) -> int:
         """Start the program argv[0] with `more` in its environment; its pid. An OSError says why it did not start.
 
-        It has copies of the descriptors that it `inherits` under high numbers, where a script does not step on them.
+        What it prints goes to the descriptor `output`, else where what this process prints goes. It has copies of the
+        descriptors that it `inherits` under high numbers, where a script does not step on them.
         """
         pid = ctypes.c_int()
         # Only the pointers to `more` are made anew: to make them all takes longer than everything else here.
@@ -72,22 +80,25 @@ class Starter:
         )
         environment[size : size + len(more)] = list(more)
         error = _slow_libc.posix_spawn(
-            ctypes.byref(pid), argv[0], self._actions_for(inherits), self._attributes, _array(argv), environment
+            ctypes.byref(pid), argv[0], self._actions_for(inherits, output), self._attributes, _array(argv), environment
         )
         if error:
             raise OSError(error, os.strerror(error))
         return pid.value
 
-    def _actions_for(self, inherits: tuple[int, ...]) -> "ctypes.Array[ctypes.c_char]":
+    def _actions_for(self, inherits: tuple[int, ...], output: int | None) -> "ctypes.Array[ctypes.c_char]":
         """What to do with descriptors in the new process. The same few sets come again and again, and are kept."""
-        actions = self._actions.get(inherits)
+        key = (output, *inherits)
+        actions = self._actions.get(key)
         if actions is None:
             actions = ctypes.create_string_buffer(_ROOMY)
             _libc.posix_spawn_file_actions_init(actions)
             _libc.posix_spawn_file_actions_addopen(actions, 0, b"/dev/null", os.O_RDONLY, 0)
+            for stream in (1, 2) if output is not None else ():
+                _libc.posix_spawn_file_actions_adddup2(actions, output, stream)
             for fd, copy in inherited_as(inherits):
                 _libc.posix_spawn_file_actions_adddup2(actions, fd, copy)
-            self._actions[inherits] = actions
+            self._actions[key] = actions
         return actions
 
 
@@ -101,9 +112,13 @@ def _array(strings: Sequence[bytes]) -> "ctypes.Array[ctypes.c_char_p]":
     return (ctypes.c_char_p * (len(strings) + 1))(*strings)
 
 
-def wait_for_end(pid: int) -> None:
-    """Wait until the process has ended. Its pid stays its own until `reap`, so that it still may be signalled."""
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+def wait_for_end(pid: int) -> int:
+    """Wait until the process has ended: its wait status. Its pid stays its own until `reap`."""
+    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert found  # noqa: S101 - without WNOHANG there is one
+    if found.si_code == os.CLD_EXITED:
+        return found.si_status << 8
+    return found.si_status | (_CORE_DUMPED if found.si_code == os.CLD_DUMPED else 0)
 
 
 def reap(pid: int) -> int:
@@ -132,16 +147,19 @@ def signal_group(pid: int, number: int) -> bool:
     return True
 
 
-def has_orphans() -> bool:
-    """Reap the orphans that have ended; whether others are alive. Call it from the main thread.
+def has_orphans(reaped: Callable[[int, int], object] | None = None) -> bool:
+    """Reap the orphans that have ended, whose pid and wait status are told; whether others are alive.
 
-    The kernel gives orphans to the main thread, and the children that worker threads started are those threads', so
-    __WNOTHREAD tells the two apart in one system call.
+    To be called from the main thread. The kernel gives orphans to it, and the children that other threads started are
+    those threads', so __WNOTHREAD tells the two apart in one system call.
     """
+    status = ctypes.c_int()
     while True:
-        pid = int(_libc.waitpid(-1, None, os.WNOHANG | _WNOTHREAD))
+        pid = int(_libc.waitpid(-1, ctypes.byref(status), os.WNOHANG | _WNOTHREAD))
         if pid <= 0:
             return pid == 0
+        if reaped:
+            reaped(pid, status.value)
 
 
 class Tags:

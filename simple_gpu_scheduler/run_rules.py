@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from .halting import Halt
+from .jobs import Job
 
 
 class RunRules(NamedTuple):
@@ -14,3 +15,11 @@ class RunRules(NamedTuple):
     reads_all: bool = False
     quarantine: int = 0
     run_id: bytes = b""
+    logs: str = ""
+
+    def log_of(self, job: Job) -> str:
+        """The file for what a job prints, for all its attempts; nothing when it prints where we do."""
+        if not self.logs:
+            return ""
+        name = "".join(each if each.isalnum() or each in "._-" else "_" for each in job.name)
+        return f"{self.logs}/{job.number:04}{'-' if name else ''}{name}.log"

@@ -9,24 +9,37 @@ from collections.abc import Callable, Mapping
 from queue import Empty
 from typing import Any
 
+from .adopted import Adopted
 from .allotment import Allotment
 from .attempts import Attempts
 from .clock import Clock
 from .engines import Ended, Engine
-from .errors import Broken
-from .events import JobsRead, JobStarted, LeftBehind, LineRefused, Noticed, Publisher, StatusAsked, StopAsked
+from .errors import Broken, Trouble
+from .events import (
+    JobRequeued,
+    JobsRead,
+    LeftBehind,
+    LineRefused,
+    Noticed,
+    Publisher,
+    StatusAsked,
+    StopAsked,
+)
 from .gpu_watch import GpuWatch
 from .inbox import Inbox, Message
-from .jobs import Attempt, Job, Outcome
+from .jobs import Job, Outcome
 from .leases import LeaseCame
 from .lines import Refusal
 from .outcomes import Outcomes
+from .outliving import Outlived
 from .ownership import mark
 from .quarantine import Quarantine
+from .resuming import Resumption
 from .run_rules import RunRules
 from .scheduler import Scheduler
 from .signals import Signalled
 from .sources import READ_AHEAD, Batch, SourceEnded
+from .starting import Starting
 from .tally import Tally
 
 # The system's own limit for a wait is not much beyond.
@@ -46,6 +59,7 @@ class Runner:
         inbox: Inbox,
         clock: Clock,
         read_more: Callable[[], object],
+        stop_reading: Callable[[], bool],
         rules: RunRules,
     ) -> None:
         self._scheduler = scheduler
@@ -54,12 +68,15 @@ class Runner:
         self._inbox = inbox
         self._clock = clock
         self._read_more = read_more
+        self._stop_reading = stop_reading
         self._rules = rules
         self._tally = Tally()
         self._attempts = Attempts(engine, clock, rules.grace, self.complain)
         self._outcomes = Outcomes(scheduler, publisher, self._tally)
         self._watch = GpuWatch(scheduler, allotment, publisher, self._outcomes, Quarantine(rules.quarantine))
-        self._reader_waits = self._all_read = False
+        self._starting = Starting(scheduler, self._watch, self._outcomes, self._attempts, publisher, rules)
+        self._adopted = Adopted(rules.run_id, clock)
+        self._reader_waits = self._all_read = self._may_read_more = False
         self._stopping = False
         self._told_to_end = False
         self._signal = 0
@@ -67,10 +84,25 @@ class Runner:
             Batch: self._on_batch,
             SourceEnded: self._on_source_ended,
             Ended: self._on_ended,
+            Outlived: self._on_outlived,
+            Trouble: lambda message: self.complain(message.sentence),
             Broken: _raise,
             Signalled: self._on_signal,
             LeaseCame: lambda message: allotment.came(message.gpu, clock.now()),
         }
+
+    def take_over(self, left: Resumption) -> None:
+        """Go on with what an earlier scheduler has left of this run."""
+        for job, kind in left.ended:
+            self._outcomes.recall(job, kind)
+        for _ in range(left.refused):
+            self._tally.refuse()
+        for each in left.outliving:
+            self._scheduler.adopt(each.attempt, each.excused)
+            self._adopted.add(each)
+        for job, begin in left.waiting:
+            self._outcomes.drop(self._scheduler.add(job, begin))
+        self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
 
     def run(self) -> None:
         """Run until the input has ended and nothing is left, or until stopped."""
@@ -80,12 +112,13 @@ class Runner:
             if message is not None:
                 self._on[type(message)](message)
             self._attempts.enforce_deadlines()
-            self._start_what_fits()
+            self._starting.start_what_fits(self._clock.now(), is_stopping=self._stopping)
             self._let_reader_go_on()
         self._attempts.close()
         self._outcomes.give_up_retries()
+        left = self._scheduler.waiting + self._outcomes.interrupted
         summary = self._tally.summary(self._clock.now() - began, all_read=self._all_read)
-        self._publisher.publish(summary._replace(code=self.exit_code()))
+        self._publisher.publish(summary._replace(code=self.exit_code(), left=left))
 
     def exit_code(self) -> int:
         """What became of the run; to be asked when its sinks are closed, since that may fail too."""
@@ -94,9 +127,15 @@ class Runner:
         return self._tally.exit_code(self._signal)
 
     def _is_over(self) -> bool:
-        if self._attempts:
+        if self._attempts or self._adopted:
             return False
-        return self._stopping or (self._all_read and not self._scheduler.waiting)
+        if self._stopping:
+            return True
+        if self._all_read and self._may_read_more and not self._scheduler.waiting:
+            # A pipe that has ended for now: only when it is closed for good can nobody have written to it.
+            self._may_read_more = False
+            self._all_read = not self._stop_reading()
+        return self._all_read and not self._scheduler.waiting
 
     def _next_message(self) -> Message | None:
         now = self._clock.now()
@@ -126,6 +165,7 @@ class Runner:
 
     def _on_source_ended(self, ended: SourceEnded) -> None:
         self._all_read = True
+        self._may_read_more = ended.more_may_come
         if ended.problem:
             self.complain(ended.problem)
         self._check_halt()
@@ -149,6 +189,15 @@ class Runner:
         self._watch.ended(event, dropped)
         self._check_halt()
 
+    def _on_outlived(self, message: Outlived) -> None:
+        end, now = self._adopted.end(message), self._clock.now()
+        if end.outcome is None:
+            self._scheduler.interrupt(end.attempt)
+            self._publisher.publish(JobRequeued(end.attempt.job, "nobody knows its exit code"))
+        else:
+            self._outcomes.ended(end.attempt, end.outcome, end.began_at, end.runtime, now, was_stopped=end.was_stopped)
+            self._check_halt()
+
     def _on_signal(self, message: Signalled) -> None:
         if message.number == signal.SIGUSR1:
             self._tell_status()
@@ -165,38 +214,10 @@ class Runner:
         self._scheduler.stop()
         force = end_running and self._told_to_end
         self._told_to_end = self._told_to_end or end_running
-        self._publisher.publish(StopAsked(why, end_running, force, len(self._attempts)))
+        self._publisher.publish(StopAsked(why, end_running, force, len(self._attempts) + len(self._adopted)))
         if end_running:
             self._attempts.stop(force=force)
-
-    def _start_what_fits(self) -> None:
-        now = self._clock.now()
-        if not self._stopping:
-            self._watch.review(self._attempts.runtimes)
-        while not self._start_all(now):
-            pass
-        self._watch.let_go(now)
-        self._watch.look(now)
-        self._outcomes.drop(self._scheduler.drop_unfit())
-
-    def _start_all(self, now: float) -> bool:
-        """Start what is planned; False when some of it could not, so that there is to be another plan."""
-        starts = self._scheduler.plan(now, self._watch.rooms())
-        for at, attempt in enumerate(starts):
-            if not self._start(attempt, now):
-                for later in starts[at + 1 :]:  # or they would pass it
-                    self._scheduler.put_back(later)
-                return False
-        return True
-
-    def _start(self, attempt: Attempt, now: float) -> bool:
-        hold = self._watch.take(attempt, mark(attempt, self._rules.run_id), now)
-        if hold is None:  # it has its place again
-            return False
-        self._outcomes.started(attempt)
-        self._publisher.publish(JobStarted(attempt))
-        self._attempts.start(attempt, hold, self._rules.timeout)
-        return True
+            self._adopted.stop(force=force)
 
     def _let_reader_go_on(self) -> None:
         has_room = self._rules.reads_all or self._scheduler.waiting < READ_AHEAD
@@ -217,7 +238,8 @@ class Runner:
         self._publisher.publish(Noticed(what, is_failure=True))
 
     def _tell_status(self) -> None:
-        self._publisher.publish(StatusAsked(self._attempts.runtimes(), self._scheduler.waiting))
+        running = self._attempts.runtimes() + self._adopted.runtimes()
+        self._publisher.publish(StatusAsked(running, self._scheduler.waiting))
         self._watch.tell()
 
 

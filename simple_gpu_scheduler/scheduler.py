@@ -100,6 +100,13 @@ class Scheduler:
         self._begins[attempt.job.number] = Begin(attempt.number, excused)
         self._running[attempt.key] = attempt
 
+    def interrupt(self, attempt: Attempt) -> None:
+        """An attempt is over and tells nothing: it is made again, and does not count."""
+        self._leave(attempt)
+        excused = self._begins.get(attempt.job.number, _AT_FIRST).excused
+        self._begins[attempt.job.number] = Begin(attempt.number + 1, excused + 1)
+        self._lineup.push(self._place(attempt.job))
+
     def add(self, job: Job, begin: Begin = _AT_FIRST) -> tuple[Dropped, ...]:
         """Take a job in. What comes back can never start."""
         if begin != _AT_FIRST:

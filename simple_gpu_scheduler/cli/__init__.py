@@ -8,11 +8,14 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from simple_gpu_scheduler.errors import BUG, SOME_DID_NOT_SUCCEED, UserError
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.keeper.client import KeeperClient
 
 
 def simple_gpu_scheduler() -> NoReturn:
@@ -21,11 +24,29 @@ def simple_gpu_scheduler() -> NoReturn:
     def call() -> object:
         if sys.platform != "linux":
             raise UserError("this runs on Linux only: it needs its ways to find what a job leaves behind")
+        keeper = _make_keeper() if _may_run_jobs(sys.argv[1:]) else None
         from .main import main  # noqa: PLC0415 - what a command needs is loaded under the guard
 
-        return main.main(prog_name="simple_gpu_scheduler", standalone_mode=False)
+        return main.main(prog_name="simple_gpu_scheduler", standalone_mode=False, obj=keeper)
 
     _exit_with("simple_gpu_scheduler", call)
+
+
+def _may_run_jobs(args: Sequence[str]) -> bool:
+    """A quick look; when it errs, there is a keeper that has nothing to do and leaves with us."""
+    if {"--no-journal", "--dry-run", "--help", "-h", "--version"}.intersection(args):
+        return False
+    return not args or not args[0].isalpha() or os.path.exists(args[0])
+
+
+def _make_keeper() -> "KeeperClient | None":
+    """Before the rest is loaded: it takes half the time, and what is forked shares less with it."""
+    from simple_gpu_scheduler.keeper.client import KeeperClient  # noqa: PLC0415 - as below
+
+    try:
+        return KeeperClient()
+    except (OSError, RuntimeError):  # no more processes; that exit codes may be lost is no reason to run nothing
+        return None
 
 
 def simple_hypersearch() -> NoReturn:

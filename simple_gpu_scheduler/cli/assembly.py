@@ -8,6 +8,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import NamedTuple
 
+from simple_gpu_scheduler import outliving
 from simple_gpu_scheduler.clock import SystemClock
 from simple_gpu_scheduler.engines import ENGINES, EngineOptions
 from simple_gpu_scheduler.errors import UserError
@@ -15,20 +16,23 @@ from simple_gpu_scheduler.events import Noticed, Publisher, Sink
 from simple_gpu_scheduler.halting import Halt
 from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.machine import Machine, Wants, allot, allot_without_leases, find_machine
 from simple_gpu_scheduler.ownership import TREE, Family
 from simple_gpu_scheduler.policies import POLICIES
+from simple_gpu_scheduler.resuming import Matcher, Resumption, what_is_left
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.runner import Runner
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
 from simple_gpu_scheduler.signals import signals_to
 from simple_gpu_scheduler.sinks import SINKS, SinkOptions
 from simple_gpu_scheduler.slots import Limits
-from simple_gpu_scheduler.sources import read_jobs
+from simple_gpu_scheduler.sources import Reader
 from simple_gpu_scheduler.threads import Meanwhile, start_thread
 
-from . import inputs, recording
+from . import gathering, inputs, recording
+from .resume import Resumed
 
 
 class Options(NamedTuple):
@@ -46,6 +50,7 @@ class Options(NamedTuple):
     halt: Halt | None
     quarantine: int
     null: bool
+    follow: str | None
     no_follow: bool
     shell: str
     chdir: str | None
@@ -56,42 +61,90 @@ class Options(NamedTuple):
     journal: str | None
     no_journal: bool
     keep_runs: int
+    logs: str | None
+    resume: str | None
+    resume_failed: bool
     files: tuple[str, ...]
     argv: tuple[str, ...]
 
 
-def run_jobs(options: Options) -> int:
-    """Run all jobs of the input; the exit code."""
+def run_jobs(options: Options, keeper: KeeperClient | None, resumed: Resumed | None = None) -> int:
+    """Run all jobs of the input, and of the run that is gone on with; the exit code."""
+    keeps = not (options.no_journal or options.dry_run)
     machine = Meanwhile(lambda: find_machine(options.wants, os.environ))
     shell = _find_shell(options.shell)
-    sources = inputs.open_sources(options.files, waits=options.no_follow)
-    parser = LineParser(lambda: machine.get().totals)
-    inputs.refuse_mistakes(sources, LineParser(lambda: machine.get().totals), by_null=options.null)
-    inputs.keep_input(sources, options.joblog)
-    run_id = files.new_run_id()
-    record = (
-        recording.Recording() if options.no_journal or options.dry_run else recording.begin(run_id, options.journal)
-    )
+    state = resumed.state if resumed else None
+    typed = gathering.open_typed(options.files, options.follow, state, waits=options.no_follow)
+    plain = LineParser(lambda: machine.get().totals)
+    inputs.refuse_mistakes([source for _, source in typed], plain, by_null=options.null)
+    inputs.keep_input([source for _, source in typed], options.joblog)
+    run_id = resumed.run_id if resumed else files.new_run_id()
+    record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
     publisher = Publisher([*_sinks(options), *record.sinks()])
-    publisher.publish(recording.run_began(run_id, options.argv, sources, is_resumed=False))
+    keeper = _brief(keeper if record.path else None, record.path, options.chdir)
+    hand_over = keeper.take_in if keeper else None
+    gathered = gathering.gather(
+        typed, record.path, hand_over, state, follows=not options.no_follow, by_null=options.null
+    )
+    publisher.publish(recording.run_began(run_id, options.argv, gathered.inputs, resumed))
     _enter(options.chdir)
-    introductions = [inputs.introduce(source, follows=not options.no_follow) for source in sources]
     inbox: SimpleQueue[Message] = SimpleQueue()
     room = threading.Semaphore(0)
+    parser = LineParser(lambda: machine.get().totals)
+    reader = Reader(
+        list(gathered.sources),
+        Matcher(parser, state) if state else parser,
+        inbox.put,
+        room.acquire,
+        by_null=options.null,
+    )
     with signals_to(inbox.put):
-        _start_reading(lambda: read_jobs(sources, parser, inbox.put, room.acquire, by_null=options.null))
+        left = _take_over(resumed, inbox, failed_too=options.resume_failed) if resumed else None
+        _start_reading(reader.run)
         found = machine.get()
-        for remark in (*introductions, *(() if options.dry_run else found.remarks)):
+        introductions = [inputs.introduce(each, follows=not options.no_follow) for each, _ in typed]
+        for remark in (
+            left.sentence(run_id) if left else "",
+            *introductions,
+            *(() if options.dry_run else found.remarks),
+        ):
             if remark:
                 publisher.publish(Noticed(remark))
-        runner = _build(options, run_id, found, shell, publisher, inbox, room)
-        if record.problem:
-            runner.complain(record.problem)
+        runner = _build(options, run_id, found, shell, publisher, inbox, room, keeper, reader)
+        for problem in (record.problem, *gathered.problems):
+            if problem:
+                runner.complain(problem)
+        if left:
+            runner.take_over(left)
         gc.freeze()  # what has been loaded stays, so it need not be looked through again
         gc.enable()
         runner.run()
+    if keeper:
+        keeper.close()
     publisher.close()  # may wait for somebody to read; Ctrl-C ends that
+    if record.path:
+        files.prune(files.runs_directory(os.environ), options.keep_runs)
     return runner.exit_code()
+
+
+def _brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> KeeperClient | None:
+    """Tell the keeper what it needs; None when there is none, or it was killed."""
+    if not keeper:
+        return None
+    try:
+        keeper.keep_journal(journal)
+        if directory:
+            keeper.enter(directory)
+    except OSError:  # it may have been killed; what is wrong with the directory is said soon
+        return None
+    return keeper
+
+
+def _take_over(resumed: Resumed, inbox: "SimpleQueue[Message]", *, failed_too: bool) -> Resumption:
+    left = what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
+    keys = [each.attempt.key for each in left.outliving]
+    outliving.watch(resumed.path, resumed.size, resumed.run_id.encode(), keys, inbox.put)
+    return left
 
 
 def _start_reading(read: Callable[[], None]) -> None:
@@ -109,11 +162,13 @@ def _build(
     publisher: Publisher,
     inbox: "SimpleQueue[Message]",
     room: threading.Semaphore,
+    keeper: KeeperClient | None,
+    reader: Reader,
 ) -> Runner:
     tree = os.environb.get(TREE, b"")
     limits = Limits(tuple(gpu.id for gpu in machine.gpus), options.jobs_per_gpu, options.cpu_slots, machine.totals)
     rules = Rules(options.retries, options.retry_delay, 0 if options.dry_run else options.delay)
-    engine_options = EngineOptions(inbox.put, run_id, shell, options.grace, os.environb)
+    engine_options = EngineOptions(inbox.put, run_id, shell, options.grace, os.environb, keeper)
     if options.dry_run:
         allotment = allot_without_leases(machine)
     else:
@@ -126,6 +181,7 @@ def _build(
         inbox,
         SystemClock(),
         room.release,
+        reader.stop,
         RunRules(
             options.timeout,
             options.grace,
@@ -133,6 +189,7 @@ def _build(
             reads_all=options.policy != "fifo",
             quarantine=options.quarantine,
             run_id=run_id.encode(),
+            logs=os.path.abspath(options.logs) if options.logs else "",
         ),
     )
 

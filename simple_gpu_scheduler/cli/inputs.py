@@ -1,41 +1,46 @@
-"""The inputs of a run: opening them, looking through them for mistakes, and what to say of them."""
+"""The inputs of a run: what each is, opening them, looking through them for mistakes, and what to say of them."""
 
 import os
 import stat
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.events import ReadMark
+from simple_gpu_scheduler.feeds import Followed, HandOver, Rest, Spooled
 from simple_gpu_scheduler.lines import LineParser
-from simple_gpu_scheduler.sources import Source, check, hold_open
+from simple_gpu_scheduler.sources import Source, check
 
 _STDIN = 0
 _MOST_MISTAKES_SHOWN = 10
 
 
-class Kind(NamedTuple):
-    """What an input is: a `file`, a named `fifo`, a `pipe`, a `terminal`, or `other`; and its path where it has one."""
+class Input(NamedTuple):
+    """One, as the journal has it: a `file`, a named `fifo`, a `pipe`, a `terminal`, one to `follow`, or `other`.
 
-    name: str
+    `name` tells it from other inputs in what is said of its lines; `spool` ends the name of the file that a pipe is
+    emptied into.
+    """
+
+    kind: str
     path: str = ""
+    name: str = ""
+    spool: str = ""
 
 
-def kind_of(fd: int) -> Kind:
+def is_of(fd: int, name: str = "") -> Input:
     """What is behind a descriptor."""
     mode = os.fstat(fd).st_mode
     path = os.readlink(f"/proc/self/fd/{fd}")
     if os.isatty(fd):
-        return Kind("terminal", path)
+        return Input("terminal", path, name)
     if stat.S_ISFIFO(mode):  # an anonymous pipe reads `pipe:[1234]` there
-        return Kind("fifo", path) if path.startswith("/") else Kind("pipe")
-    return Kind("file", path) if stat.S_ISREG(mode) else Kind("other", path)
+        return Input("fifo", path, name) if path.startswith("/") else Input("pipe", "", name)
+    return Input("file", path, name) if stat.S_ISREG(mode) else Input("other", path, name)
 
 
-def open_sources(files: tuple[str, ...], *, waits: bool) -> list[Source]:
-    """The files, or stdin when there are none. With `waits` a named pipe's first writer is waited for."""
-    return [_open(path, waits=waits) for path in files] if files else [Source(_STDIN)]
-
-
-def _open(path: str, *, waits: bool) -> Source:
+def open_file(path: str, *, waits: bool) -> Source:
+    """One of FILES. With `waits` a named pipe's first writer is waited for."""
     if path == "-":
         return Source(_STDIN)
     try:
@@ -49,9 +54,60 @@ def _open(path: str, *, waits: bool) -> Source:
     return Source(fd, path)
 
 
-def refuse_mistakes(sources: list[Source], parser: LineParser, *, by_null: bool) -> None:
+def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
+    """What `--follow` names: a pipe, which is made when nothing is there, or a file that grows."""
+    try:
+        if not os.path.lexists(path):
+            os.mkfifo(path, 0o600)
+        mode = os.stat(path).st_mode
+        if stat.S_ISFIFO(mode):
+            source = open_file(path, waits=False)._replace(name="")
+            return is_of(source.fd), source
+        if not stat.S_ISREG(mode):
+            raise UserError(f"--follow {path}: it is neither a pipe nor a plain file")
+        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        return Input("follow", os.path.realpath(path)), Source(-1, "", Followed(os.path.realpath(path), mark), mark)
+    except OSError as error:
+        raise UserError(f"--follow {path}: {error.strerror}") from None
+
+
+def hold_open(fd: int) -> int:
+    """The other end of a named pipe, so that it does not end when its last writer leaves."""
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(
+            f"cannot hold the named pipe open for its writers: {error.strerror}; let yourself write to it, or use "
+            "--no-follow"
+        ) from None
+
+
+def spooled(
+    kind: Input, source: Source, spool: int, hand_over: HandOver | None, mark: ReadMark | None, *, follows: bool
+) -> Source:
+    """A pipe that is emptied into the open file `spool`."""
+    is_named = kind.kind == "fifo"
+    held = hold_open(source.fd) if is_named and follows else None
+    offset = mark.offset if mark else 0
+    feed = Spooled(kind.spool, source.fd, spool, hand_over, is_named=is_named, held=held, offset=offset)
+    return source._replace(feed=feed, mark=mark)
+
+
+def rest(kind: Input, spool: int, mark: ReadMark | None) -> Source:
+    """What was taken of a pipe that is no more."""
+    return Source(spool, kind.name, Rest(kind.spool, spool, mark.offset if mark else 0), mark)
+
+
+def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
+    """How far an input was read, as the journal has it."""
+    if not record:
+        return None
+    return ReadMark(**{name: record[name] for name in ReadMark._fields if name in record})  # type: ignore[arg-type]
+
+
+def refuse_mistakes(sources: Sequence[Source], parser: LineParser, *, by_null: bool) -> None:
     """Wrong options in the first part of plain files stop everything before it starts."""
-    mistakes = check(sources, parser, by_null=by_null)
+    mistakes = check([source for source in sources if source.feed is None], parser, by_null=by_null)
     if not mistakes:
         return
     lines = [f"  {refusal.place}: {refusal.problem}" for refusal in mistakes[:_MOST_MISTAKES_SHOWN]]
@@ -60,25 +116,21 @@ def refuse_mistakes(sources: list[Source], parser: LineParser, *, by_null: bool)
     raise UserError("\n".join(["nothing was started, since the input has mistakes:", *lines]))
 
 
-def keep_input(sources: list[Source], joblog: str | None) -> None:
+def keep_input(sources: Sequence[Source], joblog: str | None) -> None:
     """Refuse a job log that is the input: it would be emptied before it was read."""
     try:
         log = os.stat(joblog) if joblog else None
     except OSError:  # there is none yet
         return
-    if log and any(os.path.samestat(log, os.fstat(source.fd)) for source in sources) and stat.S_ISREG(log.st_mode):
+    fds = [source.fd for source in sources if source.fd >= 0]
+    if log and any(os.path.samestat(log, os.fstat(fd)) for fd in fds) and stat.S_ISREG(log.st_mode):
         raise UserError(f"--joblog {joblog}: that is the file that the commands are read from")
 
 
-def introduce(source: Source, *, follows: bool) -> str:
-    """What to say of what may surprise: that a terminal is read, or that a named pipe does not end."""
-    if os.isatty(source.fd):
+def introduce(kind: Input, *, follows: bool) -> str:
+    """What to say of what may surprise: that a terminal is read, or that an input does not end."""
+    if kind.kind == "terminal":
         return "reading commands from the terminal, one a line; Ctrl-D ends the input"
-    try:
-        is_held = follows and hold_open(source.fd)
-    except OSError as error:
-        raise UserError(
-            f"cannot hold the named pipe open for its writers: {error.strerror}; let yourself write to it, or use "
-            "--no-follow"
-        ) from None
-    return "the named pipe is held open for more commands until the run is stopped" if is_held else ""
+    if kind.kind == "fifo" and follows:
+        return "the named pipe is held open for more commands until the run is stopped"
+    return "the file is followed for more commands until the run is stopped" if kind.kind == "follow" else ""

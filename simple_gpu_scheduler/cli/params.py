@@ -25,6 +25,14 @@ class SeveralValues(click.Option):
         self.example = example
 
 
+class OptionalValue(click.Option):
+    """An option that takes the word behind it if that looks like its value; else its value is the empty text."""
+
+    def __init__(self, *args: Any, takes: Callable[[str], bool], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.takes = takes
+
+
 class _Context(click.Context):
     @property
     def command_path(self) -> str:
@@ -59,6 +67,7 @@ class Command(click.Command):
             # Behind the first word of another program everything is that program's.
             with_value = None if ctx.allow_interspersed_args else _names_of_valued(self.params)
             args = join_values(args, several, with_value)
+            args = join_optional(args, [param for param in self.params if isinstance(param, OptionalValue)])
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -123,6 +132,19 @@ def join_values(
             raise click.UsageError(_without_value(option, rest))
         result += [option.opts[0], _BETWEEN.join(values)]
     return result
+
+
+def join_optional(args: Iterable[str], options: Iterable[OptionalValue]) -> list[str]:
+    """`--resume RUN` and a bare `--resume` both as one word with its value."""
+    by_name = {name: option for option in options for name in option.opts}
+    rest, result = list(args), list[str]()
+    while rest and rest[0] != "--":
+        word = rest.pop(0)
+        if word in by_name:
+            has_value = bool(rest) and by_name[word].takes(rest[0])
+            word = f"{word}={rest.pop(0) if has_value else ''}"
+        result.append(word)
+    return result + rest
 
 
 def _without_value(option: SeveralValues, rest: list[str]) -> str:

@@ -12,11 +12,9 @@ from simple_gpu_scheduler.journal import VERSION, files
 from simple_gpu_scheduler.journal.appender import Appender, PatientAppender, is_remote
 from simple_gpu_scheduler.process_tree import read_process
 from simple_gpu_scheduler.sinks.journal import Journal
-from simple_gpu_scheduler.sources import Source
 
-from .inputs import kind_of
-
-KEPT_RUNS = 200
+from .inputs import Input
+from .resume import Resumed
 
 
 class Recording(NamedTuple):
@@ -34,8 +32,13 @@ class Recording(NamedTuple):
         return [Journal(PatientAppender(appender, f"the journal {self.path}") if is_remote(self.path) else appender)]
 
 
-def begin(run_id: str, path: str | None) -> Recording:
-    """A new journal at `path`, or where this user's runs are kept. That there can be none there stops no job."""
+def begin(run_id: str, path: str | None, resumed: Resumed | None) -> Recording:
+    """The journal of a run that goes on; or a new one at `path`, or where this user's runs are kept.
+
+    That there can be none there stops no job.
+    """
+    if resumed:
+        return Recording(resumed.path, resumed.fd)
     directory = files.runs_directory(os.environ)
     usual = os.path.join(directory, run_id + files.SUFFIX)
     if path:
@@ -70,7 +73,7 @@ def _create_at(path: str) -> int:
         raise UserError(f"--journal {path}: {error.strerror}") from None
 
 
-def run_began(run_id: str, argv: Sequence[str], sources: Sequence[Source], *, is_resumed: bool) -> RunBegan:
+def run_began(run_id: str, argv: Sequence[str], inputs: Sequence[Input], resumed: Resumed | None) -> RunBegan:
     """What stands first in the journal."""
     me = read_process(os.getpid())
     return RunBegan(
@@ -82,9 +85,9 @@ def run_began(run_id: str, argv: Sequence[str], sources: Sequence[Source], *, is
         pid=os.getpid(),
         born=me.born if me else 0,
         directory=os.getcwd(),
-        argv=tuple(argv),
-        inputs=[{"kind": kind.name, "path": kind.path} for source in sources for kind in [kind_of(source.fd)]],
-        is_resumed=is_resumed,
+        argv=tuple(resumed.state.first_began["argv"]) if resumed else tuple(argv),
+        inputs=[each._asdict() for each in inputs],
+        is_resumed=resumed is not None,
     )
 
 

@@ -1,17 +1,25 @@
 """The run: its options, as click shows and checks them. What is done with them is `assembly`'s."""
 
 import os
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from simple_gpu_scheduler import __version__
+from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.halting import parse_halt
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.units import parse_duration
 
 from .gpu_options import NAMES, WHEN_FREE, gpu_options, take_wants
-from .params import Command, Parsed, version_option
+from .params import Command, OptionalValue, Parsed, version_option
+
+if TYPE_CHECKING:
+    from .resume import Resumed
+
+# What a run that goes on does not take from the command line that began it: its inputs, and how it is resumed.
+_OF_THIS_TIME = {"files", "follow", "resume", "resume_failed", "journal"}
 
 _DURATION = Parsed("duration", parse_duration)
 _EXAMPLE = "simple_gpu_scheduler --gpus 0 1 2 < gpu_commands.txt"
@@ -21,8 +29,9 @@ _SECTIONS = (
     ("When a GPU counts as free", WHEN_FREE),
     ("In which order", ("policy", "delay")),
     ("When jobs fail or hang", ("timeout", "grace", "retries", "retry_delay", "halt", "quarantine")),
-    ("How commands are read and run", ("null", "no_follow", "shell", "chdir")),
-    ("What is shown and kept", ("dry_run", "quiet", "verbose", "joblog", "journal", "no_journal", "keep_runs")),
+    ("How commands are read and run", ("null", "follow", "no_follow", "shell", "chdir")),
+    ("What is shown and kept", ("dry_run", "quiet", "verbose", "joblog", "logs")),
+    ("What is remembered", ("resume", "resume_failed", "journal", "no_journal", "keep_runs")),
 )
 
 _EXAMPLES = r"""
@@ -43,6 +52,11 @@ input.
 Two commands stand beside this: `simple_gpu_scheduler run -- COMMAND` waits for a GPU and runs one command on it, and
 `simple_gpu_scheduler gpus` shows what is on each GPU.
 """
+
+
+def looks_like_run(word: str) -> bool:
+    """Whether a word behind `--resume` names a run: by its id, or the begin of one, not by a file's name."""
+    return bool(re.fullmatch(r"\d{8}(-\d{0,6}(-[0-9a-f]{0,6})?)?", word)) or word.endswith(".jsonl")
 
 
 def _options() -> list[click.Parameter]:
@@ -94,6 +108,7 @@ def _options() -> list[click.Parameter]:
             "0: never.  [default: 3]",
         ),
         option("-0", "--null", is_flag=True, help="Jobs end in NUL, not newline, and may have several lines."),
+        option("--follow", metavar="PATH", help="Read a named pipe, made if it is not there, or a file that grows."),
         option("--no-follow", is_flag=True, help="End with the last writer of a named pipe; else it is held open."),
         option("--shell", default="/bin/sh", metavar="PATH", help="The shell that runs commands.  [default: /bin/sh]"),
         option("--chdir", metavar="DIR", help="Run the jobs in this directory."),
@@ -101,6 +116,14 @@ def _options() -> list[click.Parameter]:
         option("-q", "--quiet", is_flag=True, help="Print failures only."),
         option("-v", "--verbose", is_flag=True, help="Print successes too, and more of each job."),
         option("--joblog", metavar="FILE", help="Write a row for each job, in GNU parallel's columns."),
+        option("--logs", metavar="DIR", help="Write what each job prints to a file of its own there."),
+        OptionalValue(
+            ["--resume"],
+            takes=looks_like_run,
+            metavar="[RUN]",
+            help="Go on with a run that did not finish: what succeeded is not run again.  [default: the newest here]",
+        ),
+        option("--resume-failed", is_flag=True, help="The same, and try again what failed."),
         option("--journal", metavar="FILE", help="Keep the run's journal there.  [default: with your other runs]"),
         option("--no-journal", is_flag=True, help="Keep none: nothing can be resumed or looked at from outside."),
         option(
@@ -121,10 +144,42 @@ def _run(**options: Any) -> int:
 
     if options["quiet"] and options["verbose"]:
         raise click.UsageError("--quiet and --verbose exclude each other.")
+    context = click.get_current_context()
+    resumed = _resumed(context, options)
     cores = len(os.sched_getaffinity(0))
     wants = take_wants(options)
-    argv = tuple(click.get_current_context().meta["argv"])
-    return run_jobs(Options(wants, argv=argv, **options | {"cpu_slots": options["cpu_slots"] or cores}))
+    values = options | {"cpu_slots": options["cpu_slots"] or cores, "argv": context.meta["argv"]}
+    return run_jobs(Options(wants, **values), context.obj, resumed)
+
+
+def _resumed(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
+    """The run to go on with, whose own options count where none are typed now."""
+    if options["resume"] is None and not options["resume_failed"]:
+        return None
+    if options["no_journal"] or options["dry_run"]:
+        raise click.UsageError("--resume needs a journal: leave --no-journal and --dry-run out.")
+    from . import resume  # noqa: PLC0415 - as above
+
+    word = options["resume"] or options["journal"] or ""
+    path = resume.find(word, failed_too=options["resume_failed"])
+    if not path:
+        raise UserError(
+            "there is no run of this directory to resume; simple_gpu_scheduler history lists those of others"
+        )
+    resumed = resume.take(path)
+    stored = run.make_context("simple_gpu_scheduler", list(resumed.state.first_began["argv"])).params
+    typed = {name for name in options if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE}
+    options |= {name: value for name, value in stored.items() if name not in typed | _OF_THIS_TIME}
+    _go_to(resumed.state.began["directory"])
+    return resumed
+
+
+def _go_to(directory: str) -> None:
+    """Where the run began: its paths may be relative."""
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise UserError(f"the run's directory {directory} cannot be entered: {error.strerror}") from None
 
 
 run = Command("", params=_options(), callback=_run, help=_HELP, sections=_SECTIONS, examples=_EXAMPLES)

@@ -4,11 +4,14 @@ An engine runs what it is told to and says how it ended. It knows nothing of wai
 """
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.jobs import Attempt, Outcome
 from simple_gpu_scheduler.leases import Hold
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.keeper.client import KeeperClient
 
 
 class Ended(NamedTuple):
@@ -53,6 +56,8 @@ class EngineOptions(NamedTuple):
     shell: str = "/bin/sh"
     grace: float = 10.0
     environment: Mapping[bytes, bytes] = {}
+    keeper: "KeeperClient | None" = None
+    open_log: Callable[[Attempt], int | None] = lambda _attempt: None
 
 
 def _local(options: EngineOptions) -> Engine:

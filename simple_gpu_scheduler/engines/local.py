@@ -16,6 +16,7 @@ from simple_gpu_scheduler.engines import Ended, EngineOptions
 from simple_gpu_scheduler.engines.environment import inherited, own
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.jobs import Attempt, Outcome, outcome_of
+from simple_gpu_scheduler.keeper.client import KeeperClient, Launcher
 from simple_gpu_scheduler.leases import Hold
 from simple_gpu_scheduler.ownership import TREE, mark, mark_in
 from simple_gpu_scheduler.process_tree import Owner, Running
@@ -39,8 +40,12 @@ class LocalEngine:
         self._run_id = options.run_id.encode()
         self._outer_tree = options.environment.get(TREE, b"")
         self._starter = processes.Starter(inherited(options.environment))
+        self._keeper: KeeperClient | None = options.keeper
+        self._open_log = options.open_log
+        self._settled: list[Key] = []  # whose ends are on record, for the keeper to know
+        self._reaped: dict[int, int] = {}  # main processes that came to us as orphans, when the keeper was killed
         self._tags = processes.Tags()
-        self._work: SimpleQueue[Callable[[], Ended] | None] = SimpleQueue()
+        self._work: SimpleQueue[Callable[[Launcher], Ended] | None] = SimpleQueue()
         self._threads = 0
         self._busy = 0
         self._starting: set[Key] = set()
@@ -51,12 +56,16 @@ class LocalEngine:
         self._told_groups: dict[int, Key] = {}  # the process groups that were signalled, and whose they are
         processes.adopt_orphans()
         # Children from before, of the shell that became this program, are nobody's leftovers.
-        self._before = process_tree.children(os.getpid()) if processes.has_orphans() else ()
+        self._before = process_tree.children(os.getpid()) if processes.has_orphans() else frozenset[int]()
         self._spares_unknown = bool(self._before) or os.getpid() == _INIT
+        if self._keeper:
+            self._before |= {self._keeper.pid}
 
     def start(self, attempt: Attempt, hold: Hold) -> None:
         """Hand the attempt to a thread."""
-        if not self._do(lambda: self._run(attempt, hold)):
+        recorded = b" ".join(b"%d.%d" % key for key in self._settled)
+        self._settled.clear()
+        if not self._do(lambda launcher: self._run(launcher, attempt, hold, recorded)):
             self._busy += 1  # its end is told all the same
             reason = "the system lets this user start no more threads (ulimit -u)"
             self._put(Ended(attempt, Outcome("not started", reason=reason)))
@@ -75,21 +84,30 @@ class LocalEngine:
         """Whether its main process has; see `Engine`."""
         with self._lock:
             pid = self._pids.get(attempt.key)
-            return pid == _REAPED or (pid is not None and processes.has_ended(pid))
+            if not pid:
+                return pid == _REAPED
+            process = process_tree.read_process(pid)
+            return process is None or process.has_ended
 
     def settle(self, ended: Ended) -> bool:
         """Look for what the attempt left behind; if there is something, let a thread end it first."""
         self._busy -= 1
         # Asked in any case: it also reaps those that a sweep has ended.
-        has_orphans = processes.has_orphans()
+        has_orphans = processes.has_orphans(self._keep_status)
         # What the kernel says is certain, what a thread read from /proc is not: it slept, or a process slipped through.
         is_sure = not has_orphans or (ended.is_settled and (self._busy or self._spares_unknown or ended.beyond_us))
-        if is_sure or not self._do(lambda: self._sweep(ended)):
+        if is_sure or not self._do(lambda _launcher: self._sweep(ended)):
             self._forget(ended.attempt.key)
             return True
         return False
 
+    def _keep_status(self, pid: int, status: int) -> None:
+        if self._keeper and pid in self._marks:
+            self._reaped[pid] = status
+
     def _forget(self, key: Key) -> None:
+        if self._keeper:
+            self._settled.append(key)
         with self._lock:
             self._told.pop(key, None)
             self._pids.pop(key, None)
@@ -105,7 +123,7 @@ class LocalEngine:
         for _ in range(self._threads):
             self._work.put(None)
 
-    def _do(self, work: Callable[[], Ended]) -> bool:
+    def _do(self, work: Callable[[Launcher], Ended]) -> bool:
         """Have a thread do it, in a while if there can be no more threads; False if there can be none at all."""
         if self._busy >= self._threads:
             try:
@@ -119,38 +137,46 @@ class LocalEngine:
         return True
 
     def _serve(self) -> None:
+        try:
+            connection = self._keeper.connect() if self._keeper else None
+        except OSError:  # it was killed, or there are no more descriptors
+            connection = None
+        launcher = Launcher(self._starter, connection, self._reaped.get)
         while (work := self._work.get()) is not None:
             try:
-                self._put(work())
+                self._put(work(launcher))
             except BaseException as error:  # noqa: BLE001 - the loop raises it; here it would be an end that is never told
                 self._put(Broken(error))
 
-    def _run(self, attempt: Attempt, hold: Hold) -> Ended:
+    def _run(self, launcher: Launcher, attempt: Attempt, hold: Hold, recorded: bytes) -> Ended:
         try:
-            pid = self._start(attempt, hold)
+            pid = self._start(launcher, attempt, hold, recorded)
         except OSError as error:
             return Ended(attempt, Outcome("not started", reason=error.strerror or str(error)))
         if pid is None:
             return Ended(attempt, Outcome("not started", reason="it was stopped first"))
         hold.sign(pid)
-        processes.wait_for_end(pid)
+        status = launcher.wait(pid)
         with self._lock:
             self._pids[attempt.key] = _REAPED
             del self._marks[pid]
-            status = processes.reap(pid)
+            launcher.reap(pid)
+            self._reaped.pop(pid, None)
         return Ended(attempt, outcome_of(status))
 
-    def _start(self, attempt: Attempt, hold: Hold) -> int | None:
+    def _start(self, launcher: Launcher, attempt: Attempt, hold: Hold, recorded: bytes) -> int | None:
         key, command = attempt.key, attempt.job.command
         if key in self._told:
             return None
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if command[:1] in (b"-", b"+") else ()
         hold.sign(os.getpid())  # before it starts: a scheduler inside it will look for its mark
+        argv = (self._shell, b"-c", *guard, command)
         own_variables = own(attempt, self._run_id, self._outer_tree)
+        log = self._open_log(attempt)
         self._starting.add(key)
         try:
-            pid = self._starter.start((self._shell, b"-c", *guard, command), own_variables, hold.descriptors)
+            pid = launcher.start(key, recorded, argv, own_variables, hold.descriptors, log)
             with self._lock:
                 self._pids[key] = pid
                 self._marks[pid] = (mark(attempt, self._run_id), self._tags.put(pid))
@@ -158,6 +184,8 @@ class LocalEngine:
                     self._signal(key, pid, self._told[key])
         finally:
             self._starting.discard(key)
+            if log is not None:
+                os.close(log)
         return pid
 
     def _sweep(self, ended: Ended) -> Ended:

@@ -27,6 +27,7 @@ class JobState:
         "gpus",
         "interrupted",
         "job",
+        "log",
         "outcome",
         "read_at",
         "reason",
@@ -41,7 +42,7 @@ class JobState:
         self.attempts = self.interrupted = 0
         self.gpus: tuple[str, ...] = ()
         self.outcome: Outcome | None = None
-        self.reason = ""
+        self.reason = self.log = ""
         self.read_at = read_at
         self.started_at = self.ended_at = self.runtime = 0.0
 
@@ -56,7 +57,7 @@ class RunState:
         self.jobs: dict[int, JobState] = {}
         self.refused: dict[int, Record] = {}
         self.marks: dict[str, Record] = {}  # how far each growing input was read
-        self.since_mark: dict[str, list[int]] = {}  # the jobs that were read of it, but its mark not written
+        self.since_mark: list[int] = []  # the jobs that were read since the last of these was written
         self.outliving: dict[Key, int] = {}  # the attempts that ran when their scheduler died, and their pids
         self.is_alone = False  # whether the keeper has said that its scheduler is gone
         self.is_paused = False
@@ -127,13 +128,13 @@ class RunState:
         self.waits = []
 
     def _read(self, record: Record) -> None:
-        number, source = record["job"], record.get("source", "")
+        number = record["job"]
         self.jobs[number] = JobState(_job(record), record["at"])
-        self.since_mark.setdefault(source, []).append(number)
+        self.since_mark.append(number)
 
     def _marked(self, record: Record) -> None:
         self.marks[record["source"]] = record
-        self.since_mark.pop(record["source"], None)
+        self.since_mark.clear()
 
     def _refused(self, record: Record) -> None:
         self.refused[record["job"]] = record
@@ -146,6 +147,7 @@ class RunState:
         state.attempts = max(state.attempts, record["attempt"])
         state.started_at, state.ended_at, state.runtime = record["at"], 0.0, 0.0
         state.gpus = tuple(record["gpus"])
+        state.log = record.get("log", "")
 
     def _ended(self, record: Record) -> None:
         state = self.jobs[record["job"]]

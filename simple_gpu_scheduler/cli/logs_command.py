@@ -1,0 +1,138 @@
+"""`logs`: what a job wrote, from its log file, as it wrote it; with -f also what it goes on to write."""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+import click
+
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.reading import read_records
+from simple_gpu_scheduler.journal.states import JobState, RunState
+
+from . import runs
+from .naming_jobs import find_job
+from .params import Command
+
+_PAUSE = 0.2
+_AT_ONCE = 1 << 16
+_EXAMPLES = r"""
+simple_gpu_scheduler logs 12
+simple_gpu_scheduler logs big-model -f --run 20260102-0304
+"""
+_HELP = """Print what a job wrote, at its last attempt, in a run that was started with --logs DIR.
+
+JOB is a number or a name.
+"""
+
+
+class _Following:
+    """A journal that is read on as it grows."""
+
+    def __init__(self, journal: str) -> None:
+        self._journal = journal
+        self._offset = 0
+        self.state = RunState()
+
+    def read_on(self) -> None:
+        """Take in what is new."""
+        with open(self._journal, "rb") as file:
+            file.seek(self._offset)
+            contents = read_records(file.read())
+        self._offset += contents.size
+        self.state.feed(contents.records)
+
+
+class _Output:
+    """The log files of one job: that of each attempt as far as it was not printed yet."""
+
+    def __init__(self) -> None:
+        self._log = ""
+        self._offset = 0
+
+    def print_on(self, log: str) -> None:
+        """Print what is new; if `log` is another one, the rest of the old one first."""
+        if self._log and log != self._log:
+            self._print_rest()
+        if log != self._log:
+            self._log, self._offset = log, 0
+        self._print_rest()
+
+    def _print_rest(self) -> None:
+        for part in _read(self._log, self._offset):
+            sys.stdout.buffer.write(part)
+            self._offset += len(part)
+        sys.stdout.buffer.flush()
+
+
+def _read(path: str, offset: int) -> Iterator[bytes]:
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            file.seek(offset)
+            while part := file.read(_AT_ONCE):
+                yield part
+    except OSError as error:
+        raise UserError(f"cannot read the log {path}: {error.strerror}") from None
+
+
+def _logs(word: str, follow: bool, run: str) -> int:
+    journal = runs.choose(run)
+    state = runs.load(journal)
+    job = find_job(state, word)
+    if follow:
+        _follow(journal, job.job.number)
+        return 0
+    if not _log_of(job):
+        raise UserError(_say_none(state, job))
+    _Output().print_on(_log_of(job))
+    return 0
+
+
+def _follow(journal: str, number: int) -> None:
+    following, output = _Following(journal), _Output()
+    while True:
+        is_alive = files.is_alive(journal)  # in this order: else what a run wrote last could be missed
+        following.read_on()
+        job = following.state.jobs[number]
+        is_over = job.state not in ("waiting", "running") or not is_alive
+        if log := _log_of(job):
+            if is_over or os.path.exists(log):  # it is on record before it is made
+                output.print_on(log)
+        elif job.attempts or is_over:
+            raise UserError(_say_none(following.state, job))
+        if is_over:
+            break
+        time.sleep(_PAUSE)
+    if job.state in ("waiting", "running"):
+        how = runs.standing(following.state, alive=False)
+        print(f"job {number} has not ended: run {following.state.run} {how}", file=sys.stderr)
+
+
+def _log_of(job: JobState) -> str:
+    return str(getattr(job, "log", "") or "")
+
+
+def _say_none(state: RunState, job: JobState) -> str:
+    which = f"job {job.job.number} of run {state.run}"
+    if not job.attempts:
+        return f"{which} has not been started, so that it has written nothing"
+    return f"{which} has no log: the run was started without --logs DIR, and so its output went where the run's own did"
+
+
+logs_command = Command(
+    "logs",
+    params=[
+        click.Argument(["word"], metavar="JOB"),
+        click.Option(["-f", "--follow"], is_flag=True, help="Go on as it writes, until it has ended."),
+        click.Option(
+            ["--run"], default="", metavar="RUN", help="Which run: its id, or how it begins.  [default: the newest]"
+        ),
+    ],
+    callback=_logs,
+    help=_HELP,
+    short_help="Print what a job wrote.",
+    sections=(),
+    examples=_EXAMPLES,
+)

@@ -1,0 +1,130 @@
+"""Which run `--resume` goes on with, and making it ours: nobody else may resume it, and its keeper must have spoken."""
+
+import os
+import time
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.reading import read_records
+from simple_gpu_scheduler.journal.states import Key, RunState
+from simple_gpu_scheduler.outliving import find_alive
+
+from .runs import choose, load
+
+_PATIENCE = 10.0
+_PAUSE = 0.01
+_HEAD, _TAIL = 64 * 1024, 64 * 1024
+
+
+class Resumed(NamedTuple):
+    """A run that is ours to go on with."""
+
+    path: str
+    fd: int
+    size: int  # of what the state was read from, at least
+    state: RunState
+
+    @property
+    def run_id(self) -> str:
+        """Which."""
+        return self.state.run
+
+    def alive(self) -> dict[Key, int]:
+        """The attempts that still run, and the pids of their main processes where they are known."""
+        found = dict.fromkeys(find_alive(self.run_id.encode()), 0)
+        return found | self.state.outliving
+
+
+def find(word: str, *, failed_too: bool) -> str:
+    """The journal of the run that is meant; nothing when no word names it and there is none in this directory.
+
+    Of those of this directory, the newest that did not finish; else the newest.
+    """
+    if word:
+        return choose(word)
+    here, host = os.getcwd(), os.uname().nodename
+    newest = ""
+    for path in files.find_runs(files.runs_directory(os.environ)):
+        head = _first_record(path)
+        if head.get("directory") != here or head.get("host") != host or files.is_alive(path):
+            continue
+        if not _is_done(path, failed_too=failed_too):
+            return path
+        newest = newest or path
+    return newest
+
+
+def find_follower(path: str) -> str:
+    """The journal of the newest run that followed a file; nothing when there is none."""
+    for journal in files.find_runs(files.runs_directory(os.environ)):
+        inputs = _first_record(journal).get("inputs", [])
+        if isinstance(inputs, list) and any(each["kind"] == "follow" and each["path"] == path for each in inputs):
+            return journal
+    return ""
+
+
+def take(path: str) -> Resumed:
+    """Make a run ours."""
+    try:
+        fd = files.open_to_append(path)
+    except OSError as error:
+        raise UserError(f"cannot resume {path}: {error.strerror}") from None
+    if not files.lock(fd, files.SCHEDULER):
+        raise UserError(
+            f"{_name(path)} is still running, so it cannot be resumed; simple_gpu_scheduler status shows it"
+        )
+    _wait_for_keeper(fd, path)
+    size = os.fstat(fd).st_size
+    state = load(path)
+    if size and os.pread(fd, 1, size - 1) != b"\n":  # the last line was torn; what we write must not be glued to it
+        os.write(fd, b"\n")
+    return Resumed(path, fd, size, state)
+
+
+def _name(path: str) -> str:
+    return f"run {os.path.basename(path).removesuffix(files.SUFFIX)}"
+
+
+def _wait_for_keeper(fd: int, path: str) -> None:
+    """Until it has written what still runs: it learns a moment later than we that its scheduler is dead."""
+    until = time.monotonic() + _PATIENCE
+    while files.is_locked(fd, files.KEEPER):
+        size = os.fstat(fd).st_size
+        records = read_records(os.pread(fd, _TAIL, max(0, size - _TAIL))).records
+        kinds = [record["event"] for record in records]
+        if "keeper alone" in _behind_last(kinds, "run began"):
+            return
+        if time.monotonic() > until:
+            raise UserError(f"{_name(path)} cannot be resumed yet: its keeper still writes; try again in a moment")
+        time.sleep(_PAUSE)
+
+
+def _behind_last(kinds: list[str], kind: str) -> Iterable[str]:
+    return kinds[len(kinds) - kinds[::-1].index(kind) :] if kind in kinds else kinds
+
+
+def _first_record(path: str) -> dict[str, object]:
+    return next(iter(read_records(_read(path, 0, _HEAD)).records), {})
+
+
+def _is_done(path: str, *, failed_too: bool) -> bool:
+    """Whether there is nothing left to do, from what stands last in a journal."""
+    records = read_records(_read(path, -_TAIL, _TAIL)).records
+    last = [each for each in records if each["event"] in ("run began", "run ended", "job requeued")]
+    if not last or last[-1]["event"] != "run ended" or not last[-1].get("all_read"):
+        return False
+    counts = last[-1]
+    if counts["left"]:
+        return False
+    return not (failed_too and (counts["failed"] or counts["timed_out"] or counts["not_started"]))
+
+
+def _read(path: str, begin: int, size: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, begin + os.fstat(file.fileno()).st_size) if begin < 0 else begin)
+            return file.read(size)
+    except OSError:
+        return b""

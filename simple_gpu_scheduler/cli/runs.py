@@ -1,0 +1,139 @@
+"""How people name a run, and how a run stands: for the commands that look at runs or speak to them.
+
+It finds and reads journals; it knows nothing of what is shown of them.
+"""
+
+import os
+import sys
+from contextlib import suppress
+from typing import NamedTuple
+
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.states import RunState, read_state
+from simple_gpu_scheduler.sinks.wording import safe
+
+_MOST_LISTED = 5
+
+
+class Look(NamedTuple):
+    """A run as it was found: whether its scheduler lives, whether its keeper does, and what its journal tells."""
+
+    path: str
+    is_alive: bool
+    is_kept: bool
+    state: RunState
+
+    @property
+    def standing(self) -> str:
+        """See below."""
+        return standing(self.state, self.is_alive)
+
+
+def all_runs() -> list[str]:
+    """The journals of this user's runs, the newest first; not those that were put elsewhere and are gone."""
+    return [path for path in files.find_runs(files.runs_directory(os.environ)) if os.path.exists(path)]
+
+
+def choose(word: str, *, alive: bool | None = None) -> str:
+    """The journal of the run that is meant: the newest, or the one whose id or last part of it begins so, or a file.
+
+    `alive`: only among those that live, or that do not.
+    """
+    if "/" in word or (word and not files.is_run_id(word) and os.path.exists(word)):
+        return _file(word, alive)
+    runs = all_runs()
+    if not runs:
+        where = files.runs_directory(os.environ)
+        raise UserError(f"there is no run yet; each keeps its journal in {safe(where)}, unless told otherwise")
+    named = [path for path in runs if _is_called(_run_of(path), word)]
+    if not named:
+        raise UserError(f"no run is called '{safe(word)}'; 'simple_gpu_scheduler history' lists them")
+    found = [path for path in named if _fits(path, alive)]
+    if not found:
+        raise UserError(_none_fits(named if word else [], alive=bool(alive)))
+    if word and len(found) > 1:
+        raise UserError(f"'{safe(word)}' may be {_listed(found)}; write more of the one that you mean")
+    return found[0]
+
+
+def _file(path: str, alive: bool | None) -> str:
+    if not os.path.isfile(path):
+        is_there = os.path.exists(path)
+        problem = "it is no plain file" if is_there else "there is no such file"
+        raise UserError(f"{safe(path)} is no journal: {problem}; name a run, or the file that --journal named")
+    if not _fits(path, alive):
+        raise UserError(_none_fits([path], alive=bool(alive)))
+    return path
+
+
+def _run_of(path: str) -> str:
+    return os.path.basename(path).removesuffix(files.SUFFIX)
+
+
+def _is_called(run: str, word: str) -> bool:
+    return run.startswith(word) or run.rpartition("-")[2].startswith(word)
+
+
+def _fits(path: str, alive: bool | None) -> bool:
+    return alive is None or files.is_alive(path) == alive
+
+
+def _none_fits(named: list[str], *, alive: bool) -> str:
+    what = "has ended or died" if alive else "still runs"
+    if len(named) == 1:
+        return f"the run {safe(_run_of(named[0]))} {what}; 'simple_gpu_scheduler history' shows how each stands"
+    if named:
+        return f"each of {_listed(named)} {what}; 'simple_gpu_scheduler history' shows how each stands"
+    none = "no run lives now" if alive else "there is no run that has ended"
+    return f"{none}; 'simple_gpu_scheduler history' lists all"
+
+
+def _listed(paths: list[str]) -> str:
+    shown = [_run_of(path) for path in paths[:_MOST_LISTED]]
+    if len(paths) > len(shown):
+        shown.append(f"{len(paths) - len(shown)} others")
+    return f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
+def load(path: str) -> RunState:
+    """All that a journal tells. What could not be read of it is said on stderr."""
+    try:
+        state = read_state(files.read(path))
+    except ValueError as error:
+        raise UserError(f"the journal {safe(path)} cannot be used: {error}") from None
+    if state.unreadable:
+        lines = "1 line" if state.unreadable == 1 else f"{state.unreadable} lines"
+        _warn(path, f"{lines} of the journal could not be read")
+    if state.unknown:
+        _warn(path, f"events that this version does not know: {safe(', '.join(sorted(state.unknown)))}")
+    return state
+
+
+def _warn(path: str, text: str) -> None:
+    with suppress(OSError):  # nobody to tell, which changes nothing
+        print(f"{safe(path)}: {text}", file=sys.stderr)
+
+
+def look(path: str) -> Look:
+    """A run as it stands now."""
+    # In this order: else a run that ends between the two would seem to have died.
+    is_alive = files.is_alive(path)
+    is_kept = False
+    with suppress(OSError), files.opened(path) as fd:
+        is_kept = files.is_locked(fd, files.KEEPER)
+    return Look(path, is_alive, is_kept, load(path))
+
+
+def standing(state: RunState, alive: bool) -> str:
+    """How a run stands, in a word. `alive` is to be asked before the journal is read: see `look`."""
+    if alive:
+        return "paused" if state.is_paused else "running"
+    if state.ended:
+        return "finished" if state.is_finished else "stopped"
+    return f"died, or runs on {state.began.get('host')}" if is_elsewhere(state) else "died"
+
+
+def is_elsewhere(state: RunState) -> bool:
+    """Whether it belongs to another host, whose locks may not be seen from here."""
+    return state.began.get("host") != os.uname().nodename

@@ -1,0 +1,87 @@
+"""When a run will have done its jobs, as far as that can be known from how long others took. Pure."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .events import Event, JobDropped, JobEnded, JobRequeued, JobsRead, JobStarted
+from .jobs import Job
+
+
+class Eta(NamedTuple):
+    """In how many seconds; or None, and why that is not known."""
+
+    seconds: float | None
+    why_not: str = ""
+
+
+class Known(NamedTuple):
+    """What an estimate is made of: the mean runtime of what has ended, and the `time=` of those that said it."""
+
+    mean: float | None
+    running: Sequence[tuple[float | None, float]]  # each one's `time=`, and for how long it has run
+    waiting: int
+    estimates: Sequence[float] = ()  # of those that wait and have one
+
+
+def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
+    """As many as run now are taken to run until nothing waits; `starts` says whether anything is started at all."""
+    waiting = known.waiting if starts else 0
+    if starts and not all_read:
+        return Eta(None, "the input is still open")
+    if waiting and not known.running:
+        return Eta(None, "nothing runs now")
+    has_unknown = waiting > len(known.estimates) or any(time is None for time, _ in known.running)
+    if has_unknown and known.mean is None:
+        return Eta(None, "nothing has ended yet")
+    mean = known.mean or 0.0
+    left = [max(0.0, (mean if time is None else time) - runtime) for time, runtime in known.running]
+    to_come = list(known.estimates) if waiting else []
+    others = max(0, waiting - len(to_come)) * mean
+    longest = max([*left, *to_come, mean if others else 0.0], default=0.0)
+    seconds = max(longest, (sum(left) + sum(to_come) + others) / max(1, len(left)))
+    return Eta(None, "what runs takes longer than was expected") if left and not seconds else Eta(seconds)
+
+
+class Progress:
+    """Is told what happens, and remembers which jobs wait and what estimates are made of."""
+
+    def __init__(self) -> None:
+        self._ended = 0
+        self._runtime = 0.0
+        self._waiting: dict[int, float | None] = {}  # the `time=` of each job that waits
+
+    def take(self, event: Event) -> None:
+        """One event."""
+        if isinstance(event, JobStarted):
+            self._waiting.pop(event.attempt.job.number, None)
+        elif isinstance(event, JobEnded):
+            self._end(event)
+        elif isinstance(event, JobDropped):
+            self._waiting.pop(event.job.number, None)
+        elif isinstance(event, JobsRead):
+            for job in event.jobs:
+                self._wait(job)
+        elif isinstance(event, JobRequeued):
+            self._wait(event.job)
+
+    def known(self, running: Sequence[tuple[Job, float]], waiting: int) -> Known:
+        """All that is known, given what runs and for how long."""
+        mean = self._runtime / self._ended if self._ended else None
+        estimates = [time for time in self._waiting.values() if time is not None]
+        return Known(mean, [(job.time, runtime) for job, runtime in running], waiting, estimates)
+
+    def is_waiting(self, number: int) -> bool:
+        """Whether that job was read and has not started, or waits again."""
+        return number in self._waiting
+
+    def _wait(self, job: Job) -> None:
+        self._waiting[job.number] = job.time
+
+    def _end(self, event: JobEnded) -> None:
+        if event.outcome.kind != "not started" and not event.is_interrupted:
+            self._ended += 1
+            self._runtime += event.runtime
+        if event.is_final:
+            self._waiting.pop(event.attempt.job.number, None)
+        else:
+            self._wait(event.attempt.job)

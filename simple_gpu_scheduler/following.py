@@ -1,0 +1,250 @@
+"""Following a plain file as it grows, through truncation, rotation, editing and restarts.
+
+It gives bytes, and for each piece the position behind it, from which a later process can go on. It knows nothing of
+lines or jobs.
+
+What is promised: bytes that stay in the file, or in a file that is rotated to a name beside it (`queue.txt.1`,
+`queue.txt-20260131`), are given once and in order, those of the rotated file first, and those of what was rotated on
+meanwhile (`.2`, `.1`). A rotated file is left when nobody has it open for writing. Where the system does not tell, or a
+writer stays, that is when nothing came for a second, at the latest after ten; what he writes then is not read.
+
+What cannot be told: a file that is cut, and by the next look longer than before, is taken for the old one; so are the
+same bytes in a file that is deleted and made again by then. One that was compressed, or moved to another directory,
+while nobody followed it is not found, nor are those between it and the new one.
+"""
+
+import errno
+import os
+import stat
+import time
+import zlib
+from contextlib import suppress
+from typing import NamedTuple
+
+from .inotify import Watch, beside, identity_of, may_have_writer, open_plain, rotated_after, state_of
+
+_CHUNK = 256 * 1024
+_QUIET = 1.0
+_PATIENCE = 10.0
+_LOOK_AGAIN = 0.05
+
+
+class Position(NamedTuple):
+    """Where to go on: in which file, behind how many bytes, and their checksum; zeros where it is not known."""
+
+    device: int = 0
+    inode: int = 0
+    offset: int = 0
+    crc: int = 0
+
+    def behind(self, data: bytes) -> "Position":
+        """The position behind these bytes, which stand here."""
+        return self._replace(offset=self.offset + len(data), crc=zlib.crc32(data, self.crc))
+
+
+_BEGIN = Position()
+
+
+class Piece(NamedTuple):
+    """Bytes, and the position behind them. With `is_new_file` another content begins here: what came before is whole.
+
+    Without it the bytes go on where the last piece ended, though an editor may have given the file another inode.
+    """
+
+    data: bytes
+    device: int
+    inode: int
+    offset: int
+    crc: int
+    is_new_file: bool = False
+
+    @property
+    def position(self) -> Position:
+        """From where a later process goes on."""
+        return Position(self.device, self.inode, self.offset, self.crc)
+
+
+class FollowedFile:
+    """A plain file that grows, or that will come; read by one thread. ValueError if it is no plain file.
+
+    A file that an editor has put in the place of the old one goes on where the old one was read to, if all bytes before
+    that are the same; else it is new. An editor gets a second to write that much.
+    """
+
+    def __init__(self, path: str, position: Position = _BEGIN, *, uses_inotify: bool | None = None) -> None:
+        self._path = os.path.abspath(path)
+        with suppress(OSError):  # `read` meets it too
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise ValueError(f"{path} is no plain file")
+        self._may_be_remote = uses_inotify is None
+        self._watch = Watch(uses_inotify=uses_inotify is not False)
+        self._fd = -1
+        self._at = position
+        self._told = position
+        self._is_new_file = False
+        self._read_at = 0.0
+        self._open_instead(-1)
+
+    @property
+    def uses_inotify(self) -> bool:
+        """Whether the kernel tells of changes; else the file is looked at every 0.2 to 2 seconds."""
+        return self._watch.uses_inotify
+
+    def read(self, size: int) -> Piece:
+        """The next bytes, waiting for them; none when it was stopped. OSError: it cannot be read."""
+        is_watched = False
+        while not self._watch.is_stopped:
+            if data := self._look(size):
+                self._watch.expect_more()
+                piece = Piece(data, *self._at, self._is_new_file)
+                self._told, self._is_new_file = self._at, False
+                return piece
+            # What came before it is watched is found by one more look.
+            is_watched = not is_watched
+            self._watch.look_at(self._fd, self._path) if is_watched else self._watch.wait(self._pause)
+        return Piece(b"", *self._told)
+
+    def stop(self) -> None:
+        """Have this read and all later ones return without bytes; from any thread, or a signal's handler."""
+        self._watch.stop()
+
+    def close(self) -> None:
+        """Give the descriptors back, when nobody reads or stops it any more."""
+        self._open_instead(-1)
+        self._watch.close()
+
+    def _look(self, size: int) -> bytes:
+        """What can be had now."""
+        while self._fd >= 0 or self._begin():
+            if data := self._read_on(size):
+                return data
+            if self._fd >= 0 and not self._move_on():
+                break
+        return b""
+
+    def _read_on(self, size: int) -> bytes:
+        try:
+            if os.fstat(self._fd).st_size < self._at.offset:
+                self._at, self._is_new_file = self._at._replace(offset=0, crc=0), True
+            data = os.pread(self._fd, size, self._at.offset)
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+            self._open_instead(-1)  # another machine has deleted it: begin as after a restart
+            return b""
+        if data:
+            self._at = self._at.behind(data)
+            self._read_at = time.monotonic()
+        return data
+
+    def _begin(self) -> bool:
+        """Open the file of the position, wherever it is now, or else the one that is there; False if there is none."""
+        at = self._at
+        rotated = [file.path for file in beside(self._path) if file.identity == at[:2]] if at.inode else []
+        for path in [self._path, *rotated]:
+            fd = open_plain(path)
+            if fd >= 0 and identity_of(os.fstat(fd)) == at[:2] and self._go_on_in(fd, is_same=True):
+                return True
+            _close(fd)
+        fd = open_plain(self._path)
+        if fd >= 0 and not (at.inode and self._go_on_in(fd, is_same=False)):
+            self._start(fd, is_new=at.inode != 0)
+        return fd >= 0
+
+    def _go_on_in(self, fd: int, *, is_same: bool) -> bool:
+        """Go on in a file if it begins with all that was read; if it `is_same`, no checksum is needed."""
+        known = self._at.crc != 0 or self._at.offset == 0
+        crc = _crc(fd, self._at.offset)
+        if crc is None or (crc != self._at.crc if known else not is_same):
+            return False
+        device, inode = identity_of(os.fstat(fd))
+        self._open_instead(fd)
+        self._at = Position(device, inode, self._at.offset, crc)
+        return True
+
+    def _start(self, fd: int, *, is_new: bool) -> None:
+        self._open_instead(fd)
+        self._at = Position(*identity_of(os.fstat(fd)))
+        self._is_new_file = is_new
+
+    def _open_instead(self, fd: int) -> None:
+        _close(self._fd)
+        self._fd = fd
+        self._stay()
+        if self._may_be_remote:
+            self._watch.check_remote(f"/proc/self/fd/{fd}" if fd >= 0 else self._path)
+
+    def _stay(self, *, was_deleted: bool = False) -> None:
+        self._replaced_at: float | None = None
+        self._was_deleted = was_deleted
+        self._is_left = False
+        self._pause: float | None = None
+
+    def _move_on(self) -> bool:
+        """At the end of a file: whether there is another to read, or this one to be read to its end once more."""
+        state, own = state_of(self._path), os.fstat(self._fd)
+        if state and identity_of(state) == identity_of(own):
+            self._stay()
+            return False
+        if state is None and not rotated_after(self._path, identity_of(own)):
+            self._stay(was_deleted=own.st_nlink == 0)
+            return False
+        if self._replaced_at is None:
+            self._replaced_at = time.monotonic()
+        if not self._is_left:
+            self._is_left = self._may_leave(self._replaced_at)
+            return self._is_left  # what came before it was left is still to be read
+        return self._open_next(own, may_be_half=time.monotonic() < self._replaced_at + _QUIET)
+
+    def _may_leave(self, replaced_at: float) -> bool:
+        self._pause = _LOOK_AGAIN
+        now = time.monotonic()
+        is_over = now >= min(max(replaced_at, self._read_at) + _QUIET, replaced_at + _PATIENCE)
+        # A writer that was opening it meanwhile is seen only then.
+        return is_over or (now >= replaced_at + _LOOK_AGAIN and not may_have_writer(self._fd))
+
+    def _open_next(self, own: os.stat_result, *, may_be_half: bool) -> bool:
+        fd, is_at_path = self._next(identity_of(own))
+        if fd < 0:
+            return False
+        if is_at_path and not self._was_deleted and self._was_edited(own):
+            if may_be_half and os.fstat(fd).st_size < self._at.offset:
+                _close(fd)
+                return False
+            if self._go_on_in(fd, is_same=False):
+                return True
+        self._start(fd, is_new=True)
+        return True
+
+    def _next(self, identity: tuple[int, int]) -> tuple[int, bool]:
+        """Open what was at the path after this file, and whether it is there; below 0 if nothing is."""
+        while True:
+            rotated = rotated_after(self._path, identity)
+            fd = open_plain(rotated.path if rotated else self._path)
+            again = rotated_after(self._path, identity)
+            is_steady = (again and again.identity) == (rotated and rotated.identity)  # no rotation came in between
+            if is_steady and (fd < 0 or not rotated or identity_of(os.fstat(fd)) == rotated.identity):
+                return fd, not rotated
+            _close(fd)
+
+    def _was_edited(self, own: os.stat_result) -> bool:
+        """Whether what is at the path now may have been written from this file, and not after it."""
+        return own.st_nlink == 0 or any(
+            file.identity == identity_of(own) and file.is_backup for file in beside(self._path)
+        )
+
+
+def _close(fd: int) -> None:
+    if fd >= 0:
+        os.close(fd)
+
+
+def _crc(fd: int, size: int) -> int | None:
+    """The checksum of the first bytes; None if there are not so many."""
+    crc = at = 0
+    while at < size:
+        data = os.pread(fd, min(_CHUNK, size - at), at)
+        if not data:
+            return None
+        crc, at = zlib.crc32(data, crc), at + len(data)
+    return crc

@@ -1,0 +1,148 @@
+"""Emptying a pipe into a file, so that what was written to the pipe is kept whoever is killed.
+
+The file is read by the scheduler, which says how far ahead of it the file may be: else an endless writer would fill the
+disk. It runs in a thread of the keeper, or of the scheduler when there is no keeper. It knows nothing of lines.
+"""
+
+import array
+import fcntl
+import os
+import select
+import termios
+from contextlib import suppress
+
+from .messages import Socket, receive, send
+
+_AT_ONCE = 64 * 1024
+_MOST_UNSYNCED = 256
+_NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
+
+
+class Intake:
+    """One pipe, its file, and the socket to the scheduler.
+
+    A named pipe `is_named`: when its last writer has gone, another may come. `held` is its other end, where it is to be
+    held open from the begin.
+    """
+
+    def __init__(
+        self, source: int, spool: int, notify: Socket, granted: int, *, is_named: bool, held: int | None
+    ) -> None:
+        self._source = source
+        self._spool = spool
+        self._notify = notify
+        self._is_named = is_named
+        self._held = held
+        self._granted = granted
+        self._size = os.fstat(spool).st_size
+        self._splices = True
+        self._has_ended = False
+
+    def run(self) -> None:
+        """Until the scheduler says that it is enough, or is gone; then the rest of what was written."""
+        poll = select.poll()
+        unsynced = 0
+        while True:
+            is_open = self._size < self._granted and not self._has_ended
+            poll.register(self._notify.fileno(), select.POLLIN)
+            if is_open:
+                poll.register(self._source, select.POLLIN)
+            ready = dict(poll.poll(0) if unsynced else poll.poll())
+            if not ready or unsynced > _MOST_UNSYNCED:
+                self._sync()
+                unsynced = 0
+                continue
+            unsynced += 1
+            if is_open:
+                poll.unregister(self._source)
+            if self._notify.fileno() in ready and not self._heed():
+                break
+            if self._source in ready and not self._take_some():
+                return
+        self._finish()
+
+    def _heed(self) -> bool:
+        """Do what the scheduler says; False when it says that it is enough."""
+        message = receive(self._notify)
+        if message is None or message.fields[0] == b"close":
+            return False
+        self._granted = int(message.fields[0])
+        return True
+
+    def _take_some(self) -> bool:
+        """Move what is there; False when the file cannot be written, so that the pipe is the scheduler's to read."""
+        try:
+            moved = self._move()
+        except OSError as error:
+            self._tell(b"failed", (error.strerror or "").encode())
+            return False
+        self._size += moved
+        if moved:
+            self._tell(b"%d" % self._size)
+        else:
+            self._end()
+        return True
+
+    def _end(self) -> None:
+        """The last writer has gone. From here on a named pipe is held open, so that one who comes late is heard."""
+        self._tell(b"end")
+        self._has_ended = True
+        if self._is_named:
+            with suppress(OSError):  # it may be read and not written to; then it is closed with the run
+                self._held = os.open(f"/proc/self/fd/{self._source}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._has_ended = False
+
+    def _move(self) -> int:
+        """Bytes from the pipe to the file; in one system call where that is possible, so that no kill can lose them."""
+        if self._splices:
+            try:
+                return os.splice(self._source, self._spool, _AT_ONCE, offset_dst=self._size, flags=_NONBLOCK)
+            except BlockingIOError:  # another reader was quicker
+                return self._move_later()
+            except (OSError, AttributeError):
+                self._splices = False  # not every file system can, and some C libraries have no way to say it
+        data = os.read(self._source, _AT_ONCE)
+        written = 0
+        while written < len(data):
+            written += os.pwrite(self._spool, data[written:], self._size + written)
+        return written
+
+    def _move_later(self) -> int:
+        select.select([self._source], [], [])
+        return self._move()
+
+    def _finish(self) -> None:
+        """Take what is left and close the pipe, so that who writes to it from here on is told that nobody reads it.
+
+        With its other end open, what a quick writer has put in before it was closed is still there to be seen.
+        """
+        with suppress(OSError):
+            self._drain()
+            os.close(self._source)
+            while self._held is not None and _bytes_in(self._held):
+                self._source = os.open(f"/proc/self/fd/{self._held}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._drain()
+                os.close(self._source)
+        if self._held is not None:
+            os.close(self._held)
+        self._sync()
+        self._tell(b"closed", b"%d" % self._size)
+
+    def _sync(self) -> None:
+        """Have it survive a power cut: many lines at once while they come quickly, one as soon as none follows."""
+        with suppress(OSError):
+            os.fdatasync(self._spool)
+
+    def _drain(self) -> None:
+        while _bytes_in(self._source) and (moved := self._move()):
+            self._size += moved
+
+    def _tell(self, *fields: bytes) -> None:
+        with suppress(OSError):  # it is gone
+            send(self._notify, *fields)
+
+
+def _bytes_in(fd: int) -> int:
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]

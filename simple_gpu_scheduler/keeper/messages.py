@@ -1,0 +1,63 @@
+"""What the scheduler and its keeper send each other: a few fields of bytes, and open files. Knows none of them."""
+
+import _socket
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+# A command may have 131,071 bytes, and what a job is told of itself comes on top.
+_LONGEST = 512 * 1024
+_MOST_FILES = 64
+_INT = 4
+
+Socket = _socket.socket
+
+
+class Message(NamedTuple):
+    """Fields, of which none holds a NUL, and descriptors that are the receiver's from here on."""
+
+    fields: list[bytes]
+    files: list[int]
+
+
+def pair() -> tuple[Socket, Socket]:
+    """Two connected ends that keep messages apart."""
+    ends = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    for end in ends:
+        end.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _LONGEST)
+    return ends
+
+
+def send(socket: Socket, *fields: bytes, files: Sequence[int] = ()) -> None:
+    """Send a message; an OSError says that the other has gone."""
+    data = b"\0".join(fields)
+    if files:
+        rights = b"".join(fd.to_bytes(_INT, sys.byteorder) for fd in files)
+        socket.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)], _socket.MSG_NOSIGNAL)
+    else:
+        socket.send(data, _socket.MSG_NOSIGNAL)
+
+
+def receive(socket: Socket) -> Message | None:
+    """The next message; None when the other has gone."""
+    try:
+        data, ancillary, _, _ = socket.recvmsg(
+            _LONGEST, _socket.CMSG_SPACE(_MOST_FILES * _INT), _socket.MSG_CMSG_CLOEXEC
+        )
+    except ConnectionError:
+        return None
+    if not data:
+        return None
+    files = [
+        int.from_bytes(rights[at : at + _INT], sys.byteorder)
+        for _, _, rights in ancillary
+        for at in range(0, len(rights) - _INT + 1, _INT)
+    ]
+    return Message(data.split(b"\0"), files)
+
+
+def close_all(files: Sequence[int]) -> None:
+    """Close descriptors that came with a message."""
+    for fd in files:
+        os.close(fd)

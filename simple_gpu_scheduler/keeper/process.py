@@ -1,0 +1,150 @@
+"""The keeper's side: starting jobs, learning how they end, and what to write when the scheduler is gone.
+
+It runs in a process of its own, made by fork. It knows attempts by their numbers alone.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+
+from simple_gpu_scheduler import processes
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.records import record
+from simple_gpu_scheduler.threads import start_thread
+
+from .intake import Intake
+from .messages import Message, Socket, close_all, receive, send
+
+Key = tuple[int, int]
+
+
+class Keeper:
+    """Serves one scheduler, and outlives it for as long as its jobs run."""
+
+    def __init__(self, control: Socket, environment: Sequence[bytes]) -> None:
+        self._control = control
+        self._starter = processes.Starter(environment)
+        self._journal = -1
+        self._threads: list[threading.Thread] = []
+        self._intakes: list[threading.Thread] = []
+        self._lock = threading.Lock()  # over the three below
+        self._running: dict[Key, int] = {}
+        self._ended: dict[Key, tuple[int, float]] = {}  # which the scheduler has not said to be in the journal
+        self._is_alone = False
+
+    def serve(self) -> None:
+        """Do what the scheduler says until it is gone, and then what is left to do."""
+        while (message := receive(self._control)) is not None:
+            kind, *fields = message.fields
+            if kind == b"journal":
+                self._journal = message.files[0]
+                files.lock(self._journal, files.KEEPER)
+            elif kind == b"enter":
+                os.fchdir(message.files[0])
+                close_all(message.files)
+            elif kind == b"connect":
+                self._start_thread(message.files[0])
+            elif kind == b"intake":
+                self._take_in(fields, message.files)
+            else:  # the scheduler has come to its end, and everything is in the journal
+                break
+        else:
+            for thread in self._intakes:  # who goes on with this run must find all that was taken in
+                thread.join()
+            self._be_alone()
+        for thread in (*self._intakes, *self._threads):
+            thread.join()
+
+    def _start_thread(self, fd: int) -> None:
+        connection = Socket(fileno=fd)
+        self._threads.append(start_thread(lambda: self._serve_thread(connection)))
+
+    def _take_in(self, fields: list[bytes], descriptors: list[int]) -> None:
+        source, spool, notify, *held = descriptors
+        is_named = fields[1] == b"named"
+        intake = Intake(
+            source, spool, Socket(fileno=notify), int(fields[0]), is_named=is_named, held=held[0] if held else None
+        )
+        self._intakes.append(start_thread(intake.run))
+
+    def _serve_thread(self, connection: Socket) -> None:
+        while (message := receive(connection)) is not None:
+            if message.fields[0] == b"start":
+                self._run(connection, message)
+
+    def _run(self, connection: Socket, message: Message) -> None:
+        _, numbers, recorded, output, words, *rest = message.fields
+        key = _key(numbers)
+        with self._lock:
+            for each in recorded.split():
+                self._ended.pop(_key(each), None)
+            if self._is_alone:  # what was not started by then is never started
+                return
+            self._running[key] = 0
+        argv, own = rest[: int(words)], rest[int(words) :]
+        log, leases = (message.files[0], message.files[1:]) if output == b"1" else (None, message.files)
+        try:
+            pid = self._starter.start(argv, own, tuple(leases), log)
+        except OSError as error:
+            self._forget(key)
+            _tell(connection, b"failed", b"%d" % (error.errno or 0))
+            return
+        finally:
+            close_all(message.files)
+        with self._lock:
+            self._running[key] = pid
+        _tell(connection, b"pid", b"%d" % pid)
+        self._see_end(connection, key, pid)
+
+    def _see_end(self, connection: Socket, key: Key, pid: int) -> None:
+        status = processes.wait_for_end(pid)
+        with self._lock:
+            del self._running[key]
+            self._ended[key] = status, time.time()
+            if self._is_alone:
+                self._write_ends()
+        _tell(connection, b"ended", b"%d" % status)
+        receive(connection)  # "reaped", or the scheduler is gone: nobody will signal this pid any more
+        processes.reap(pid)
+
+    def _forget(self, key: Key) -> None:
+        with self._lock:
+            del self._running[key]
+
+    def _be_alone(self) -> None:
+        with self._lock:
+            self._is_alone = True
+            running = [[*key, pid] for key, pid in self._running.items()]
+            self._write(record("keeper alone", time.time(), running=running))
+            self._write_ends()
+
+    def _write_ends(self) -> None:
+        for (job, attempt), (status, at) in self._ended.items():
+            self._write(record("job exited", at, job=job, attempt=attempt, status=status))
+        self._ended.clear()
+
+    def _write(self, line: str) -> None:
+        """Write it, and wait for as long as that takes: a disk that is full now may not be tomorrow."""
+        if self._journal < 0:
+            return
+        data = line.encode()
+        while True:
+            try:
+                if os.write(self._journal, data) == len(data):
+                    break
+            except OSError:
+                time.sleep(1)
+            data = b"\n" + line.encode()
+
+
+def _key(numbers: bytes) -> Key:
+    job, attempt = numbers.split(b".")
+    return int(job), int(attempt)
+
+
+def _tell(connection: Socket, *fields: bytes) -> None:
+    try:
+        send(connection, *fields)
+    except OSError:  # the scheduler has gone; the control connection tells the same
+        return

@@ -1,0 +1,94 @@
+"""Waiting for the jobs that outlived their scheduler, and learning how they end: from what their keeper writes.
+
+Where the keeper was killed too, nobody learns the exit code, and it is only seen when the last process is gone. It
+looks twice a second, in a thread, for as long as there is such a job. It knows nothing of what follows.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from .errors import Broken
+from .journal import files
+from .journal.reading import read_records
+from .journal.states import Key
+from .ownership import TREE
+from .process_tree import read_variable
+from .threads import start_thread
+
+_PAUSE = 0.1
+
+
+class Outlived(NamedTuple):
+    """One has ended, with this wait status, where anybody knows it."""
+
+    key: Key
+    status: int | None
+
+
+def mark_of(run_id: bytes, key: Key) -> bytes:
+    """What tells its processes from all others, in `TREE`."""
+    return b"/%s.%d.%d" % (run_id, *key)
+
+
+def find_alive(run_id: bytes) -> dict[Key, list[int]]:
+    """The attempts of a run of which there are processes."""
+    found: dict[Key, list[int]] = {}
+    begin = b"/%s." % run_id
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        for each in read_variable(int(name), TREE).split(b"/"):
+            if (b"/" + each).startswith(begin):
+                numbers = each.split(b".")[-2:]
+                found.setdefault((int(numbers[0]), int(numbers[1])), []).append(int(name))
+    return found
+
+
+def watch(
+    journal: str, start: int, run_id: bytes, awaited: Iterable[Key], put: Callable[[Outlived | Broken], None]
+) -> None:
+    """Put the end of each of these on the inbox. What the journal held up to `start` is known."""
+    left = set(awaited)
+
+    def look() -> None:
+        try:
+            _watch(journal, start, run_id, left, put)
+        except Exception as error:  # noqa: BLE001 - the loop raises it
+            put(Broken(error))
+
+    if left:
+        start_thread(look)
+
+
+def _watch(journal: str, offset: int, run_id: bytes, left: set[Key], put: Callable[[Outlived | Broken], None]) -> None:
+    with files.opened(journal) as fd:
+        while left:
+            is_kept = files.is_locked(fd, files.KEEPER)  # asked first: what it wrote last is read below
+            is_alive = {} if is_kept else find_alive(run_id)
+            statuses, offset = _exits(fd, offset)
+            for key in sorted(left):
+                if key in statuses or not (is_kept or key in is_alive):
+                    left.discard(key)
+                    put(Outlived(key, statuses.get(key)))
+            if left:
+                time.sleep(_PAUSE)
+
+
+def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
+    """What the keeper has written since."""
+    data = os.pread(fd, max(0, os.fstat(fd).st_size - offset), offset)
+    contents = read_records(data)
+    exits = [record for record in contents.records if record["event"] == "job exited"]
+    return {(each["job"], each["attempt"]): each["status"] for each in exits}, offset + contents.size
+
+
+def end(run_id: bytes, key: Key, *, force: bool) -> None:
+    """Signal all processes of an attempt, also those that are no children of ours."""
+    for pid in find_alive(run_id).get(key, ()):
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL if force else signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)
