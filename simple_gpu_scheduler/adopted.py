@@ -33,6 +33,7 @@ class Adopted:
         self._stop = stop
         self._running: dict[tuple[int, int], Outliving] = {}
         self._is_stopped = False
+        self._cancelled: set[tuple[int, int]] = set()
 
     def __len__(self) -> int:
         return len(self._running)
@@ -50,11 +51,19 @@ class Adopted:
         """One has ended."""
         each = self._running.pop(message.key)
         outcome = None if message.status is None else outcome_of(message.status)
-        if outcome is None and self._is_stopped:
+        if outcome is None and (self._is_stopped or message.key in self._cancelled):
             outcome = Outcome("killed", 15)
         return AdoptedEnd(
             each.attempt, outcome, each.began_at, max(0.0, self._clock.wall() - each.began_at), self._is_stopped
         )
+
+    def end_one(self, key: tuple[int, int], _why: str) -> bool:
+        """End one; False when it is being ended already."""
+        if self._is_stopped or key in self._cancelled:
+            return False
+        self._cancelled.add(key)
+        self._stop(self._run_id, key, force=False)
+        return True
 
     def stop(self, *, force: bool) -> None:
         """End all of them."""

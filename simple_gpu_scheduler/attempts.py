@@ -11,7 +11,7 @@ from .engines import Ended, Engine
 from .jobs import Attempt
 from .leases import Hold
 
-Ending = Literal["", "timed out", "stopped"]
+Ending = Literal["", "timed out", "stopped", "cancelled"]
 _NEVER = float("inf")
 
 
@@ -81,6 +81,14 @@ class Attempts:
         for run in tuple(self):
             if force or not (run.ending or run.ended):
                 self._end(run, run.ending or "stopped", force=force)
+
+    def end_one(self, key: tuple[int, int], why: Ending) -> bool:
+        """End one; False when it is being ended already, or has ended but for what it left."""
+        run = self._running[key]
+        if run.ending or run.ended:
+            return False
+        self._end(run, why, force=False)
+        return True
 
     def enforce_deadlines(self) -> None:
         """End those whose time is over."""

@@ -6,18 +6,21 @@ It acts for the loop, in its thread. It knows nothing of sockets; a bad request 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from .adopted import Adopted
 from .allotment import Allotment
-from .attempts import Attempts, UnderWay
+from .attempts import Attempts
 from .eta import Progress, estimate
 from .events import Event, JobsRead, LineRefused, Paused, Publisher, StopAsked
 from .jobs import Attempt, Job
 from .outcomes import Outcomes
+from .resuming import Resumption
+from .run_rules import RunRules
 from .scheduler import Scheduler
 from .tally import Tally
 
 Answer = dict[str, Any]
 
-WHY_STOPPED = "simple_gpu_scheduler stop"
+_WHY_STOPPED = "simple_gpu_scheduler stop"
 _STOPPING = "the run is being stopped, and starts nothing more"
 _RETRIED = "simple_gpu_scheduler retry"
 
@@ -27,27 +30,27 @@ class Control:
 
     def __init__(
         self,
-        run: str,
+        rules: RunRules,
         scheduler: Scheduler,
         attempts: Attempts,
+        adopted: Adopted,
         outcomes: Outcomes,
         allotment: Allotment,
         publisher: Publisher,
         tally: Tally,
-        stop: Callable[[bool], None],
+        stop: Callable[..., None],
         all_read: Callable[[], bool],
-        log_of: Callable[[Attempt], str] = lambda _attempt: "",
     ) -> None:
-        self._run = run
+        self._rules = rules
         self._scheduler = scheduler
         self._attempts = attempts
+        self._adopted = adopted
         self._outcomes = outcomes
         self._allotment = allotment
         self._publisher = publisher
         self._tally = tally
         self._stop_run = stop
         self._all_read = all_read
-        self._log_of = log_of
         self._progress = Progress()
         self._is_stopping = False
         self._last_read = 0
@@ -61,6 +64,15 @@ class Control:
             "cancel": lambda request: self._for_each(request, self._cancel),
             "retry": self._retry,
         }
+
+    def take_over(self, left: Resumption) -> None:
+        """What there was of the run before this scheduler."""
+        waiting = [job for job, _ in left.waiting]
+        numbers = {job.number for job in waiting} | {job.number for job, _ in left.ended}
+        numbers |= {each.attempt.job.number for each in left.outliving}
+        self._last_read = max(numbers, default=0)
+        self._refused |= set(range(1, self._last_read)) - numbers
+        self._progress.take(JobsRead(waiting))
 
     def take(self, event: Event, /) -> None:
         """Something has happened."""
@@ -88,14 +100,14 @@ class Control:
             return {"error": str(error)}
 
     def _status(self) -> Answer:
-        runtimes = self._attempts.runtimes()
+        runtimes = self._runtimes()
         counts = self._tally.summary(0, all_read=False)
         starts = not (self._is_stopping or self._scheduler.is_paused)
         running = [(attempt.job, runtime) for attempt, runtime in runtimes]
         known = self._progress.known(running, self._scheduler.waiting)
         eta = estimate(known, starts=starts, all_read=self._all_read())
         return {
-            "run": self._run,
+            "run": self._rules.run_id.decode(),
             "running": [self._show(attempt, runtime) for attempt, runtime in runtimes],
             "counts": {
                 "waiting": self._scheduler.waiting,
@@ -123,7 +135,7 @@ class Control:
             "runtime": round(runtime, 3),
             "command": job.command.decode("utf-8", "surrogateescape"),
         }
-        if log := self._log_of(attempt):
+        if log := self._rules.log_of(job):
             shown["log"] = log
         if job.time is not None:
             shown["estimate"] = job.time
@@ -134,8 +146,8 @@ class Control:
         if not isinstance(now, bool):
             raise _BadRequestError("`now` is true or false")
         if now or not self._is_stopping:
-            self._stop_run(now)
-        left = len(self._attempts)
+            self._stop_run(_WHY_STOPPED, end_running=now)
+        left = len(self._attempts) + len(self._adopted)
         jobs = f"{left} running job{'' if left == 1 else 's'}"
         return {"done": f"it starts nothing more, and {'ends' if now else 'waits for'} {jobs}", "running": left}
 
@@ -152,9 +164,9 @@ class Control:
         return {"jobs": [{"job": number, **act(number)} for number in _numbers(request)]}
 
     def _cancel(self, number: int) -> Answer:
-        run = self._running(number)
-        if run:
-            return self._end(run)
+        for attempt, _ in self._runtimes():
+            if attempt.job.number == number:
+                return self._end(attempt)
         dropped = self._scheduler.cancel(number)
         if not dropped:
             return {"error": self._say_ended(number)}
@@ -164,11 +176,11 @@ class Control:
             self._cancelled.add(number)
         return {"done": "it was cancelled", "also": [job.number for job, _ in dropped[1:]]}
 
-    def _end(self, run: UnderWay) -> Answer:
-        self._scheduler.give_up_on(run.attempt.job.number)
-        if self._attempts.end_one(run.attempt.key, "cancelled"):
-            return {"done": "it is being ended"}
-        return {"done": "it is being ended already"}
+    def _end(self, attempt: Attempt) -> Answer:
+        self._scheduler.give_up_on(attempt.job.number)
+        is_ours = any(run.attempt.key == attempt.key for run in self._attempts)
+        is_new = (self._attempts if is_ours else self._adopted).end_one(attempt.key, "cancelled")
+        return {"done": "it is being ended" if is_new else "it is being ended already"}
 
     def _retry(self, request: Answer) -> Answer:
         numbers = _numbers(request)
@@ -193,15 +205,15 @@ class Control:
                 return {"error": f"it comes after job {missing[0]}, which did not succeed: retry that one too"}
             chosen[number] = job
             return {"done": "it waits again"}
-        if self._running(number):
+        if any(attempt.job.number == number for attempt, _ in self._runtimes()):
             return {"error": "it is running"}
         return {"error": "it is waiting" if self._progress.is_waiting(number) else self._say_ended(number)}
 
     def _taken_along(self, chosen: Mapping[int, Job]) -> dict[int, Job]:
         """The jobs that were not started because of these, and that nothing else keeps from it; in their order."""
         along: dict[int, Job] = {}
-        for number, (attempt, job, _) in sorted(self._outcomes.failed.items(), key=lambda entry: entry[0]):
-            if attempt or not job.after or number in chosen or number in self._cancelled:
+        for number, (_, job, kind) in sorted(self._outcomes.failed.items(), key=lambda entry: entry[0]):
+            if kind != "not started" or not job.after or number in chosen or number in self._cancelled:
                 continue
             lost = [each for each in job.after if each in self._outcomes.failed]
             if lost and all(each in chosen or each in along for each in lost):
@@ -218,8 +230,8 @@ class Control:
             return "it was not started" if kind == "not started" else f"it has ended: {kind}"
         return "it has succeeded"
 
-    def _running(self, number: int) -> UnderWay | None:
-        return next((run for run in self._attempts if run.attempt.job.number == number), None)
+    def _runtimes(self) -> list[tuple[Attempt, float]]:
+        return [*self._adopted.runtimes(), *self._attempts.runtimes()]
 
 
 class _BadRequestError(Exception):

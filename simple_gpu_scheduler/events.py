@@ -206,6 +206,10 @@ class Publisher:
         self._sinks = list(sinks)
         self.has_lost_a_sink = False
 
+    def add(self, sink: Sink) -> None:
+        """One more, which is told last."""
+        self._sinks.append(sink)
+
     def publish(self, event: Event) -> None:
         """Tell every sink."""
         for sink in self._sinks:

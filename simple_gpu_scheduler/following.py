@@ -79,8 +79,7 @@ class FollowedFile:
         self._may_be_remote = uses_inotify is None
         self._watch = Watch(uses_inotify=uses_inotify is not False)
         self._fd = -1
-        self._at = position
-        self._told = position
+        self._at = self._told = position
         self._is_new_file = False
         self._read_at = 0.0
         self._open_instead(-1)
@@ -140,12 +139,14 @@ class FollowedFile:
     def _begin(self) -> bool:
         """Open the file of the position, wherever it is now, or else the one that is there; False if there is none."""
         at = self._at
-        rotated = [file.path for file in beside(self._path) if file.identity == at[:2]] if at.inode else []
-        for path in [self._path, *rotated]:
+        names = [file.path for file in beside(self._path) if file.identity == at[:2]]
+        for path in [self._path, *names]:
             fd = open_plain(path)
             if fd >= 0 and identity_of(os.fstat(fd)) == at[:2] and self._go_on_in(fd, is_same=True):
                 return True
             _close(fd)
+        if names != [file.path for file in beside(self._path) if file.identity == at[:2]]:
+            return self._begin()  # it was rotated just now
         fd = open_plain(self._path)
         if fd >= 0 and not (at.inode and self._go_on_in(fd, is_same=False)):
             self._start(fd, is_new=at.inode != 0)
@@ -229,9 +230,8 @@ class FollowedFile:
 
     def _was_edited(self, own: os.stat_result) -> bool:
         """Whether what is at the path now may have been written from this file, and not after it."""
-        return own.st_nlink == 0 or any(
-            file.identity == identity_of(own) and file.is_backup for file in beside(self._path)
-        )
+        names = (file for file in beside(self._path) if file.identity == identity_of(own))
+        return own.st_nlink == 0 or any(file.is_backup for file in names)
 
 
 def _close(fd: int) -> None:

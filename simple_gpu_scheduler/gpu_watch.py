@@ -17,6 +17,7 @@ from .slots import Rooms
 from .waiting import Waiting
 
 _NEVER = float("inf")
+_NOT = (None,)
 
 
 class GpuWatch:
@@ -106,6 +107,8 @@ class GpuWatch:
             self._publisher.publish(Waited(waits))
 
     def _revive(self, aside: Aside) -> None:
-        failed = [failure.attempt for failure in aside.failures]
-        dropped = [job for failure in aside.failures for job in failure.dropped]
+        known = self._outcomes.failed  # what somebody has had tried again meanwhile is no more in it
+        failures = [each for each in aside.failures if known.get(each.attempt.job.number, _NOT)[0] == each.attempt]
+        failed = [failure.attempt for failure in failures]
+        dropped = [job for failure in failures for job in failure.dropped if job.number in known]
         self._outcomes.requeue(failed, dropped, f"gpu {aside.gpu} is set aside")

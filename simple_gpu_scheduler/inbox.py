@@ -6,10 +6,11 @@ from .engines import Ended
 from .errors import Broken, Trouble
 from .leases import LeaseCame
 from .outliving import Outlived
+from .server import Asked
 from .signals import Signalled
 from .sources import Batch, SourceEnded
 
-Message = Batch | SourceEnded | Ended | Outlived | Broken | Trouble | Signalled | LeaseCame
+Message = Batch | SourceEnded | Ended | Outlived | Broken | Trouble | Signalled | LeaseCame | Asked
 
 
 class Inbox(Protocol):

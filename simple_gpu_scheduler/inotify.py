@@ -210,9 +210,11 @@ def beside(path: str) -> list[Beside]:
     directory, base = os.path.split(os.path.realpath(path))
     with suppress(OSError), os.scandir(directory) as entries:
         device = os.stat(directory).st_dev
-        for entry in entries:
-            if entry.is_file(follow_symlinks=False):
-                found.append(Beside(entry.path, (device, entry.inode()), *_age(entry.name, base)))
+        found.extend(
+            Beside(entry.path, (device, entry.inode()), *_age(entry.name, base))
+            for entry in entries
+            if entry.is_file(follow_symlinks=False)
+        )
     return found
 
 

@@ -1,13 +1,13 @@
 """Waiting for the jobs that outlived their scheduler, and learning how they end: from what their keeper writes.
 
 Where the keeper was killed too, nobody learns the exit code, and it is only seen when the last process is gone. It
-looks twice a second, in a thread, for as long as there is such a job. It knows nothing of what follows.
+looks a few times a second, in a thread, for as long as there is such a job. It knows nothing of what follows.
 """
 
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from .ownership import TREE
 from .process_tree import read_variable
 from .threads import start_thread
 
-_PAUSE = 0.1
+_PAUSE, _LONG_PAUSE = 0.1, 0.5
 
 
 class Outlived(NamedTuple):
@@ -49,33 +49,38 @@ def find_alive(run_id: bytes) -> dict[Key, list[int]]:
 
 
 def watch(
-    journal: str, start: int, run_id: bytes, awaited: Iterable[Key], put: Callable[[Outlived | Broken], None]
+    journal: str, start: int, run_id: bytes, awaited: Mapping[Key, int], put: Callable[[Outlived | Broken], None]
 ) -> None:
-    """Put the end of each of these on the inbox. What the journal held up to `start` is known."""
-    left = set(awaited)
+    """Put the end of each of these on the inbox. What the journal held up to `start` is known.
+
+    With a pid it is one that a keeper has named, and will write the end of; without one nobody will.
+    """
 
     def look() -> None:
         try:
-            _watch(journal, start, run_id, left, put)
+            _watch(journal, start, run_id, dict(awaited), put)
         except Exception as error:  # noqa: BLE001 - the loop raises it
             put(Broken(error))
 
-    if left:
+    if awaited:
         start_thread(look)
 
 
-def _watch(journal: str, offset: int, run_id: bytes, left: set[Key], put: Callable[[Outlived | Broken], None]) -> None:
+def _watch(
+    journal: str, offset: int, run_id: bytes, left: dict[Key, int], put: Callable[[Outlived | Broken], None]
+) -> None:
     with files.opened(journal) as fd:
         while left:
-            is_kept = files.is_locked(fd, files.KEEPER)  # asked first: what it wrote last is read below
-            is_alive = {} if is_kept else find_alive(run_id)
+            is_kept = files.is_kept(fd)  # asked first: what a keeper wrote last is read below
+            kept = {key for key, pid in left.items() if pid and is_kept}
+            is_alive = find_alive(run_id) if len(kept) < len(left) else {}
             statuses, offset = _exits(fd, offset)
             for key in sorted(left):
-                if key in statuses or not (is_kept or key in is_alive):
-                    left.discard(key)
+                if key in statuses or not (key in kept or key in is_alive):
+                    del left[key]
                     put(Outlived(key, statuses.get(key)))
             if left:
-                time.sleep(_PAUSE)
+                time.sleep(_PAUSE if len(kept) == len(left) else _LONG_PAUSE)
 
 
 def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:

@@ -5,7 +5,7 @@ protocols. It knows nothing of order (the scheduler's), processes (the engine's)
 """
 
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from queue import Empty
 from typing import Any
 
@@ -13,6 +13,7 @@ from .adopted import Adopted
 from .allotment import Allotment
 from .attempts import Attempts
 from .clock import Clock
+from .control import Control
 from .engines import Ended, Engine
 from .errors import Broken, Trouble
 from .events import (
@@ -27,7 +28,7 @@ from .events import (
 )
 from .gpu_watch import GpuWatch
 from .inbox import Inbox, Message
-from .jobs import Job, Outcome
+from .jobs import Job, Outcome, Place
 from .leases import LeaseCame
 from .lines import Refusal
 from .outcomes import Outcomes
@@ -37,6 +38,7 @@ from .quarantine import Quarantine
 from .resuming import Resumption
 from .run_rules import RunRules
 from .scheduler import Scheduler
+from .server import Asked
 from .signals import Signalled
 from .sources import READ_AHEAD, Batch, SourceEnded
 from .starting import Starting
@@ -80,6 +82,9 @@ class Runner:
         self._stopping = False
         self._told_to_end = False
         self._signal = 0
+        parts = scheduler, self._attempts, self._adopted, self._outcomes, allotment, publisher, self._tally
+        self._control = Control(rules, *parts, self._stop, lambda: self._all_read)
+        publisher.add(self._control)
         self._on: Mapping[type, Callable[[Any], None]] = {
             Batch: self._on_batch,
             SourceEnded: self._on_source_ended,
@@ -88,11 +93,13 @@ class Runner:
             Trouble: lambda message: self.complain(message.sentence),
             Broken: _raise,
             Signalled: self._on_signal,
+            Asked: lambda asked: asked.reply(self._control.answer(asked.request)),
             LeaseCame: lambda message: allotment.came(message.gpu, clock.now()),
         }
 
     def take_over(self, left: Resumption) -> None:
         """Go on with what an earlier scheduler has left of this run."""
+        self._control.take_over(left)
         for job, kind in left.ended:
             self._outcomes.recall(job, kind)
         for _ in range(left.refused):
@@ -103,6 +110,11 @@ class Runner:
         for job, begin in left.waiting:
             self._outcomes.drop(self._scheduler.add(job, begin))
         self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
+
+    def leave_out(self, failed: Iterable[int]) -> None:
+        """These are not run, and have failed before: what comes after one of them must not start."""
+        for number in failed:
+            self._scheduler.remember(Job(number, b"", Place(0), name="-"), succeeded=False)
 
     def run(self) -> None:
         """Run until the input has ended and nothing is left, or until stopped."""
@@ -186,7 +198,8 @@ class Runner:
             self._tally.fail()
         if ended.beyond_us or (ended.swept and not run.ending):  # who is ended has no time to tidy up
             self._publisher.publish(LeftBehind(attempt, ended.swept, ended.beyond_us))
-        self._watch.ended(event, dropped)
+        if run.ending != "cancelled":  # which tells nothing of its GPU
+            self._watch.ended(event, dropped)
         self._check_halt()
 
     def _on_outlived(self, message: Outlived) -> None:

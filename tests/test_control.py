@@ -4,17 +4,22 @@ import json
 
 import pytest
 
+from simple_gpu_scheduler.adopted import Adopted
 from simple_gpu_scheduler.control import Control
 from simple_gpu_scheduler.eta import Eta, Known, estimate
 from simple_gpu_scheduler.events import GpuSetAside, JobDropped, JobEnded, JobRequeued, Paused, StopAsked
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.inbox import Message
-from simple_gpu_scheduler.jobs import SUCCESS, Job, Outcome, Place
+from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.lines import Refusal
+from simple_gpu_scheduler.outliving import Outlived
 from simple_gpu_scheduler.quarantine import Quarantine
+from simple_gpu_scheduler.resuming import Outliving, Resumption
+from simple_gpu_scheduler.run_rules import RunRules
+from simple_gpu_scheduler.scheduler import Begin
 from simple_gpu_scheduler.server import Asked
 
-from .test_runner import World, failing, job, jobs
+from .test_runner import TERMINATED, World, failing, job, jobs
 
 FAILED = Outcome("failed", 1)
 
@@ -26,17 +31,19 @@ class Asking(World):
         super().__init__(gpus, **rules)
         self.answers: list[dict] = []
         runner = self.runner
+        self.ended_elsewhere: list[tuple[int, int]] = []
+        self.adopted = Adopted(b"run", self, lambda _run, key, *, force: self.ended_elsewhere.append(key))  # noqa: ARG005
         self.control = Control(
-            "the-run",
+            RunRules(run_id=b"the-run", logs="/logs"),
             self.scheduler,
             runner._attempts,
+            self.adopted,
             runner._outcomes,
             runner._allotment,
             runner._publisher,
             runner._tally,
-            stop=lambda now: runner._stop("stop", end_running=now),
-            all_read=lambda: runner._all_read,
-            log_of=lambda attempt: f"/logs/{attempt.job.number}.{attempt.number}",
+            runner._stop,
+            lambda: runner._all_read,
         )
         runner._publisher._sinks.append(self.control)
         runner._on = {**runner._on, Asked: lambda asked: asked.reply(self.control.answer(asked.request))}
@@ -67,7 +74,7 @@ def test_the_status_tells_what_runs_where_and_what_is_to_come() -> None:
             "gpus": ["0"],
             "runtime": 2,
             "command": "sl\udcffeep",
-            "log": "/logs/2.1",
+            "log": "/logs/0002-n.log",
             "estimate": 60,
         }
     ]
@@ -107,7 +114,7 @@ def test_a_stop_lets_what_runs_end_and_starts_nothing_more() -> None:
     assert world.run() == 1
     assert world.starts() == [(0, 1)]
     assert world.stops == []
-    assert world.of(StopAsked) == [StopAsked("stop", False, False, 1)]
+    assert world.of(StopAsked) == [StopAsked("simple_gpu_scheduler stop", False, False, 1)]
     assert world.answers[0] == {"done": "it starts nothing more, and waits for 1 running job", "running": 1}
     assert world.answers[2]["stopping"]
     assert [set(answer) for answer in world.answers[3:]] == [{"error"}, {"error"}]
@@ -254,6 +261,32 @@ def test_a_job_that_is_cancelled_does_not_speak_against_its_gpu() -> None:
     world.takes = dict.fromkeys((1, 2, 3), 20)
     world.ask(1, "cancel", jobs=[1]).ask(2, "cancel", jobs=[3]).run()
     assert world.of(GpuSetAside) == []
+
+
+def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
+    world = Asking()
+    attempt = Attempt(job(7), 2, (), ())
+    world.scheduler.adopt(attempt, 0)
+    world.adopted.add(Outliving(attempt, 1, world.wall() - 30, 0))
+    [running] = world.control.answer({"do": "status"})["running"]
+    assert (running["job"], running["attempt"], running["runtime"]) == (7, 2, 30)
+    assert said(world.control.answer({"do": "cancel", "jobs": [7]})) == [(7, "it is being ended")]
+    assert said(world.control.answer({"do": "cancel", "jobs": [7]})) == [(7, "it is being ended already")]
+    assert world.ended_elsewhere == [(7, 2)]
+    end = world.adopted.end(Outlived((7, 2), None))
+    assert (end.outcome, end.was_stopped) == (TERMINATED, False)
+
+
+def test_what_was_before_this_scheduler_is_known() -> None:
+    world = Asking()
+    world.control.take_over(Resumption(((job(4), Begin(2)),), (), ((job(1), "succeeded"), (job(3), "failed")), 1))
+    answer = world.control.answer({"do": "retry", "jobs": [1, 2, 4, 5]})
+    assert said(answer) == [
+        (1, "it has succeeded"),
+        (2, "its line was refused"),
+        (4, "it is waiting"),
+        (5, "there is no such job"),
+    ]
 
 
 @pytest.mark.parametrize(

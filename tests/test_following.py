@@ -416,11 +416,13 @@ class TestRestart:
 
 
 WRITER = """
-import os, sys
+import os, sys, time
 for number in range(int(sys.argv[3])):
     fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.write(fd, b"%s %d\\n" % (sys.argv[2].encode(), number))
     os.close(fd)
+    if number % 100 == 0:
+        time.sleep(0.003)  # so that it lasts longer than the rotations
 """
 
 

@@ -235,7 +235,7 @@ class TestJobs:
     def test_run_on_where_a_keeper_has_outlived_the_scheduler(self) -> None:
         path = write(FIRST, events.JobsRead([job(1)]), events.JobStarted(Attempt(job(1), 1, ("0",), (0,))))
         fd = os.open(path, os.O_RDWR)
-        files.lock(fd, files.KEEPER)
+        files.lock(fd, files.keeper_of(1))
         assert ([row["state"] for row in as_json()], [row["state"] for row in as_json(FIRST)]) == (
             ["died"],
             ["running"],

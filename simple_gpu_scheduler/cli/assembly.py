@@ -25,13 +25,14 @@ from simple_gpu_scheduler.resuming import Matcher, Resumption, what_is_left
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.runner import Runner
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
+from simple_gpu_scheduler.server import Server, serve
 from simple_gpu_scheduler.signals import signals_to
 from simple_gpu_scheduler.sinks import SINKS, SinkOptions
 from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.sources import Reader
 from simple_gpu_scheduler.threads import Meanwhile, start_thread
 
-from . import gathering, inputs, recording
+from . import by_joblog, gathering, inputs, recording
 from .resume import Resumed
 
 
@@ -67,6 +68,16 @@ class Options(NamedTuple):
     files: tuple[str, ...]
     argv: tuple[str, ...]
 
+    @property
+    def resumes(self) -> bool:
+        """Whether something that was begun is gone on with."""
+        return self.resume is not None or self.resume_failed
+
+    @property
+    def resumes_by_joblog(self) -> bool:
+        """Whether a job log tells what was done, and not a journal."""
+        return self.resumes and not self.resume and bool(self.joblog) and not self.journal
+
 
 def run_jobs(options: Options, keeper: KeeperClient | None, resumed: Resumed | None = None) -> int:
     """Run all jobs of the input, and of the run that is gone on with; the exit code."""
@@ -80,6 +91,10 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: Resumed | N
     inputs.keep_input([source for _, source in typed], options.joblog)
     run_id = resumed.run_id if resumed else files.new_run_id()
     record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
+    parser = LineParser(lambda: machine.get().totals)
+    by_log = None
+    if options.resumes_by_joblog and not resumed:  # read before the sink opens it
+        by_log = by_joblog.skipping(parser, options.joblog or "", resume_failed=options.resume_failed)
     publisher = Publisher([*_sinks(options), *record.sinks()])
     keeper = _brief(keeper if record.path else None, record.path, options.chdir)
     hand_over = keeper.take_in if keeper else None
@@ -90,10 +105,9 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: Resumed | N
     _enter(options.chdir)
     inbox: SimpleQueue[Message] = SimpleQueue()
     room = threading.Semaphore(0)
-    parser = LineParser(lambda: machine.get().totals)
     reader = Reader(
         list(gathered.sources),
-        Matcher(parser, state) if state else parser,
+        Matcher(parser, state) if state else by_log or parser,
         inbox.put,
         room.acquire,
         by_null=options.null,
@@ -116,9 +130,16 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: Resumed | N
                 runner.complain(problem)
         if left:
             runner.take_over(left)
+        if by_log:
+            runner.leave_out(by_log.stay_failed)
+        server = _listen(record.path, inbox, publisher)
         gc.freeze()  # what has been loaded stays, so it need not be looked through again
         gc.enable()
         runner.run()
+        if server:
+            server.close()
+        if by_log:
+            publisher.publish(Noticed(by_joblog.sentence(by_log, options.joblog or "")))
     if keeper:
         keeper.close()
     publisher.close()  # may wait for somebody to read; Ctrl-C ends that
@@ -142,9 +163,20 @@ def _brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> 
 
 def _take_over(resumed: Resumed, inbox: "SimpleQueue[Message]", *, failed_too: bool) -> Resumption:
     left = what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
-    keys = [each.attempt.key for each in left.outliving]
+    keys = {each.attempt.key: each.pid for each in left.outliving}
     outliving.watch(resumed.path, resumed.size, resumed.run_id.encode(), keys, inbox.put)
     return left
+
+
+def _listen(journal: str, inbox: "SimpleQueue[Message]", publisher: Publisher) -> Server | None:
+    """Let others ask; without a journal a run cannot be found."""
+    if not journal:
+        return None
+    server = serve(f"{files.stem(journal)}.sock", inbox.put)
+    if isinstance(server, str):
+        publisher.publish(Noticed(server))
+        return None
+    return server
 
 
 def _start_reading(read: Callable[[], None]) -> None:
@@ -215,7 +247,8 @@ def _sinks(options: Options) -> list[Sink]:
         names.append("joblog")
     quiet = options.quiet or options.dry_run
     return [
-        SINKS[name](SinkOptions(quiet, options.verbose and not options.dry_run, options.joblog or "")) for name in names
+        SINKS[name](SinkOptions(quiet, options.verbose and not options.dry_run, options.joblog or "", options.resumes))
+        for name in names
     ]
 
 

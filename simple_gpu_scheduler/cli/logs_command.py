@@ -22,7 +22,7 @@ _EXAMPLES = r"""
 simple_gpu_scheduler logs 12
 simple_gpu_scheduler logs big-model -f --run 20260102-0304
 """
-_HELP = """Print what a job wrote, at its last attempt, in a run that was started with --logs DIR.
+_HELP = """Print what a job wrote, in a run that was started with --logs DIR.
 
 JOB is a number or a name.
 """
@@ -84,9 +84,9 @@ def _logs(word: str, follow: bool, run: str) -> int:
     if follow:
         _follow(journal, job.job.number)
         return 0
-    if not _log_of(job):
+    if not job.log:
         raise UserError(_say_none(state, job))
-    _Output().print_on(_log_of(job))
+    _Output().print_on(job.log)
     return 0
 
 
@@ -97,7 +97,7 @@ def _follow(journal: str, number: int) -> None:
         following.read_on()
         job = following.state.jobs[number]
         is_over = job.state not in ("waiting", "running") or not is_alive
-        if log := _log_of(job):
+        if log := job.log:
             if is_over or os.path.exists(log):  # it is on record before it is made
                 output.print_on(log)
         elif job.attempts or is_over:
@@ -108,10 +108,6 @@ def _follow(journal: str, number: int) -> None:
     if job.state in ("waiting", "running"):
         how = runs.standing(following.state, alive=False)
         print(f"job {number} has not ended: run {following.state.run} {how}", file=sys.stderr)
-
-
-def _log_of(job: JobState) -> str:
-    return str(getattr(job, "log", "") or "")
 
 
 def _say_none(state: RunState, job: JobState) -> str:

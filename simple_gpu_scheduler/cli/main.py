@@ -19,6 +19,34 @@ def _gpus() -> click.Command:
     return gpus_command
 
 
+def _history() -> click.Command:
+    from .history_command import history_command  # noqa: PLC0415 - as above
+
+    return history_command
+
+
+def _submit() -> click.Command:
+    from .submit_command import submit_command  # noqa: PLC0415 - as above
+
+    return submit_command
+
+
+def _named(module: str, name: str) -> Callable[[], click.Command]:
+    def load() -> click.Command:
+        from importlib import import_module  # noqa: PLC0415 - as above
+
+        command: click.Command = getattr(import_module(f".{module}", __package__), f"{name}_command")
+        return command
+
+    return load
+
+
+_FROM_OUTSIDE = {
+    **{name: _named(f"{name}_command", name) for name in ("status", "logs", "wait")},
+    **{name: _named("asking_commands", name) for name in ("stop", "pause", "continue", "cancel", "retry")},
+}
+
+
 class DefaultGroup(click.Group):
     """Takes words that begin with none of its commands as those of its default command."""
 
@@ -43,4 +71,8 @@ class DefaultGroup(click.Group):
         return self._others[cmd_name]() if cmd_name in self._others else None
 
 
-main = DefaultGroup("simple_gpu_scheduler", default=run, others={"run": _run, "gpus": _gpus})
+main = DefaultGroup(
+    "simple_gpu_scheduler",
+    default=run,
+    others={"run": _run, "gpus": _gpus, "history": _history, "submit": _submit} | _FROM_OUTSIDE,
+)

@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from simple_gpu_scheduler.errors import UserError
@@ -90,19 +89,24 @@ def _name(path: str) -> str:
 def _wait_for_keeper(fd: int, path: str) -> None:
     """Until it has written what still runs: it learns a moment later than we that its scheduler is dead."""
     until = time.monotonic() + _PATIENCE
-    while files.is_locked(fd, files.KEEPER):
-        size = os.fstat(fd).st_size
-        records = read_records(os.pread(fd, _TAIL, max(0, size - _TAIL))).records
-        kinds = [record["event"] for record in records]
-        if "keeper alone" in _behind_last(kinds, "run began"):
+    pid = _newest(path, "run began").get("pid")
+    while isinstance(pid, int) and files.is_locked(fd, files.keeper_of(pid)):
+        if _newest(path, "keeper alone", "run began").get("event") == "keeper alone":
             return
         if time.monotonic() > until:
             raise UserError(f"{_name(path)} cannot be resumed yet: its keeper still writes; try again in a moment")
         time.sleep(_PAUSE)
 
 
-def _behind_last(kinds: list[str], kind: str) -> Iterable[str]:
-    return kinds[len(kinds) - kinds[::-1].index(kind) :] if kind in kinds else kinds
+def _newest(path: str, *kinds: str) -> dict[str, object]:
+    """The last record of these kinds; looked for from the end, which is mostly near."""
+    size = _TAIL
+    while True:
+        data = _read(path, -size, size)
+        found = [each for each in read_records(data).records if each["event"] in kinds]
+        if found or len(data) < size:
+            return found[-1] if found else {}
+        size *= 8
 
 
 def _first_record(path: str) -> dict[str, object]:

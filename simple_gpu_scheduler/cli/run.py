@@ -154,24 +154,37 @@ def _run(**options: Any) -> int:
 
 def _resumed(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
     """The run to go on with, whose own options count where none are typed now."""
-    if options["resume"] is None and not options["resume_failed"]:
-        return None
+    is_asked = options["resume"] is not None or options["resume_failed"]
+    typed = {name for name in options if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE}
+    if not is_asked:
+        return _follower(options)
     if options["no_journal"] or options["dry_run"]:
         raise click.UsageError("--resume needs a journal: leave --no-journal and --dry-run out.")
+    if "joblog" in typed and not options["resume"] and not options["journal"]:
+        return None  # the job log tells what was done
     from . import resume  # noqa: PLC0415 - as above
 
-    word = options["resume"] or options["journal"] or ""
-    path = resume.find(word, failed_too=options["resume_failed"])
+    path = resume.find(options["resume"] or options["journal"] or "", failed_too=options["resume_failed"])
     if not path:
         raise UserError(
             "there is no run of this directory to resume; simple_gpu_scheduler history lists those of others"
         )
     resumed = resume.take(path)
     stored = run.make_context("simple_gpu_scheduler", list(resumed.state.first_began["argv"])).params
-    typed = {name for name in options if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE}
     options |= {name: value for name, value in stored.items() if name not in typed | _OF_THIS_TIME}
     _go_to(resumed.state.began["directory"])
     return resumed
+
+
+def _follower(options: dict[str, Any]) -> "Resumed | None":
+    """A file that an earlier run followed is gone on with: to begin at its begin would run all of it twice."""
+    path = options["follow"]
+    if not path or options["no_journal"] or options["dry_run"] or not os.path.isfile(path):
+        return None
+    from . import resume  # noqa: PLC0415 - as above
+
+    journal = resume.find_follower(os.path.realpath(path))
+    return resume.take(journal) if journal else None
 
 
 def _go_to(directory: str) -> None:

@@ -121,7 +121,7 @@ def look(path: str) -> Look:
     is_alive = files.is_alive(path)
     is_kept = False
     with suppress(OSError), files.opened(path) as fd:
-        is_kept = files.is_locked(fd, files.KEEPER)
+        is_kept = files.is_kept(fd)
     return Look(path, is_alive, is_kept, load(path))
 
 

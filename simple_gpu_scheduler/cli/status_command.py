@@ -148,7 +148,6 @@ def _about(path: str, run: str, began: Record, is_alive: bool) -> dict[str, Any]
 
 
 def _was_running(each: JobState) -> dict[str, Any]:
-    log = str(getattr(each, "log", "") or "")
     job = {
         "job": each.job.number,
         "name": each.job.name,
@@ -157,7 +156,7 @@ def _was_running(each: JobState) -> dict[str, Any]:
         "runtime": max(0.0, time.time() - each.started_at),
         "command": each.job.command.decode("utf-8", "surrogateescape"),
     }
-    return job | ({"log": log, "last_line": last_line(log)} if log else {})
+    return job | ({"log": each.log, "last_line": last_line(each.log)} if each.log else {})
 
 
 status_command = Command(

@@ -16,8 +16,10 @@ from contextlib import contextmanager, suppress
 
 from simple_gpu_scheduler.errors import UserError
 
-# The bytes of the file that are locked; that they may lie behind its end does not matter.
-SCHEDULER, KEEPER = 0, 1
+# The bytes of the file that are locked; that they may lie behind its end does not matter. A keeper's is that of the
+# pid of its scheduler behind the first: of several that outlived theirs, each has its own.
+SCHEDULER, _KEEPERS = 0, 1
+_ALL = 0
 SUFFIX = ".jsonl"
 _RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _TRIES, _PAUSE = 30, 0.01
@@ -92,10 +94,20 @@ def lock(fd: int, byte: int) -> bool:
     return True
 
 
-def is_locked(fd: int, byte: int) -> bool:
+def keeper_of(pid: int) -> int:
+    """The byte of the keeper of the scheduler that has this pid."""
+    return _KEEPERS + pid
+
+
+def is_kept(fd: int) -> bool:
+    """Whether a keeper of any of its schedulers lives."""
+    return is_locked(fd, _KEEPERS, _ALL)
+
+
+def is_locked(fd: int, byte: int, size: int = 1) -> bool:
     """Whether somebody holds it; asking takes nothing from him."""
     try:
-        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _region(fcntl.F_WRLCK, byte))
+        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _region(fcntl.F_WRLCK, byte, size))
     except OSError:
         return False
     return int(struct.unpack_from("h", answer)[0]) != fcntl.F_UNLCK
@@ -108,8 +120,8 @@ def wait_until_unlocked(fd: int, byte: int) -> None:
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _region(fcntl.F_UNLCK, byte))
 
 
-def _region(kind: int, byte: int) -> bytes:
-    return struct.pack("hhqqi4x", kind, os.SEEK_SET, byte, 1, 0)
+def _region(kind: int, byte: int, size: int = 1) -> bytes:
+    return struct.pack("hhqqi4x", kind, os.SEEK_SET, byte, size, 0)
 
 
 def stem(journal: str) -> str:
@@ -131,7 +143,7 @@ def prune(directory: str, keep: int) -> None:
     """Delete the oldest runs beyond so many, but none that lives."""
     for path in find_runs(directory)[keep:]:
         with suppress(OSError), opened(path) as fd:
-            if is_locked(fd, SCHEDULER) or is_locked(fd, KEEPER):
+            if is_locked(fd, SCHEDULER) or is_kept(fd):
                 continue
         run = os.path.basename(path)[: -len(SUFFIX)]
         for name in os.listdir(directory):

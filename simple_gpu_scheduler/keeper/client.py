@@ -47,7 +47,7 @@ class KeeperClient:
     def keep_journal(self, path: str) -> None:
         """Where to write what happens when we are gone. Opened anew, since a lock belongs to the open file."""
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._send(b"journal", files=[fd])
+        self._send(b"journal", b"%d" % os.getpid(), files=[fd])
         os.close(fd)
 
     def enter(self, directory: str) -> None:

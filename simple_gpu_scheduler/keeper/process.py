@@ -39,7 +39,7 @@ class Keeper:
             kind, *fields = message.fields
             if kind == b"journal":
                 self._journal = message.files[0]
-                files.lock(self._journal, files.KEEPER)
+                files.lock(self._journal, files.keeper_of(int(fields[0])))
             elif kind == b"enter":
                 os.fchdir(message.files[0])
                 close_all(message.files)

@@ -19,10 +19,11 @@ class SinkOptions(NamedTuple):
     quiet: bool = False
     verbose: bool = False
     joblog: str = ""
+    keeps_joblog: bool = False
 
 
 SINKS: Mapping[str, Callable[[SinkOptions], Sink]] = {
     "plain": lambda options: PlainLines(quiet=options.quiet, verbose=options.verbose),
-    "joblog": lambda options: JobLog(options.joblog),
+    "joblog": lambda options: JobLog(options.joblog, keeps=options.keeps_joblog),
     "dry-run": lambda _options: DryRun(),
 }

@@ -1,6 +1,6 @@
 """The job log: a row for each job that ran, in the columns of GNU parallel, so that people's scripts for it work.
 
-`Send` is 0, and so is `Receive`: a job's output is its own and is not counted. It knows nothing of resuming.
+`Send` is 0, and so is `Receive`: a job's output is its own and is not counted. It does not know what runs again.
 """
 
 import os
@@ -8,40 +8,56 @@ import stat
 
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.events import Event, JobEnded
+from simple_gpu_scheduler.joblog_resume import HEADER, continuation
 from simple_gpu_scheduler.jobs import Outcome
 
 from .writer import write_all
 
-_HEADER = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 _SIGTERM = 15
 
 
 class JobLog:
-    """Appends to a file that only its owner may read, since commands hold what people type."""
+    """Appends to a file that only its owner may read, since commands hold what people type.
 
-    def __init__(self, path: str) -> None:
+    With `keeps` what is in the file stays, and the next row stands behind it.
+    """
+
+    def __init__(self, path: str, *, keeps: bool = False) -> None:
         try:
             # A pipe would be opened without waiting for its reader, and refused: it could make the run wait later.
             self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            first = HEADER
             if stat.S_ISREG(os.fstat(self._fd).st_mode):
-                if os.pread(self._fd, len(_HEADER), 0) not in (b"", _HEADER):
+                if os.pread(self._fd, len(HEADER), 0) not in (b"", HEADER) and not keeps:
                     raise UserError(f"{path} is no job log, and is not overwritten; name another file for --joblog")
-                os.truncate(self._fd, 0)
+                size, first = _continuation(self._fd, path) if keeps else (0, HEADER)
+                os.truncate(self._fd, size)
                 os.fchmod(self._fd, 0o600)
             elif path != os.devnull:
                 raise UserError(f"cannot write the job log {path}: it is no plain file")
-            write_all(self._fd, _HEADER)
+            write_all(self._fd, first)
         except OSError as error:
             raise UserError(f"cannot write the job log {path}: {error.strerror}") from None
 
     def take(self, event: Event, /) -> None:
         """Write a row at the end of a job."""
-        if isinstance(event, JobEnded) and event.is_final and event.outcome.kind != "not started":
+        if not isinstance(event, JobEnded) or not event.is_final or event.is_interrupted:
+            return  # of a job that a stop has ended GNU parallel writes no row either: it is to run again
+        if event.outcome.kind != "not started":
             write_all(self._fd, row(event))
 
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
+
+
+def _continuation(fd: int, path: str) -> tuple[int, bytes]:
+    with open(fd, "rb", closefd=False) as file:
+        data = file.read()
+    try:
+        return continuation(data)
+    except ValueError as error:
+        raise UserError(f"{path} is no job log: {error}; name the one that the run wrote for --joblog") from None
 
 
 def row(event: JobEnded) -> bytes:

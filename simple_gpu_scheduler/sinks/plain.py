@@ -16,6 +16,7 @@ from simple_gpu_scheduler.events import (
     LeftBehind,
     LineRefused,
     Noticed,
+    Paused,
     RunEnded,
     StatusAsked,
     StopAsked,
@@ -45,6 +46,7 @@ class PlainLines:
             LeftBehind: self._left_behind,
             LineRefused: _refused,
             StopAsked: _stopping,
+            Paused: self._paused,
             StatusAsked: _status,
             Waited: self._waiting,
             GpuSetAside: _set_aside,
@@ -90,6 +92,11 @@ class PlainLines:
 
     def _waiting(self, event: Waited) -> str:
         return "" if self._quiet else f"waiting: {show_waits(event.waits)}"
+
+    def _paused(self, event: Paused) -> str:
+        if self._quiet:
+            return ""
+        return "paused: starting nothing more until `simple_gpu_scheduler continue`" if event.is_paused else "going on"
 
     def _noticed(self, event: Noticed) -> str:
         return "" if self._quiet and not event.is_failure else safe(event.sentence)
