@@ -24,7 +24,6 @@ from .events import (
     Noticed,
     Publisher,
     StatusAsked,
-    StopAsked,
 )
 from .gpu_watch import GpuWatch
 from .inbox import Inbox, Message
@@ -42,6 +41,7 @@ from .server import Asked
 from .signals import Signalled
 from .sources import READ_AHEAD, Batch, SourceEnded
 from .starting import Starting
+from .stopping import Stopping
 from .tally import Tally
 
 # The system's own limit for a wait is not much beyond.
@@ -79,11 +79,9 @@ class Runner:
         self._starting = Starting(scheduler, self._watch, self._outcomes, self._attempts, publisher, rules)
         self._adopted = Adopted(rules.run_id, clock)
         self._reader_waits = self._all_read = self._may_read_more = False
-        self._stopping = False
-        self._told_to_end = False
-        self._signal = 0
+        self._stopping = Stopping(scheduler, self._attempts, self._adopted, self._tally, publisher, rules.halt)
         parts = scheduler, self._attempts, self._adopted, self._outcomes, allotment, publisher, self._tally
-        self._control = Control(rules, *parts, self._stop, lambda: self._all_read)
+        self._control = Control(rules, *parts, self._stopping.stop, lambda: self._all_read)
         publisher.add(self._control)
         self._on: Mapping[type, Callable[[Any], None]] = {
             Batch: self._on_batch,
@@ -124,7 +122,7 @@ class Runner:
             if message is not None:
                 self._on[type(message)](message)
             self._attempts.enforce_deadlines()
-            self._starting.start_what_fits(self._clock.now(), is_stopping=self._stopping)
+            self._starting.start_what_fits(self._clock.now(), is_stopping=self._stopping.is_asked)
             self._let_reader_go_on()
         self._attempts.close()
         self._outcomes.give_up_retries()
@@ -136,12 +134,12 @@ class Runner:
         """What became of the run; to be asked when its sinks are closed, since that may fail too."""
         if self._publisher.has_lost_a_sink:
             self._tally.fail()
-        return self._tally.exit_code(self._signal)
+        return self._tally.exit_code(self._stopping.signal)
 
     def _is_over(self) -> bool:
         if self._attempts or self._adopted:
             return False
-        if self._stopping:
+        if self._stopping.is_asked:
             return True
         if self._all_read and self._may_read_more and not self._scheduler.waiting:
             # A pipe that has ended for now: only when it is closed for good can nobody have written to it.
@@ -180,7 +178,7 @@ class Runner:
         self._may_read_more = ended.more_may_come
         if ended.problem:
             self.complain(ended.problem)
-        self._check_halt()
+        self._stopping.check_failures(all_read=self._all_read)
 
     def _on_ended(self, ended: Ended) -> None:
         run, now = self._attempts.end(ended), self._clock.now()
@@ -200,7 +198,7 @@ class Runner:
             self._publisher.publish(LeftBehind(attempt, ended.swept, ended.beyond_us))
         if run.ending != "cancelled":  # which tells nothing of its GPU
             self._watch.ended(event, dropped)
-        self._check_halt()
+        self._stopping.check_failures(all_read=self._all_read)
 
     def _on_outlived(self, message: Outlived) -> None:
         end, now = self._adopted.end(message), self._clock.now()
@@ -209,41 +207,19 @@ class Runner:
             self._publisher.publish(JobRequeued(end.attempt.job, "nobody knows its exit code"))
         else:
             self._outcomes.ended(end.attempt, end.outcome, end.began_at, end.runtime, now, was_stopped=end.was_stopped)
-            self._check_halt()
+            self._stopping.check_failures(all_read=self._all_read)
 
     def _on_signal(self, message: Signalled) -> None:
         if message.number == signal.SIGUSR1:
             self._tell_status()
-        elif message.number == signal.SIGHUP:
-            self._publisher.publish(Noticed("SIGHUP: the terminal is gone, the run goes on"))
         else:
-            self._signal = message.number
-            name = "Ctrl-C" if self._signal == signal.SIGINT else signal.Signals(self._signal).name
-            self._stop(name, end_running=self._stopping or self._signal != signal.SIGINT)
-
-    def _stop(self, why: str, *, end_running: bool) -> None:
-        """Start nothing more; with `end_running` also end what runs, and by force when that has been said before."""
-        self._stopping = True
-        self._scheduler.stop()
-        force = end_running and self._told_to_end
-        self._told_to_end = self._told_to_end or end_running
-        self._publisher.publish(StopAsked(why, end_running, force, len(self._attempts) + len(self._adopted)))
-        if end_running:
-            self._attempts.stop(force=force)
-            self._adopted.stop(force=force)
+            self._stopping.signalled(message.number)
 
     def _let_reader_go_on(self) -> None:
         has_room = self._rules.reads_all or self._scheduler.waiting < READ_AHEAD
-        if self._reader_waits and has_room and not self._stopping:
+        if self._reader_waits and has_room and not self._stopping.is_asked:
             self._reader_waits = False
             self._read_more()
-
-    def _check_halt(self) -> None:
-        halt = self._rules.halt
-        if not halt or self._stopping or self._is_over():
-            return
-        if (failed := self._tally.failed) and halt.is_reached(failed, self._tally.read, all_read=self._all_read):
-            self._stop(f"--halt: {failed} job{'' if failed == 1 else 's'} did not succeed", end_running=halt.now)
 
     def complain(self, what: str) -> None:
         """Something other than a job went wrong, and the exit code tells of it."""

@@ -91,6 +91,7 @@ class World:
             self,
             self,
             self.read_more,
+            lambda: True,
             RunRules(halt=halt, **run_rules),
         )
 
@@ -291,7 +292,7 @@ def test_the_first_ctrl_c_starts_nothing_more_and_waits() -> None:
     assert world.run() == 130
     assert world.stops == []
     assert world.of(StopAsked) == [StopAsked("Ctrl-C", False, False, 1)]
-    assert world.summary() == RunEnded(1, 0, 0, 2, 10, all_read=False, code=130)
+    assert world.summary() == RunEnded(1, 0, 0, 2, 10, all_read=False, code=130, left=2)
 
 
 def test_the_second_ends_what_runs_and_the_third_kills_it() -> None:

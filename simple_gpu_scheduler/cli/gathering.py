@@ -13,6 +13,7 @@ from simple_gpu_scheduler.sources import Source
 
 from . import inputs
 from .inputs import Input, is_of
+from .options import Options
 
 Typed = tuple[Input, Source]
 _QUEUES = ("fifo", "follow")
@@ -20,10 +21,11 @@ _TEMPORARY = "/tmp"  # noqa: S108 - a file there has no name
 
 
 class Gathered(NamedTuple):
-    """The inputs for the journal, how to read those that are read, and what went wrong with others."""
+    """The inputs for the journal, how to read those that are read, what to say of them, and what went wrong."""
 
     inputs: Sequence[Input] = ()
     sources: Sequence[Source] = ()
+    introductions: Sequence[str] = ()
     problems: Sequence[str] = ()
 
 
@@ -43,16 +45,10 @@ def open_typed(names: Sequence[str], followed: str | None, state: RunState | Non
 
 
 def gather(
-    typed: Sequence[Typed],
-    journal: str,
-    hand_over: HandOver | None,
-    state: RunState | None,
-    *,
-    follows: bool,
-    by_null: bool,
+    typed: Sequence[Typed], journal: str, hand_over: HandOver | None, state: RunState | None, options: Options
 ) -> Gathered:
     """What was typed, behind what the run had; those that may never end come last."""
-    gathering = _Gathering(journal, hand_over, state, b"\0" if by_null else b"\n", follows=follows)
+    gathering = _Gathering(journal, hand_over, state, b"\0" if options.null else b"\n", follows=not options.no_follow)
     had = [Input(**each) for each in state.began["inputs"]] if state else []
     paths = {each.path for each, _ in typed if each.path}
     for each in had:
@@ -79,7 +75,10 @@ class _Gathering:
     def all(self) -> Gathered:
         found = sorted(self._found, key=lambda pair: pair[0].kind in _QUEUES)
         sources = [source for _, source in found if source]
-        return Gathered([each for each, _ in self._found], sources, self._problems)
+        introductions = [inputs.introduce(each, follows=self._follows) for each, source in found if source]
+        return Gathered(
+            [each for each, _ in self._found], sources, [each for each in introductions if each], self._problems
+        )
 
     def add(self, each: Input, source: Source) -> None:
         """One that was typed."""

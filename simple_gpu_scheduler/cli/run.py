@@ -59,47 +59,58 @@ def looks_like_run(word: str) -> bool:
     return bool(re.fullmatch(r"\d{8}(-\d{0,6}(-[0-9a-f]{0,6})?)?", word)) or word.endswith(".jsonl")
 
 
-def _options() -> list[click.Parameter]:
-    def option(*names: str, **settings: Any) -> click.Option:
-        return click.Option(names, **settings)
+def _option(*names: str, **settings: Any) -> click.Option:
+    return click.Option(names, **settings)
 
+
+def _options() -> list[click.Parameter]:
     return [
         *gpu_options(_EXAMPLE),
-        option(
+        *_options_of_jobs(),
+        *_options_of_inputs(),
+        version_option(f"simple_gpu_scheduler {__version__}"),
+        click.Argument(["files"], nargs=-1),
+    ]
+
+
+def _options_of_jobs() -> list[click.Parameter]:
+    """How jobs start, fail and are tried again."""
+    return [
+        _option(
             "--jobs-per-gpu",
             type=click.IntRange(1, 1000),
             metavar="N",
             default=1,
             help="How many jobs share a GPU.  [default: 1]",
         ),
-        option(
+        _option(
             "--cpu-slots",
             type=click.IntRange(1, 100_000),
             metavar="N",
             help="How many jobs with gpus=0 run at a time.  [default: the number of cores]",
         ),
-        option("--policy", type=click.Choice(list(POLICIES)), default="fifo", help="[default: fifo]"),
-        option("--delay", type=_DURATION, default=0.0, help="Wait this long between two starts."),
-        option("--timeout", type=_DURATION, help="End a job that takes longer: 90, 5m, 1h30m, 2d; 0: none."),
-        option(
+        _option("--policy", type=click.Choice(list(POLICIES)), default="fifo", help="[default: fifo]"),
+        _option("--delay", type=_DURATION, default=0.0, help="Wait this long between two starts."),
+        _option("--timeout", type=_DURATION, help="End a job that takes longer: 90, 5m, 1h30m, 2d; 0: none."),
+        _option(
             "--grace", type=_DURATION, default=10.0, help="How long a job has between TERM and KILL.  [default: 10s]"
         ),
-        option(
+        _option(
             "--retries",
             type=click.IntRange(0),
             metavar="N",
             default=0,
             help="Try a job that fails so many times again.",
         ),
-        option("--retry-delay", type=_DURATION, default=0.0, help="Wait this long before that."),
-        option(
+        _option("--retry-delay", type=_DURATION, default=0.0, help="Wait this long before that."),
+        _option(
             "--halt",
             type=Parsed("rule", parse_halt),
             default="never",
             help="Give up after failures: soon,fail=3 starts nothing more, now,fail=10% also ends what runs.  "
             "[default: never]",
         ),
-        option(
+        _option(
             "--quarantine",
             type=click.IntRange(0),
             metavar="N",
@@ -107,26 +118,32 @@ def _options() -> list[click.Parameter]:
             help="Set a GPU aside on which N jobs in a row fail within seconds while others succeed elsewhere; "
             "0: never.  [default: 3]",
         ),
-        option("-0", "--null", is_flag=True, help="Jobs end in NUL, not newline, and may have several lines."),
-        option("--follow", metavar="PATH", help="Read a named pipe, made if it is not there, or a file that grows."),
-        option("--no-follow", is_flag=True, help="End with the last writer of a named pipe; else it is held open."),
-        option("--shell", default="/bin/sh", metavar="PATH", help="The shell that runs commands.  [default: /bin/sh]"),
-        option("--chdir", metavar="DIR", help="Run the jobs in this directory."),
-        option("--dry-run", is_flag=True, help="Print what would run where, and run nothing."),
-        option("-q", "--quiet", is_flag=True, help="Print failures only."),
-        option("-v", "--verbose", is_flag=True, help="Print successes too, and more of each job."),
-        option("--joblog", metavar="FILE", help="Write a row for each job, in GNU parallel's columns."),
-        option("--logs", metavar="DIR", help="Write what each job prints to a file of its own there."),
+    ]
+
+
+def _options_of_inputs() -> list[click.Parameter]:
+    """What is read, shown and remembered."""
+    return [
+        _option("-0", "--null", is_flag=True, help="Jobs end in NUL, not newline, and may have several lines."),
+        _option("--follow", metavar="PATH", help="Read a named pipe, made if it is not there, or a file that grows."),
+        _option("--no-follow", is_flag=True, help="End with the last writer of a named pipe; else it is held open."),
+        _option("--shell", default="/bin/sh", metavar="PATH", help="The shell that runs commands.  [default: /bin/sh]"),
+        _option("--chdir", metavar="DIR", help="Run the jobs in this directory."),
+        _option("--dry-run", is_flag=True, help="Print what would run where, and run nothing."),
+        _option("-q", "--quiet", is_flag=True, help="Print failures only."),
+        _option("-v", "--verbose", is_flag=True, help="Print successes too, and more of each job."),
+        _option("--joblog", metavar="FILE", help="Write a row for each job, in GNU parallel's columns."),
+        _option("--logs", metavar="DIR", help="Write what each job prints to a file of its own there."),
         OptionalValue(
             ["--resume"],
             takes=looks_like_run,
             metavar="[RUN]",
             help="Go on with a run that did not finish: what succeeded is not run again.  [default: the newest here]",
         ),
-        option("--resume-failed", is_flag=True, help="The same, and try again what failed."),
-        option("--journal", metavar="FILE", help="Keep the run's journal there.  [default: with your other runs]"),
-        option("--no-journal", is_flag=True, help="Keep none: nothing can be resumed or looked at from outside."),
-        option(
+        _option("--resume-failed", is_flag=True, help="The same, and try again what failed."),
+        _option("--journal", metavar="FILE", help="Keep the run's journal there.  [default: with your other runs]"),
+        _option("--no-journal", is_flag=True, help="Keep none: nothing can be resumed or looked at from outside."),
+        _option(
             "--keep-runs",
             type=click.IntRange(1),
             metavar="N",
@@ -134,13 +151,12 @@ def _options() -> list[click.Parameter]:
             default=200,
             help="Keep the journals of so many runs.  [default: 200]",
         ),
-        version_option(f"simple_gpu_scheduler {__version__}"),
-        click.Argument(["files"], nargs=-1),
     ]
 
 
 def _run(**options: Any) -> int:
-    from .assembly import Options, run_jobs  # noqa: PLC0415 - `--help` and mistakes need none of it
+    from .assembly import run_jobs  # noqa: PLC0415 - `--help` and mistakes need none of it
+    from .options import Options  # noqa: PLC0415 - as above
 
     if options["quiet"] and options["verbose"]:
         raise click.UsageError("--quiet and --verbose exclude each other.")

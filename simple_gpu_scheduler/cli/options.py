@@ -1,0 +1,49 @@
+"""The command line of a run as a value."""
+
+from typing import NamedTuple
+
+from simple_gpu_scheduler.halting import Halt
+from simple_gpu_scheduler.machine import Wants
+
+
+class Options(NamedTuple):
+    """The command line of a run."""
+
+    wants: Wants
+    jobs_per_gpu: int
+    cpu_slots: int
+    policy: str
+    delay: float
+    timeout: float | None
+    grace: float
+    retries: int
+    retry_delay: float
+    halt: Halt | None
+    quarantine: int
+    null: bool
+    follow: str | None
+    no_follow: bool
+    shell: str
+    chdir: str | None
+    dry_run: bool
+    quiet: bool
+    verbose: bool
+    joblog: str | None
+    journal: str | None
+    no_journal: bool
+    keep_runs: int
+    logs: str | None
+    resume: str | None
+    resume_failed: bool
+    files: tuple[str, ...]
+    argv: tuple[str, ...]
+
+    @property
+    def resumes(self) -> bool:
+        """Whether something that was begun is gone on with."""
+        return self.resume is not None or self.resume_failed
+
+    @property
+    def resumes_by_joblog(self) -> bool:
+        """Whether a job log tells what was done, and not a journal."""
+        return self.resumes and not self.resume and bool(self.joblog) and not self.journal
