@@ -4,14 +4,13 @@ It is owned by the loop. Why an attempt is to end is told to it; how one is ende
 """
 
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from .clock import Clock
 from .engines import Ended, Engine
-from .jobs import Attempt
+from .jobs import Attempt, Ending
 from .leases import Hold
 
-Ending = Literal["", "timed out", "stopped", "cancelled"]
 _NEVER = float("inf")
 
 

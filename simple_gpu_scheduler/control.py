@@ -68,7 +68,7 @@ class Control:
     def take_over(self, left: Resumption) -> None:
         """What there was of the run before this scheduler."""
         waiting = [job for job, _ in left.waiting]
-        numbers = {job.number for job in waiting} | {job.number for job, _ in left.ended}
+        numbers = {job.number for job in waiting} | {job.number for job, *_ in left.ended}
         numbers |= {each.attempt.job.number for each in left.outliving}
         self._last_read = max(numbers, default=0)
         self._refused |= set(range(1, self._last_read)) - numbers

@@ -78,7 +78,8 @@ class Progress:
         self._waiting[job.number] = job.time
 
     def _end(self, event: JobEnded) -> None:
-        if event.outcome.kind != "not started" and not event.is_interrupted:
+        is_said_again = event.attempt.job.number in self._waiting  # as the last word on a job that was to be retried
+        if event.outcome.kind != "not started" and not event.is_interrupted and not is_said_again:
             self._ended += 1
             self._runtime += event.runtime
         if event.is_final:

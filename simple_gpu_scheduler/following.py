@@ -14,6 +14,7 @@ while nobody followed it is not found, nor are those between it and the new one.
 """
 
 import errno
+import fcntl
 import os
 import stat
 import time
@@ -21,9 +22,9 @@ import zlib
 from contextlib import suppress
 from typing import NamedTuple
 
-from .inotify import Watch, beside, identity_of, may_have_writer, open_plain, rotated_after, state_of
+from . import rotation
+from .inotify import Watch
 
-_CHUNK = 256 * 1024
 _QUIET = 1.0
 _PATIENCE = 10.0
 _LOOK_AGAIN = 0.05
@@ -81,7 +82,8 @@ class FollowedFile:
         self._fd = -1
         self._at = self._told = position
         self._is_new_file = False
-        self._read_at = 0.0
+        self._read_at = self._locked_at = 0.0
+        self._pause: float | None = None
         self._open_instead(-1)
 
     @property
@@ -115,17 +117,29 @@ class FollowedFile:
     def _look(self, size: int) -> bytes:
         """What can be had now."""
         while self._fd >= 0 or self._begin():
-            if data := self._read_on(size):
-                return data
+            try:
+                if data := self._read_on(size):
+                    return data
+            except BlockingIOError:
+                self._pause = _LOOK_AGAIN
+                break
             if self._fd >= 0 and not self._move_on():
                 break
         return b""
 
     def _read_on(self, size: int) -> bytes:
+        """The next bytes. BlockingIOError: a writer has locked it, who takes back what he cannot write as a whole."""
         try:
+            if os.fstat(self._fd).st_size == self._at.offset:
+                return b""
+            self._lock()
             if os.fstat(self._fd).st_size < self._at.offset:
                 self._at, self._is_new_file = self._at._replace(offset=0, crc=0), True
             data = os.pread(self._fd, size, self._at.offset)
+            with suppress(OSError):
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+        except BlockingIOError:
+            raise
         except OSError as error:
             if error.errno != errno.ESTALE:
                 raise
@@ -136,18 +150,32 @@ class FollowedFile:
             self._read_at = time.monotonic()
         return data
 
+    def _lock(self) -> None:
+        """Keep writers out who lock it; but one that is locked for ever is read all the same."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            now = time.monotonic()
+            self._locked_at = self._locked_at or now
+            if now < self._locked_at + _PATIENCE:
+                raise
+        except OSError:  # there are no locks on this file system
+            return
+        else:
+            self._locked_at = 0.0
+
     def _begin(self) -> bool:
         """Open the file of the position, wherever it is now, or else the one that is there; False if there is none."""
         at = self._at
-        names = [file.path for file in beside(self._path) if file.identity == at[:2]]
+        names = [file.path for file in rotation.beside(self._path) if file.identity == at[:2]]
         for path in [self._path, *names]:
-            fd = open_plain(path)
-            if fd >= 0 and identity_of(os.fstat(fd)) == at[:2] and self._go_on_in(fd, is_same=True):
+            fd = rotation.open_plain(path)
+            if fd >= 0 and rotation.identity_of(os.fstat(fd)) == at[:2] and self._go_on_in(fd, is_same=True):
                 return True
-            _close(fd)
-        if names != [file.path for file in beside(self._path) if file.identity == at[:2]]:
+            rotation.close(fd)
+        if names != [file.path for file in rotation.beside(self._path) if file.identity == at[:2]]:
             return self._begin()  # it was rotated just now
-        fd = open_plain(self._path)
+        fd = rotation.open_plain(self._path)
         if fd >= 0 and not (at.inode and self._go_on_in(fd, is_same=False)):
             self._start(fd, is_new=at.inode != 0)
         return fd >= 0
@@ -155,21 +183,21 @@ class FollowedFile:
     def _go_on_in(self, fd: int, *, is_same: bool) -> bool:
         """Go on in a file if it begins with all that was read; if it `is_same`, no checksum is needed."""
         known = self._at.crc != 0 or self._at.offset == 0
-        crc = _crc(fd, self._at.offset)
+        crc = rotation.checksum_of(fd, self._at.offset)
         if crc is None or (crc != self._at.crc if known else not is_same):
             return False
-        device, inode = identity_of(os.fstat(fd))
+        device, inode = rotation.identity_of(os.fstat(fd))
         self._open_instead(fd)
         self._at = Position(device, inode, self._at.offset, crc)
         return True
 
     def _start(self, fd: int, *, is_new: bool) -> None:
         self._open_instead(fd)
-        self._at = Position(*identity_of(os.fstat(fd)))
+        self._at = Position(*rotation.identity_of(os.fstat(fd)))
         self._is_new_file = is_new
 
     def _open_instead(self, fd: int) -> None:
-        _close(self._fd)
+        rotation.close(self._fd)
         self._fd = fd
         self._stay()
         if self._may_be_remote:
@@ -179,15 +207,15 @@ class FollowedFile:
         self._replaced_at: float | None = None
         self._was_deleted = was_deleted
         self._is_left = False
-        self._pause: float | None = None
+        self._pause = None
 
     def _move_on(self) -> bool:
         """At the end of a file: whether there is another to read, or this one to be read to its end once more."""
-        state, own = state_of(self._path), os.fstat(self._fd)
-        if state and identity_of(state) == identity_of(own):
+        state, own = rotation.state_of(self._path), os.fstat(self._fd)
+        if state and rotation.identity_of(state) == rotation.identity_of(own):
             self._stay()
             return False
-        if state is None and not rotated_after(self._path, identity_of(own)):
+        if state is None and not rotation.rotated_after(self._path, rotation.identity_of(own)):
             self._stay(was_deleted=own.st_nlink == 0)
             return False
         if self._replaced_at is None:
@@ -202,49 +230,17 @@ class FollowedFile:
         now = time.monotonic()
         is_over = now >= min(max(replaced_at, self._read_at) + _QUIET, replaced_at + _PATIENCE)
         # A writer that was opening it meanwhile is seen only then.
-        return is_over or (now >= replaced_at + _LOOK_AGAIN and not may_have_writer(self._fd))
+        return is_over or (now >= replaced_at + _LOOK_AGAIN and not rotation.may_have_writer(self._fd))
 
     def _open_next(self, own: os.stat_result, *, may_be_half: bool) -> bool:
-        fd, is_at_path = self._next(identity_of(own))
+        fd, is_at_path = rotation.open_after(self._path, rotation.identity_of(own))
         if fd < 0:
             return False
-        if is_at_path and not self._was_deleted and self._was_edited(own):
+        if is_at_path and not self._was_deleted and rotation.was_edited(self._path, own):
             if may_be_half and os.fstat(fd).st_size < self._at.offset:
-                _close(fd)
+                rotation.close(fd)
                 return False
             if self._go_on_in(fd, is_same=False):
                 return True
         self._start(fd, is_new=True)
         return True
-
-    def _next(self, identity: tuple[int, int]) -> tuple[int, bool]:
-        """Open what was at the path after this file, and whether it is there; below 0 if nothing is."""
-        while True:
-            rotated = rotated_after(self._path, identity)
-            fd = open_plain(rotated.path if rotated else self._path)
-            again = rotated_after(self._path, identity)
-            is_steady = (again and again.identity) == (rotated and rotated.identity)  # no rotation came in between
-            if is_steady and (fd < 0 or not rotated or identity_of(os.fstat(fd)) == rotated.identity):
-                return fd, not rotated
-            _close(fd)
-
-    def _was_edited(self, own: os.stat_result) -> bool:
-        """Whether what is at the path now may have been written from this file, and not after it."""
-        names = (file for file in beside(self._path) if file.identity == identity_of(own))
-        return own.st_nlink == 0 or any(file.is_backup for file in names)
-
-
-def _close(fd: int) -> None:
-    if fd >= 0:
-        os.close(fd)
-
-
-def _crc(fd: int, size: int) -> int | None:
-    """The checksum of the first bytes; None if there are not so many."""
-    crc = at = 0
-    while at < size:
-        data = os.pread(fd, min(_CHUNK, size - at), at)
-        if not data:
-            return None
-        crc, at = zlib.crc32(data, crc), at + len(data)
-    return crc

@@ -1,18 +1,14 @@
-"""What the system tells of a file: that it may have changed, what lies beside it, whether somebody may write to it.
+"""Sleeping until a file may have changed: by inotify, or where there is none by looking again after a while.
 
-`Watch` sleeps by inotify, or where there is none looks again after a while. It does not read what the kernel tells:
-whoever is woken looks for himself. Nothing here knows what is in a file.
+It does not read what the kernel tells: whoever is woken looks for himself. It knows nothing of what is in a file, nor
+which file is meant when names change.
 """
 
 import ctypes
 import errno
 import os
 import select
-import stat
 from contextlib import suppress
-from fcntl import F_RDLCK, F_SETLEASE, F_SETSIG, F_UNLCK, fcntl
-from signal import SIGURG
-from typing import NamedTuple
 
 from .journal.appender import is_remote
 
@@ -25,9 +21,6 @@ _IGNORED = 64 * 1024
 _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 2.0
 _MOST_LINKS = 40
-_BACKUPS = ("~", ".bak", ".orig")
-# Fewer digits behind a rotated file's name are its age, more are a date.
-_DATE_DIGITS = 6
 
 
 class Watch:
@@ -160,87 +153,3 @@ def _directories(path: str) -> set[str]:
         elif not parts:
             found.add(os.path.dirname(at))
     return found
-
-
-class Beside(NamedTuple):
-    """A plain file in the directory of another; with `kind` and `age` a rotated one, the newest the greatest."""
-
-    path: str
-    identity: tuple[int, int]
-    kind: str = ""
-    age: int = 0
-
-    @property
-    def is_backup(self) -> bool:
-        """Whether editors name so what they keep of a file, and NFS what is deleted but open."""
-        return self.path.endswith(_BACKUPS) or os.path.basename(self.path).startswith(".nfs")
-
-
-def identity_of(state: os.stat_result) -> tuple[int, int]:
-    """Which file it is, whatever its name."""
-    return state.st_dev, state.st_ino
-
-
-def state_of(path: str) -> os.stat_result | None:
-    """What is there; None if nothing is."""
-    with suppress(FileNotFoundError):
-        return os.stat(path)
-    return None
-
-
-def open_plain(path: str) -> int:
-    """A descriptor of a plain file; below 0 if there is none."""
-    state = state_of(path)  # first, since to open a named pipe would be noticed by its writers
-    if not state:
-        return -1
-    if not stat.S_ISREG(state.st_mode):
-        number = errno.EISDIR if stat.S_ISDIR(state.st_mode) else errno.EINVAL
-        raise OSError(number, "it is no plain file any more", path)
-    with suppress(FileNotFoundError):
-        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    return -1
-
-
-def beside(path: str) -> list[Beside]:
-    """The plain files in the directory that a path leads to.
-
-    A directory tells names and inodes together. To ask for each name's file would tell of others during a rotation.
-    """
-    found: list[Beside] = []
-    directory, base = os.path.split(os.path.realpath(path))
-    with suppress(OSError), os.scandir(directory) as entries:
-        device = os.stat(directory).st_dev
-        found.extend(
-            Beside(entry.path, (device, entry.inode()), *_age(entry.name, base))
-            for entry in entries
-            if entry.is_file(follow_symlinks=False)
-        )
-    return found
-
-
-def rotated_after(path: str, identity: tuple[int, int]) -> Beside | None:
-    """The file that was at this path after the one of this identity, and was rotated too."""
-    files = beside(path)
-    for this in files:
-        if this.identity == identity and this.kind:
-            later = [file for file in files if file.kind == this.kind and file.age > this.age]
-            return min(later, key=lambda file: file.age, default=None)
-    return None
-
-
-def _age(name: str, base: str) -> tuple[str, int]:
-    digits = name[len(base) + 1 :].replace("-", "").replace(".", "")
-    if not name.startswith((base + ".", base + "-")) or not digits.isdecimal():
-        return "", 0
-    return ("date", int(digits)) if len(digits) >= _DATE_DIGITS else ("number", -int(digits))
-
-
-def may_have_writer(fd: int) -> bool:
-    """Whether somebody may have this file open for writing; True if the system does not tell."""
-    try:
-        fcntl(fd, F_SETSIG, SIGURG)  # should somebody open it right now; the default, SIGIO, would end this process
-        fcntl(fd, F_SETLEASE, F_RDLCK)
-    except OSError:
-        return True
-    fcntl(fd, F_SETLEASE, F_UNLCK)
-    return False

@@ -7,6 +7,8 @@ written, where GPUs come from or what a process is.
 from typing import Literal, NamedTuple
 
 Kind = Literal["succeeded", "failed", "timed out", "killed", "not started"]
+# Why we end an attempt; nothing while we do not.
+Ending = Literal["", "timed out", "stopped", "cancelled"]
 
 
 class Place(NamedTuple):

@@ -6,8 +6,8 @@ It keeps the counts and publishes the events. It acts for the loop, in its threa
 from collections.abc import Iterable
 
 from .events import JobDropped, JobEnded, JobRequeued, Publisher
-from .jobs import Attempt, Job, Kind, Outcome
-from .scheduler import Dropped, Scheduler
+from .jobs import Attempt, Ending, Job, Kind, Outcome
+from .scheduler import Begin, Dropped, Scheduler
 from .tally import Tally
 
 
@@ -22,12 +22,13 @@ class Outcomes:
         self._to_retry: dict[int, JobEnded] = {}
         self.failed: dict[int, tuple[Attempt | None, Job, Kind]] = {}
 
-    def recall(self, job: Job, kind: Kind) -> None:
-        """How a job ended before this scheduler began."""
+    def recall(self, job: Job, kind: Kind, begin: Begin) -> None:
+        """How a job ended before this scheduler began, and where it would go on if it were tried again."""
         self._tally.read += 1
         self._tally.count(kind)
-        self._scheduler.remember(job, succeeded=kind == "succeeded")
+        self._scheduler.remember(job, begin, succeeded=kind == "succeeded")
         if kind != "succeeded":
+            self._tally.excuse(job.number, kind)
             self.failed[job.number] = None, job, kind
 
     def started(self, attempt: Attempt) -> None:
@@ -36,17 +37,19 @@ class Outcomes:
         self.failed.pop(attempt.job.number, None)
 
     def ended(
-        self, attempt: Attempt, outcome: Outcome, began_at: float, runtime: float, now: float, *, was_stopped: bool
+        self, attempt: Attempt, outcome: Outcome, began_at: float, runtime: float, now: float, ending: Ending
     ) -> tuple[JobEnded, tuple[Dropped, ...]]:
         """An attempt has ended: the event, which is published, and the jobs that will never start therefore."""
         verdict = self._scheduler.end(attempt, outcome, now)
-        interrupted = was_stopped and outcome.kind != "succeeded"
+        interrupted = ending == "stopped" and outcome.kind != "succeeded"
         event = JobEnded(attempt, outcome, began_at, runtime, not verdict.retries, interrupted)
         self._publisher.publish(event)
         self.interrupted += interrupted
         if verdict.retries:
             self._to_retry[attempt.job.number] = event
         else:
+            if ending == "cancelled":
+                self._tally.excuse(attempt.job.number, outcome.kind)
             self._count(event)
             self.drop(verdict.dropped)
         return event, verdict.dropped
@@ -73,7 +76,7 @@ class Outcomes:
         failed, dropped = tuple(failed), tuple(dropped)
         for job in (*(attempt.job for attempt in failed), *dropped):
             _, _, kind = self.failed.pop(job.number)
-            self._tally.count(kind, -1)
+            self._tally.take_back(job.number, kind)
             self._publisher.publish(JobRequeued(job, why))
         self.drop(self._scheduler.try_again(failed, dropped))
 

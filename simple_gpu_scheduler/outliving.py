@@ -71,7 +71,8 @@ def _watch(
 ) -> None:
     with files.opened(journal) as fd:
         while left:
-            is_kept = files.is_kept(fd)  # asked first: what a keeper wrote last is read below
+            # Asked first: what a keeper wrote last is read below. Our own writes no end while we live.
+            is_kept = files.is_kept(fd, but=os.getpid())
             kept = {key for key, pid in left.items() if pid and is_kept}
             is_alive = find_alive(run_id) if len(kept) < len(left) else {}
             statuses, offset = _exits(fd, offset)

@@ -25,12 +25,12 @@ class Resumption(NamedTuple):
 
     waiting: tuple[tuple[Job, Begin], ...] = ()
     outliving: tuple[Outliving, ...] = ()
-    ended: tuple[tuple[Job, Kind], ...] = ()
+    ended: tuple[tuple[Job, Kind, Begin], ...] = ()
     refused: int = 0
 
     def sentence(self, run: str) -> str:
         """What a person should know of it."""
-        counts = Counter("succeeded" if kind == "succeeded" else "did not succeed" for _, kind in self.ended)
+        counts = Counter("succeeded" if kind == "succeeded" else "did not succeed" for _, kind, _ in self.ended)
         failed = counts["did not succeed"] + self.refused
         parts = [f"{counts['succeeded']} succeeded"]
         if failed:
@@ -45,7 +45,7 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
     """`alive` are the attempts that still run, and their pids; 0 where that is not known."""
     waiting: list[tuple[Job, Begin]] = []
     outliving: list[Outliving] = []
-    ended: list[tuple[Job, Kind]] = []
+    ended: list[tuple[Job, Kind, Begin]] = []
     for number in sorted(state.jobs):
         each = state.jobs[number]
         job, key = each.job, (number, each.attempts)
@@ -55,7 +55,7 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
         elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):
             waiting.append((job, _begin(each, failed_too=failed_too)))
         else:
-            ended.append((job, _kind(each)))
+            ended.append((job, _kind(each), Begin(each.attempts + 1, each.attempts)))
     return Resumption(tuple(waiting), tuple(outliving), tuple(ended), len(state.refused))
 
 

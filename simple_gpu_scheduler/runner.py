@@ -77,7 +77,7 @@ class Runner:
         self._outcomes = Outcomes(scheduler, publisher, self._tally)
         self._watch = GpuWatch(scheduler, allotment, publisher, self._outcomes, Quarantine(rules.quarantine))
         self._starting = Starting(scheduler, self._watch, self._outcomes, self._attempts, publisher, rules)
-        self._adopted = Adopted(rules.run_id, clock)
+        self._adopted = Adopted(rules.run_id, clock, rules.grace)
         self._reader_waits = self._all_read = self._may_read_more = False
         self._stopping = Stopping(scheduler, self._attempts, self._adopted, self._tally, publisher, rules.halt)
         parts = scheduler, self._attempts, self._adopted, self._outcomes, allotment, publisher, self._tally
@@ -98,13 +98,13 @@ class Runner:
     def take_over(self, left: Resumption) -> None:
         """Go on with what an earlier scheduler has left of this run."""
         self._control.take_over(left)
-        for job, kind in left.ended:
-            self._outcomes.recall(job, kind)
+        for job, kind, begin in left.ended:
+            self._outcomes.recall(job, kind, begin)
         for _ in range(left.refused):
             self._tally.refuse()
         for each in left.outliving:
             self._scheduler.adopt(each.attempt, each.excused)
-            self._adopted.add(each)
+            self._adopted.add(each, self._rules.timeout)
         for job, begin in left.waiting:
             self._outcomes.drop(self._scheduler.add(job, begin))
         self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
@@ -122,6 +122,7 @@ class Runner:
             if message is not None:
                 self._on[type(message)](message)
             self._attempts.enforce_deadlines()
+            self._adopted.enforce_deadlines()
             self._starting.start_what_fits(self._clock.now(), is_stopping=self._stopping.is_asked)
             self._let_reader_go_on()
         self._attempts.close()
@@ -151,6 +152,7 @@ class Runner:
         now = self._clock.now()
         wake = min(
             self._attempts.next_deadline,
+            self._adopted.next_deadline,
             self._scheduler.next_wake(now),
             self._watch.next_wake(now, self._attempts.runtimes),
         )
@@ -186,10 +188,7 @@ class Runner:
             return
         attempt = run.attempt
         outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
-        stopped = run.ending == "stopped"
-        event, dropped = self._outcomes.ended(
-            attempt, outcome, run.began_at, run.runtime(now), now, was_stopped=stopped
-        )
+        event, dropped = self._outcomes.ended(attempt, outcome, run.began_at, run.runtime(now), now, run.ending)
         # Behind the event: when its GPU is somebody else's, its end must be on record.
         self._allotment.give_back(mark(attempt, self._rules.run_id), attempt.gpus)
         if ended.beyond_us:
@@ -206,7 +205,7 @@ class Runner:
             self._scheduler.interrupt(end.attempt)
             self._publisher.publish(JobRequeued(end.attempt.job, "nobody knows its exit code"))
         else:
-            self._outcomes.ended(end.attempt, end.outcome, end.began_at, end.runtime, now, was_stopped=end.was_stopped)
+            self._outcomes.ended(end.attempt, end.outcome, end.began_at, end.runtime, now, end.ending)
             self._stopping.check_failures(all_read=self._all_read)
 
     def _on_signal(self, message: Signalled) -> None:

@@ -91,9 +91,11 @@ class Scheduler:
         """How much of it one of those needs at most."""
         return self._lineup.most_memory
 
-    def remember(self, job: Job, *, succeeded: bool) -> None:
-        """A job has come to its end before; others may come after it."""
+    def remember(self, job: Job, begin: Begin = _AT_FIRST, *, succeeded: bool) -> None:
+        """A job has come to its end before; others may come after it. `begin`: where it goes on if it is retried."""
         self._dependencies.remember(job, succeeded=succeeded)
+        if not succeeded:
+            self._begins[job.number] = begin
 
     def adopt(self, attempt: Attempt, excused: int) -> None:
         """An attempt of an earlier scheduler still runs. It takes no slot here; `end` it as the others."""
@@ -122,9 +124,7 @@ class Scheduler:
         while self._delayed and self._delayed[0][0] <= now:
             self._lineup.push(heappop(self._delayed)[2])
         starts: list[Attempt] = []
-        if self.is_paused:
-            return starts
-        while self._lineup and not self._stopped and now >= self._no_start_before:
+        while self._lineup and not (self._stopped or self.is_paused) and now >= self._no_start_before:
             if not self._slots.has_gpu() and CPU not in self._lineup:
                 break
             attempt = self._next_start(rooms)
@@ -153,8 +153,9 @@ class Scheduler:
         for job in (*(attempt.job for attempt in failed), *dropped):
             self._dependencies.forget(job.number)
             self._not_again.discard(job.number)
-        for attempt in failed:
-            self._lineup.push(self._place(attempt.job, attempt.number + 1))
+        for job, number, *_ in failed:
+            self._begins[job.number] = Begin(number + 1, self._begins.get(job.number, _AT_FIRST).excused)
+            self._lineup.push(self._place(job))
         return tuple(lost for job in dropped for lost in self.add(job))
 
     def lose(self, gpu: str) -> None:
@@ -216,8 +217,7 @@ class Scheduler:
         retries = self._rules.retries if attempt.job.retries is None else attempt.job.retries
         if attempt.job.number in self._not_again or outcome.kind == "not started" or self._stopped:
             return False
-        counted = attempt.number - self._begins.get(attempt.job.number, _AT_FIRST).excused
-        return counted <= retries
+        return attempt.number - self._begins.get(attempt.job.number, _AT_FIRST).excused <= retries
 
     def _place(self, job: Job, attempt: int = 0) -> Waiting:
         attempt = attempt or self._begins.get(job.number, _AT_FIRST).attempt

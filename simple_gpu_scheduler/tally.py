@@ -6,7 +6,8 @@ from .errors import BAD_INPUT, BY_SIGNAL, SOME_DID_NOT_SUCCEED, SUCCEEDED
 from .events import RunEnded
 from .jobs import Kind
 
-_DID_NOT_SUCCEED: tuple[Kind, ...] = ("failed", "timed out", "killed", "not started")
+_FAILED: tuple[Kind, ...] = ("failed", "timed out", "killed")
+_DID_NOT_SUCCEED: tuple[Kind, ...] = (*_FAILED, "not started")
 
 
 class Tally:
@@ -17,10 +18,21 @@ class Tally:
         self._refused = 0
         self._has_failure = False
         self._outcomes: Counter[Kind] = Counter()
+        self._excused: set[int] = set()
 
     def count(self, kind: Kind, jobs: int = 1) -> None:
         """So many jobs have ended like this."""
         self._outcomes[kind] += jobs
+
+    def excuse(self, job: int, kind: Kind) -> None:
+        """Its failure says nothing of the others: it was cancelled, or ended before this scheduler began."""
+        if kind in _FAILED:
+            self._excused.add(job)
+
+    def take_back(self, job: int, kind: Kind) -> None:
+        """One that had ended like this is to be tried again."""
+        self.count(kind, -1)
+        self._excused.discard(job)
 
     def refuse(self) -> None:
         """A line was bad input."""
@@ -33,8 +45,8 @@ class Tally:
 
     @property
     def failed(self) -> int:
-        """How many jobs ran and did not succeed."""
-        return self._outcomes["failed"] + self._outcomes["timed out"] + self._outcomes["killed"]
+        """How many jobs ran and did not succeed, but for those that are excused."""
+        return sum(self._outcomes[kind] for kind in _FAILED) - len(self._excused)
 
     def summary(self, elapsed: float, *, all_read: bool) -> RunEnded:
         """The last event."""

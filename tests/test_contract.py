@@ -200,7 +200,7 @@ def test_exit_codes_tell_the_truth(program: Program) -> None:
 
 
 def test_a_bug_is_reported_as_one() -> None:
-    broken = "import simple_gpu_scheduler.cli.assembly as a; a._new_run_id = None; "
+    broken = "import simple_gpu_scheduler.cli.assembly as a; a.files.new_run_id = None; "
     call = [SCHEDULER[0], "-c", broken + "from simple_gpu_scheduler.cli import simple_gpu_scheduler as s; s()"]
     done = subprocess.run([*call, "--gpus", "0"], input=b"true\n", capture_output=True, check=False)
     assert done.returncode == 3

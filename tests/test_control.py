@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from simple_gpu_scheduler.adopted import Adopted
 from simple_gpu_scheduler.control import Control
 from simple_gpu_scheduler.eta import Eta, Known, estimate
-from simple_gpu_scheduler.events import GpuSetAside, JobDropped, JobEnded, JobRequeued, Paused, StopAsked
+from simple_gpu_scheduler.events import GpuSetAside, JobDropped, JobEnded, JobRequeued, JobStarted, Paused, StopAsked
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
@@ -31,8 +30,9 @@ class Asking(World):
         super().__init__(gpus, **rules)
         self.answers: list[dict] = []
         runner = self.runner
-        self.ended_elsewhere: list[tuple[int, int]] = []
-        self.adopted = Adopted(b"run", self, lambda _run, key, *, force: self.ended_elsewhere.append(key))  # noqa: ARG005
+        self.ended_elsewhere: list[tuple[float, tuple[int, int], bool]] = []
+        self.adopted = runner._adopted
+        runner._adopted._stop = self.end_elsewhere
         self.control = Control(
             RunRules(run_id=b"the-run", logs="/logs"),
             self.scheduler,
@@ -42,11 +42,16 @@ class Asking(World):
             runner._allotment,
             runner._publisher,
             runner._tally,
-            runner._stop,
+            runner._stopping.stop,
             lambda: runner._all_read,
         )
         runner._publisher._sinks.append(self.control)
         runner._on = {**runner._on, Asked: lambda asked: asked.reply(self.control.answer(asked.request))}
+
+    def end_elsewhere(self, _run: bytes, key: tuple[int, int], *, force: bool) -> None:
+        self.ended_elsewhere.append((self.time, key, force))
+        if force or key[0] not in self.stubborn:
+            self.at(self.time, Outlived(key, 9 if force else 15))
 
     def ask(self, time: float, do: object, **values) -> "Asking":
         self.at(time, Asked({"do": do, **values}, lambda answer: self.answers.append(json.loads(json.dumps(answer)))))
@@ -263,23 +268,103 @@ def test_a_job_that_is_cancelled_does_not_speak_against_its_gpu() -> None:
     assert world.of(GpuSetAside) == []
 
 
+def outliving(number: int, attempt: int = 1, **options) -> Outliving:
+    return Outliving(Attempt(job(number, **options), attempt, (), ()), 1, 1_000_000 - 30, 0)
+
+
 def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
-    world = Asking()
-    attempt = Attempt(job(7), 2, (), ())
-    world.scheduler.adopt(attempt, 0)
-    world.adopted.add(Outliving(attempt, 1, world.wall() - 30, 0))
-    [running] = world.control.answer({"do": "status"})["running"]
-    assert (running["job"], running["attempt"], running["runtime"]) == (7, 2, 30)
-    assert said(world.control.answer({"do": "cancel", "jobs": [7]})) == [(7, "it is being ended")]
-    assert said(world.control.answer({"do": "cancel", "jobs": [7]})) == [(7, "it is being ended already")]
-    assert world.ended_elsewhere == [(7, 2)]
-    end = world.adopted.end(Outlived((7, 2), None))
-    assert (end.outcome, end.was_stopped) == (TERMINATED, False)
+    world = Asking(halt="now,fail=1", retries=3).jobs(*jobs(2))
+    world.runner.take_over(Resumption(outliving=(outliving(7, 2),)))
+    world.takes = {1: 10, 2: 10}
+    world.ask(1, "status").ask(2, "cancel", jobs=[7]).ask(2, "cancel", jobs=[7])
+    assert world.run() == 1
+    [running, _] = world.answers[0]["running"]
+    assert (running["job"], running["attempt"], running["runtime"]) == (7, 2, 31)
+    assert [said(answer) for answer in world.answers[1:]] == [
+        [(7, "it is being ended")],
+        [(7, "it is being ended already")],
+    ]
+    assert world.ended_elsewhere == [(2, (7, 2), False)]
+    [end] = [event for event in world.of(JobEnded) if event.attempt.job.number == 7]
+    assert (end.outcome, end.is_final, end.is_interrupted) == (TERMINATED, True, False)
+    assert world.summary()[:4] == (2, 1, 0, 0)
+
+
+@pytest.mark.parametrize("request_", ["cancel", "stop"])
+def test_what_outlived_an_earlier_scheduler_is_killed_when_term_does_not_end_it(request_: str) -> None:
+    world = Asking(grace=5).jobs(job(1))
+    world.runner.take_over(Resumption(outliving=(outliving(7), outliving(8))))
+    world.stubborn, world.takes = {7}, {1: 20}
+    world.ask(2, request_, **({"jobs": [7, 8]} if request_ == "cancel" else {"now": True})).run()
+    assert world.ended_elsewhere == [(2, (7, 1), False), (2, (8, 1), False), (7, (7, 1), True)]
+
+
+def test_what_outlived_an_earlier_scheduler_has_its_timeout_from_its_begin() -> None:
+    world = Asking(grace=5, timeout=1000).jobs(job(1))
+    world.runner.take_over(Resumption(outliving=(outliving(7, timeout=40), outliving(8, timeout=0))))
+    world.at(50, Outlived((8, 1), 0))
+    assert world.run() == 1
+    assert world.ended_elsewhere == [(10, (7, 1), False)]
+    assert world.summary()[:4] == (2, 0, 1, 0)
+
+
+def test_a_job_that_is_cancelled_does_not_count_for_halt() -> None:
+    world = failing(Asking("01", halt="now,fail=2").jobs(*jobs(6)), 3, 5)
+    world.takes = {1: 100, 2: 100}
+    world.ask(1, "cancel", jobs=[1]).ask(2, "cancel", jobs=[2]).run()
+    assert world.of(StopAsked) == [StopAsked("--halt: 2 jobs did not succeed", True, False, 1)]
+    assert world.summary()[:4] == (1, 5, 0, 0)
+
+
+def test_a_cancelled_job_that_fails_when_it_is_retried_counts_for_halt() -> None:
+    world = failing(Asking("01", halt="soon,fail=1").jobs(*jobs(2)), 1)
+    world.takes = {1: 5, 2: 100}
+    world.ask(1, "cancel", jobs=[1]).ask(3, "retry", jobs=[1]).run()
+    assert [said.why for said in world.of(StopAsked)] == ["--halt: 1 job did not succeed"]
+
+
+def test_what_failed_before_this_scheduler_began_does_not_count_for_halt() -> None:
+    world = failing(Asking(halt="soon,fail=1").jobs(job(4), job(5), job(6)), 5)
+    world.runner.take_over(Resumption(ended=((job(1), "failed", Begin(2, 1)),)))
+    assert world.run() == 1
+    assert [number for _, number in world.starts()] == [4, 5]
+
+
+def test_a_retry_goes_on_with_the_number_of_the_attempts_that_were_before() -> None:
+    world = failing(Asking(retries=1).jobs(job(4)), 1)
+    world.runner.take_over(
+        Resumption(
+            ended=(
+                (job(1), "failed", Begin(3, 2)),
+                (job(2), "not started", Begin(2, 1)),
+                (job(3), "succeeded", Begin()),
+            )
+        )
+    )
+    world.ask(0.5, "retry", jobs=[1, 2, 3]).run()
+    starts = [event.attempt.key for event in world.of(JobStarted)]
+    assert starts == [(4, 1), (1, 3), (1, 4), (2, 2)]
+
+
+def test_a_job_that_waits_again_and_is_cancelled_keeps_its_number_of_attempts() -> None:
+    world = Asking(retries=1).jobs(*jobs(2))
+    world.outcomes, world.takes = {1: [FAILED, FAILED, FAILED, SUCCESS]}, {2: 50}
+    world.ask(10, "retry", jobs=[1]).ask(11, "cancel", jobs=[1]).ask(12, "retry", jobs=[1]).run()
+    assert [event.attempt.key for event in world.of(JobStarted)] == [(1, 1), (1, 2), (2, 1), (1, 3)]
+
+
+def test_the_last_word_on_a_job_that_was_to_be_retried_is_no_second_runtime() -> None:
+    world = failing(Asking("01", retries=3, retry_delay=100).jobs(*jobs(3)), 1)
+    world.takes = {1: 4, 2: 10, 3: 100}
+    world.ask(5, "cancel", jobs=[1]).ask(10.5, "status").run()
+    assert world.answers[1]["eta"] == 0.5  # the mean of 4 and 10, less the 6.5 that job 3 has run
 
 
 def test_what_was_before_this_scheduler_is_known() -> None:
     world = Asking()
-    world.control.take_over(Resumption(((job(4), Begin(2)),), (), ((job(1), "succeeded"), (job(3), "failed")), 1))
+    world.control.take_over(
+        Resumption(((job(4), Begin(2)),), (), ((job(1), "succeeded", Begin()), (job(3), "failed", Begin(2, 1))), 1)
+    )
     answer = world.control.answer({"do": "retry", "jobs": [1, 2, 4, 5]})
     assert said(answer) == [
         (1, "it has succeeded"),

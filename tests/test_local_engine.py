@@ -31,7 +31,7 @@ def run(script: str) -> None:
 def test_an_attempt_that_is_stopped_before_a_thread_came_to_it_is_not_started() -> None:
     run("""
 subject = engine()
-subject._work.put(lambda: (started.wait(), None)[1])  # keeps the thread that is about to come busy
+subject._work.put(lambda _launcher: (started.wait(), None)[1])  # keeps the thread that is about to come busy
 started = threading.Event()
 subject._threads, subject._busy = 0, 0
 one = attempt(b"touch /tmp/never")

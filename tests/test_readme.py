@@ -1,11 +1,14 @@
 """Each example of the README does what it shows, in a shell, command by command."""
 
+import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,10 @@ COMMANDS = [
     ["simple_gpu_scheduler"],
     ["simple_gpu_scheduler", "run"],
     ["simple_gpu_scheduler", "gpus"],
+    *(
+        ["simple_gpu_scheduler", name]
+        for name in (*("status", "stop", "pause", "continue", "cancel", "retry", "logs", "wait", "history", "submit"),)
+    ),
     ["simple_hypersearch"],
 ]
 
@@ -41,12 +48,26 @@ def examples() -> list[list[Step]]:
 def comparable(lines: list[str]) -> list[str]:
     """Without what differs from run to run: times, which GPU was free first, what was learnt, and the order."""
     for pattern, placeholder in (
+        (r"\b\d{8}-\d{6}-[0-9a-f]{6}\b", "RUN"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "WHEN"),
+        (r"(/home/ada|/tmp)\S*", "HERE"),
         (r"\d+\.\d s\b", "T s"),
         (r"\bgpu[ =]\d", "gpu N"),
         (r"(loss|accuracy) \d\.\d+", r"\1 X"),
     ):
         lines = [re.sub(pattern, placeholder, line) for line in lines]
     return sorted(lines)
+
+
+_LOOP = """
+exec 3<&0 < /dev/null
+code=0
+while IFS= read -r line <&3; do
+    (exit $code)
+    eval "$line"
+    code=$?
+done
+"""
 
 
 class Shell:
@@ -56,10 +77,12 @@ class Shell:
         # As after an installation: `python3` finds the package too.
         path = f"{ROOT / 'bin'}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
         self.process = subprocess.Popen(
-            ["bash", "--noprofile", "--norc"],
+            # Its commands come by another way than stdin, which to the scheduler would be its input.
+            ["bash", "--noprofile", "--norc", "-c", _LOOP],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            start_new_session=True,
             cwd=directory,
             env={"PATH": path, "HOME": str(directory), "SGS_LEASE_DIR": str(directory / "leases"), **environment},
         )
@@ -83,6 +106,8 @@ class Shell:
         return [line.decode() for line in lines]
 
     def close(self) -> None:
+        with suppress(ProcessLookupError):  # with what runs in its background
+            os.killpg(self.process.pid, signal.SIGTERM)
         self.process.kill()
         self.process.communicate()
 
@@ -120,7 +145,7 @@ def test_every_option_is_in_the_readme(command: list[str]) -> None:
     readme = (ROOT / "README.md").read_text()
     shown = help_of(*command)
     options = set(re.findall(r"--[a-z-]+", shown.split("Examples:")[0]))
-    assert len(options) > 5
+    assert options
     assert {option for option in options if option not in readme} <= {"--help", "--version"}
 
 

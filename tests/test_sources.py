@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simple_gpu_scheduler.cli.inputs import hold_open, is_of
+from simple_gpu_scheduler.cutting import LineCutter
 from simple_gpu_scheduler.jobs import Job
 from simple_gpu_scheduler.lines import LONGEST_LINE, LineParser
-from simple_gpu_scheduler.sources import Batch, LineCutter, Source, SourceEnded, check, hold_open, read_jobs
+from simple_gpu_scheduler.sources import Batch, Reader, Source, SourceEnded, check
 
 GIB = 2**30
 
@@ -103,7 +105,8 @@ def test_lines_that_go_on_without_end_are_one_and_not_kept_whole() -> None:
 
 def read_all(*sources: Source, by_null: bool = False) -> tuple[list[object], SourceEnded]:
     messages: list[Batch | SourceEnded] = []
-    read_jobs(list(sources), LineParser(lambda: (80 * GIB,) * 4), messages.append, lambda: None, by_null=by_null)
+    parser = LineParser(lambda: (80 * GIB,) * 4)
+    Reader(list(sources), parser, messages.append, lambda: None, by_null=by_null).run()
     *batches, ended = messages
     assert isinstance(ended, SourceEnded)
     return [job for batch in batches if isinstance(batch, Batch) for job in batch.jobs], ended
@@ -169,12 +172,13 @@ def test_a_large_file_is_checked_in_part_and_a_pipe_not_at_all(tmp_path: Path) -
 
 
 def test_only_a_named_pipe_is_held_open(tmp_path: Path) -> None:
-    assert not hold_open(os.open(os.devnull, os.O_RDONLY))
-    assert not hold_open(os.pipe()[0])
+    assert is_of(os.open(os.devnull, os.O_RDONLY)).kind == "other"
+    assert is_of(os.pipe()[0]).kind == "pipe"
     path = tmp_path / "fifo"
     os.mkfifo(path)
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     assert os.read(fd, 1) == b""
-    assert hold_open(fd)
+    assert is_of(fd).kind == "fifo"
+    hold_open(fd)
     with pytest.raises(BlockingIOError):
         os.read(fd, 1)

@@ -1,7 +1,7 @@
 """Everything that a run reads: what was typed, and for a run that goes on what it had, each from where it was left."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -49,7 +49,7 @@ def gather(
 ) -> Gathered:
     """What was typed, behind what the run had; those that may never end come last."""
     gathering = _Gathering(journal, hand_over, state, b"\0" if options.null else b"\n", follows=not options.no_follow)
-    had = [Input(**each) for each in state.began["inputs"]] if state else []
+    had = [_input_of(each) for each in state.began["inputs"]] if state else []
     paths = {each.path for each, _ in typed if each.path}
     for each in had:
         if each.path not in paths or not each.path:
@@ -58,6 +58,10 @@ def gather(
     for each, source in typed:
         gathering.add(each._replace(spool=spools.get(each.path, "")), source)
     return gathering.all()
+
+
+def _input_of(record: Mapping[str, str]) -> Input:
+    return Input(**{name: record[name] for name in Input._fields if name in record})
 
 
 class _Gathering:

@@ -99,9 +99,10 @@ def keeper_of(pid: int) -> int:
     return _KEEPERS + pid
 
 
-def is_kept(fd: int) -> bool:
-    """Whether a keeper of any of its schedulers lives."""
-    return is_locked(fd, _KEEPERS, _ALL)
+def is_kept(fd: int, *, but: int = 0) -> bool:
+    """Whether a keeper of any of its schedulers lives; `but` is the pid of one that does not count."""
+    own = keeper_of(but)
+    return is_locked(fd, own + 1, _ALL) or (but > 0 and is_locked(fd, _KEEPERS, own - _KEEPERS))
 
 
 def is_locked(fd: int, byte: int, size: int = 1) -> bool:

@@ -33,7 +33,7 @@ def read_records(data: bytes) -> Contents:
             # One call of the parser for many lines takes half the time.
             found = json.loads(b"[" + b",".join(some) + b"]")
             whole = len(found) == len(some) and all(_is_record(each) for each in found)
-        except ValueError:
+        except (ValueError, RecursionError):
             whole = False
         if not whole:
             found, bad = _read_one_by_one(some)
@@ -49,7 +49,7 @@ def _read_one_by_one(lines: list[bytes]) -> tuple[list[Record], int]:
         for piece in _pieces(line):
             try:
                 record = json.loads(piece)
-            except ValueError:
+            except (ValueError, RecursionError):
                 record = None
             if _is_record(record):
                 found.append(record)

@@ -11,11 +11,15 @@ from typing import Any, Literal
 from simple_gpu_scheduler.jobs import Job, Outcome, Place, outcome_of
 
 from . import VERSION
+from .fields import is_sound
 from .reading import Record, read_records
 from .records import OPTIONS
 
 State = Literal["waiting", "running", "succeeded", "failed", "not started", "cancelled"]
 Key = tuple[int, int]
+
+# For what a journal does not say that no scheduler has written.
+_BEGAN: Record = {"host": "", "directory": "", "argv": [], "inputs": []}
 
 
 class JobState:
@@ -113,16 +117,18 @@ class RunState:
             if take is None:
                 self.unknown[name] += 1
                 continue
-            try:
-                take(record)
-            except (KeyError, TypeError, ValueError, AttributeError):
+            if not is_sound(record):
                 self.unreadable += 1
-            else:
-                self.last_at = record.get("at", self.last_at)
+                continue
+            try:
+                self.last_at = record["at"]
+                take(record)
+            except (KeyError, ValueError):  # a field or the job is missing, or a command is no text
+                self.unreadable += 1
 
     def _began(self, record: Record) -> None:
-        self.first_began = self.first_began or record
-        self.began = record
+        self.began = {**_BEGAN, "run": record["run"], "version": record["version"], **record}
+        self.first_began = self.first_began or self.began
         self.ended = None
         self.is_alone = self.is_paused = False
         self.waits = []
@@ -137,7 +143,7 @@ class RunState:
         self.since_mark.clear()
 
     def _refused(self, record: Record) -> None:
-        self.refused[record["job"]] = record
+        self.refused[record["job"]] = {"source": "", "line": 0, "problem": "", **record}
 
     def _started(self, record: Record) -> None:
         state = self.jobs[record["job"]]
@@ -193,13 +199,15 @@ class RunState:
 def read_state(data: bytes) -> RunState:
     """The state of a run, from all of its journal. A ValueError says that this is none, or one of the future."""
     contents = read_records(data)
+    versions = [record.get("version") for record in contents.records if record["event"] == "run began"]
+    newer = [version for version in versions if isinstance(version, int) and version > VERSION]
+    if newer:  # what its fields are, nobody knows here
+        raise ValueError(f"it was written by a newer version (format {newer[0]})")
     state = RunState()
     state.unreadable = contents.unreadable
     state.feed(contents.records)
     if not state.began:
         raise ValueError("it does not begin like a journal")
-    if not isinstance(state.began.get("version"), int) or state.began["version"] > VERSION:
-        raise ValueError(f"it was written by a newer version (format {state.began.get('version')})")
     return state
 
 

@@ -1,0 +1,116 @@
+"""What each field of a record is, so that nothing else gets into the state of a run. Pure.
+
+It does not know what the fields mean, nor which of them may be missing. A long journal has millions of fields, so one
+of a plain type is checked without a call.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_MOST = 10**40  # more than any option can say
+_FAR = 2**36  # seconds: from the epoch to the year 4147; beyond, no calendar tells it
+
+Check = Callable[[Any], bool]
+
+
+def is_sound(record: Mapping[str, Any]) -> bool:
+    """Whether each field that is known here is what it should be; other fields are of no interest."""
+    fields = FIELDS.get(record["event"], _COMMON)
+    for name, value in record.items():
+        kind = fields.get(name)
+        if kind is None:
+            continue
+        if kind is str:
+            if type(value) is not str or not (value.isascii() or _is_text(value)):
+                return False
+        elif kind is int:
+            if type(value) is not int or not -_MOST < value < _MOST:
+                return False
+        elif kind is float:
+            if type(value) not in (float, int) or not -_FAR < value < _FAR:  # NaN neither
+                return False
+        elif not kind(value):
+            return False
+    return True
+
+
+def _is_text(value: object) -> bool:
+    """A byte that is not UTF-8 is a lone surrogate, and there are surrogates that stand for none."""
+    try:
+        return isinstance(value, str) and value.encode("utf-8", "surrogateescape") is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_length(value: object) -> bool:
+    return type(value) in (float, int) and 0 <= value < _MOST  # type: ignore[operator] # mypy cannot see why
+
+
+def _is_yes_or_no(value: object) -> bool:
+    return type(value) is bool
+
+
+def _are_texts(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(type(each) is int for each in value)
+
+
+def _are_running(value: object) -> bool:
+    return isinstance(value, list) and all(_are_numbers(each) and len(each) == 3 for each in value)  # noqa: PLR2004
+
+
+def _are_tables_with(*needed: str) -> Check:
+    def check(value: object) -> bool:
+        return isinstance(value, list) and all(
+            isinstance(each, dict) and all(map(_is_text, each.values())) and each.keys() >= {*needed} for each in value
+        )
+
+    return check
+
+
+def _is_one_of(*words: str) -> Check:
+    return lambda value: isinstance(value, str) and value in words
+
+
+_COMMON: Mapping[str, Check | type] = {"at": float, "job": int, "attempt": int}
+_TEXTS = dict.fromkeys(("source", "name", "command", "problem", "reason", "why", "log", "sentence"), str)
+_COUNTS = dict.fromkeys(("succeeded", "failed", "timed_out", "not_started", "code", "left"), int)
+_OPTIONS = dict.fromkeys(("gpus", "mem", "retries", "priority"), int) | dict.fromkeys(("timeout", "time"), _is_length)
+FIELDS: Mapping[str, Mapping[str, Check | type]] = {
+    "run began": {
+        **_COMMON,
+        **dict.fromkeys(("run", "program", "host", "boot", "directory"), str),
+        **dict.fromkeys(("version", "pid", "born"), int),
+        "argv": _are_texts,
+        "inputs": _are_tables_with("kind", "path"),
+        "is_resumed": _is_yes_or_no,
+    },
+    "job read": {**_COMMON, **_TEXTS, **_OPTIONS, "line": int, "after": _are_numbers},
+    "read up to": {
+        **_TEXTS,
+        **dict.fromkeys(("device", "inode", "offset", "crc", "line"), int),
+        "at": float,
+        "defaults": lambda value: isinstance(value, dict),
+    },
+    "line refused": {**_COMMON, **_TEXTS, "line": int},
+    "job started": {**_COMMON, "gpus": _are_texts, "slots": _are_numbers, "log": str},
+    "job ended": {
+        **_COMMON,
+        "outcome": _is_one_of("succeeded", "failed", "timed out", "killed", "not started"),
+        "code": int,
+        "started": float,
+        "runtime": float,
+        "final": _is_yes_or_no,
+        "reason": str,
+        "interrupted": _is_yes_or_no,
+    },
+    "job exited": {**_COMMON, "status": int},
+    "keeper alone": {"at": float, "running": _are_running},
+    "job dropped": {**_COMMON, "reason": str, "cancelled": _is_yes_or_no},
+    "waited": {"at": float, "waits": _are_tables_with("gpu", "for")},
+    "noticed": {"at": float, "sentence": str, "is_failure": _is_yes_or_no},
+    "run ended": {**_COUNTS, "at": float, "elapsed": float, "all_read": _is_yes_or_no},
+}
