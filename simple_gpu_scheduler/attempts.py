@@ -100,6 +100,10 @@ class Attempts:
             else:
                 self._end(run, run.ending or "timed out", force=bool(run.ending))
 
+    def recorded(self) -> None:
+        """How those that are over ended is on record."""
+        self._engine.recorded()
+
     def close(self) -> None:
         """None is started any more."""
         self._engine.close()

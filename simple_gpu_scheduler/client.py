@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import socket
+import time
 from typing import Any
 
 from .errors import UserError
@@ -13,6 +14,7 @@ from .journal.states import read_state
 Answer = dict[str, Any]
 
 _PATIENCE = 10.0
+_LAST_MOMENT, _PAUSE = 1.0, 0.02
 SOCKET = ".sock"
 
 
@@ -23,14 +25,29 @@ def ask(journal: str, request: Answer) -> Answer:
         raise UserError(_say_gone(journal, run))
     try:
         line = _exchange(files.stem(journal) + SOCKET, json.dumps(request).encode() + b"\n")
+    except (ConnectionResetError, BrokenPipeError):
+        line = b""
     except OSError as error:
         raise UserError(_say_unreachable(run, files.stem(journal) + SOCKET, error)) from None
     if not line.endswith(b"\n"):
+        _see_end(journal)
         raise UserError(f"run {run} has ended before it answered")
-    answer: Answer = json.loads(line)
+    answer = _parse(line)
+    if answer is None:
+        raise UserError(
+            f"what listens at {files.stem(journal) + SOCKET} is not run {run}: its answer is no JSON object"
+        )
     if "error" in answer:
         raise UserError(f"run {run}: {answer['error']}")
     return answer
+
+
+def _parse(line: bytes) -> Answer | None:
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) else None
 
 
 def _exchange(path: str, request: bytes) -> bytes:
@@ -39,12 +56,30 @@ def _exchange(path: str, request: bytes) -> bytes:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(_PATIENCE)
-            connection.connect(f"/proc/self/fd/{fd}/{name}")  # the path of a socket has at most 107 bytes
+            _connect(connection, f"/proc/self/fd/{fd}/{name}")  # the path of a socket has at most 107 bytes
             connection.sendall(request)
             with connection.makefile("rb") as answers:
                 return answers.readline()
     finally:
         os.close(fd)
+
+
+def _connect(connection: socket.socket, path: str) -> None:
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return connection.connect(path)
+        except BlockingIOError:  # many others come at the same time
+            if time.monotonic() > until:
+                raise TimeoutError from None
+            time.sleep(_PAUSE)
+
+
+def _see_end(journal: str) -> None:
+    """A process that is killed loses its connections a moment before its locks; who looks next is to see it dead."""
+    until = time.monotonic() + _LAST_MOMENT
+    while files.is_alive(journal) and time.monotonic() < until:
+        time.sleep(_PAUSE)
 
 
 def _say_gone(journal: str, run: str) -> str:
@@ -59,7 +94,7 @@ def _say_gone(journal: str, run: str) -> str:
 
 def _say_unreachable(run: str, path: str, error: OSError) -> str:
     if isinstance(error, TimeoutError):
-        return f"run {run} lives and does not answer; is it stopped (Ctrl-Z)? kill -CONT lets it go on"
+        return f"run {run} lives and does not answer; is it stopped (Ctrl-Z)? kill -CONT lets it go on, and do what was asked"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"run {run} is another user's"
     if error.errno in (errno.ENOENT, errno.ECONNREFUSED):

@@ -48,6 +48,12 @@ class JobsRead(NamedTuple):
     mark: ReadMark | None = None
 
 
+class InputEnded(NamedTuple):
+    """A file was read to its end."""
+
+    path: str
+
+
 class JobStarted(NamedTuple):
     """An attempt is being started; what it prints goes to the file `log` where it does not go where ours goes."""
 
@@ -168,6 +174,7 @@ class RunEnded(NamedTuple):
 Event = (
     RunBegan
     | JobsRead
+    | InputEnded
     | JobRequeued
     | Paused
     | JobStarted

@@ -8,9 +8,9 @@ from .leases import LeaseCame
 from .outliving import Outlived
 from .server import Asked
 from .signals import Signalled
-from .sources import Batch, SourceEnded
+from .sources import Batch, FileRead, SourceEnded
 
-Message = Batch | SourceEnded | Ended | Outlived | Broken | Trouble | Signalled | LeaseCame | Asked
+Message = Batch | FileRead | SourceEnded | Ended | Outlived | Broken | Trouble | Signalled | LeaseCame | Asked
 
 
 class Inbox(Protocol):

@@ -1,6 +1,6 @@
 """The jobs that could start now if there were room, by what they need, each kind in its order. Pure."""
 
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from .jobs import Job
@@ -19,24 +19,25 @@ class Waiting(NamedTuple):
 
 
 class Lineup:
-    """A heap for each need, so that only the first of each has to be looked at."""
+    """A heap for each need, so that only the first of each has to be looked at.
+
+    Who is taken out stays in his heap until he is first there: to find him is long, and many may be taken out at once.
+    """
 
     def __init__(self) -> None:
         self._by_need: dict[Need, list[Waiting]] = {}
-        self._size = 0
+        self._here: dict[int, Waiting] = {}
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._here)
 
     def __contains__(self, need: Need) -> bool:
         return need in self._by_need
 
     def push(self, waiting: Waiting) -> None:
         """One more."""
-        job = waiting.job
-        need = (job.gpus, job.mem or 0) if job.gpus else CPU
-        heappush(self._by_need.setdefault(need, []), waiting)
-        self._size += 1
+        heappush(self._by_need.setdefault(_need(waiting.job), []), waiting)
+        self._here[waiting.number] = waiting
 
     def in_order(self) -> list[Need]:
         """What is needed, by the order of those who are first."""
@@ -48,32 +49,35 @@ class Lineup:
 
     def pop(self, need: Need) -> Waiting:
         """The same, taken out."""
-        queue = self._by_need[need]
-        waiting = heappop(queue)
-        if not queue:
-            del self._by_need[need]
-        self._size -= 1
+        waiting = heappop(self._by_need[need])
+        del self._here[waiting.number]
+        self._pass_over_gone(need)
         return waiting
 
     def pop_all(self, need: Need) -> list[Waiting]:
         """All that need so much, in their order."""
-        queue = sorted(self._by_need.pop(need))
-        self._size -= len(queue)
+        queue = sorted(waiting for waiting in self._by_need.pop(need) if self._is_here(waiting))
+        for waiting in queue:
+            del self._here[waiting.number]
         return queue
 
     def remove(self, number: int) -> Job | None:
         """Take a job out; None when it is not here."""
-        for need, queue in self._by_need.items():
-            for at, waiting in enumerate(queue):
-                if waiting.number == number:
-                    queue[at] = queue[-1]
-                    queue.pop()
-                    heapify(queue)
-                    if not queue:
-                        del self._by_need[need]
-                    self._size -= 1
-                    return waiting.job
-        return None
+        waiting = self._here.pop(number, None)
+        if waiting is None:
+            return None
+        self._pass_over_gone(_need(waiting.job))
+        return waiting.job
+
+    def _pass_over_gone(self, need: Need) -> None:
+        queue = self._by_need[need]
+        while queue and not self._is_here(queue[0]):
+            heappop(queue)
+        if not queue:
+            del self._by_need[need]
+
+    def _is_here(self, waiting: Waiting) -> bool:
+        return self._here.get(waiting.number) is waiting  # he may have come back meanwhile
 
     @property
     def most_gpus(self) -> int:
@@ -84,3 +88,7 @@ class Lineup:
     def most_memory(self) -> int:
         """How much memory one of them needs at most."""
         return max((mem for _, mem in self._by_need), default=0)
+
+
+def _need(job: Job) -> Need:
+    return (job.gpus, job.mem or 0) if job.gpus else CPU

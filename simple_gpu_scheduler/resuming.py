@@ -12,12 +12,16 @@ from .scheduler import Begin
 
 
 class Outliving(NamedTuple):
-    """An attempt that its scheduler's death did not end: its process, where that is known, and since when it runs."""
+    """An attempt that its scheduler's death did not end: its process, where that is known, and since when it runs.
+
+    With a `status` it has ended since, and that is what nobody has acted on yet.
+    """
 
     attempt: Attempt
     pid: int
     began_at: float
     excused: int
+    status: int | None = None
 
 
 class Resumption(NamedTuple):
@@ -31,13 +35,16 @@ class Resumption(NamedTuple):
     def sentence(self, run: str) -> str:
         """What a person should know of it."""
         counts = Counter("succeeded" if kind == "succeeded" else "did not succeed" for _, kind, _ in self.ended)
+        counts.update(
+            "did not succeed" if each.status else "succeeded" for each in self.outliving if each.status is not None
+        )
         failed = counts["did not succeed"] + self.refused
         parts = [f"{counts['succeeded']} succeeded"]
         if failed:
             parts.append(f"{failed} did not (--resume-failed tries them again)")
-        if self.outliving:
-            numbers = ", ".join(str(each.attempt.job.number) for each in self.outliving[:10])
-            parts.append(f"{len(self.outliving)} still running, which are waited for (job {numbers})")
+        running = [str(each.attempt.job.number) for each in self.outliving if each.status is None]
+        if running:
+            parts.append(f"{len(running)} still running, which are waited for (job {', '.join(running[:10])})")
         return f"resuming run {run}: {', '.join(parts)}, {len(self.waiting)} waiting"
 
 
@@ -49,8 +56,10 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
     for number in sorted(state.jobs):
         each = state.jobs[number]
         job, key = each.job, (number, each.attempts)
-        if each.state == "running" and key in alive:
-            attempt = Attempt(job, each.attempts, (), ())
+        attempt = Attempt(job, each.attempts, (), ())
+        if each.exited is not None:
+            outliving.append(Outliving(attempt, 0, each.started_at, each.interrupted, each.exited))
+        elif each.state == "running" and key in alive:
             outliving.append(Outliving(attempt, alive[key], each.started_at, each.interrupted))
         elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):
             waiting.append((job, _begin(each, failed_too=failed_too)))

@@ -17,6 +17,7 @@ from .control import Control
 from .engines import Ended, Engine
 from .errors import Broken, Trouble
 from .events import (
+    InputEnded,
     JobRequeued,
     JobsRead,
     LeftBehind,
@@ -39,7 +40,7 @@ from .run_rules import RunRules
 from .scheduler import Scheduler
 from .server import Asked
 from .signals import Signalled
-from .sources import READ_AHEAD, Batch, SourceEnded
+from .sources import READ_AHEAD, Batch, FileRead, SourceEnded
 from .starting import Starting
 from .stopping import Stopping
 from .tally import Tally
@@ -85,6 +86,7 @@ class Runner:
         publisher.add(self._control)
         self._on: Mapping[type, Callable[[Any], None]] = {
             Batch: self._on_batch,
+            FileRead: lambda message: publisher.publish(InputEnded(message.path)),
             SourceEnded: self._on_source_ended,
             Ended: self._on_ended,
             Outlived: self._on_outlived,
@@ -117,6 +119,8 @@ class Runner:
     def run(self) -> None:
         """Run until the input has ended and nothing is left, or until stopped."""
         began = self._clock.now()
+        if self._scheduler.waiting:  # what an earlier scheduler has left, for which no message may come
+            self._starting.start_what_fits(began, is_stopping=False)
         while not self._is_over():
             message = self._next_message()
             if message is not None:
@@ -124,6 +128,7 @@ class Runner:
             self._attempts.enforce_deadlines()
             self._adopted.enforce_deadlines()
             self._starting.start_what_fits(self._clock.now(), is_stopping=self._stopping.is_asked)
+            self._attempts.recorded()
             self._let_reader_go_on()
         self._attempts.close()
         self._outcomes.give_up_retries()

@@ -23,12 +23,16 @@ _CHECKED = 1024 * 1024
 
 
 class Source(NamedTuple):
-    """An open input: its file descriptor, its name where it has one that tells it from others, and how it is read."""
+    """An open input: its file descriptor, its name where it has one that tells it from others, and how it is read.
+
+    `path` is that of a file, of which it is worth knowing that it was read to its end.
+    """
 
     fd: int
     name: str = ""
     feed: Feed | None = None
     mark: ReadMark | None = None
+    path: str = ""
 
 
 class Parser(Protocol):
@@ -52,6 +56,12 @@ class Batch(NamedTuple):
     mark: ReadMark | None = None
 
 
+class FileRead(NamedTuple):
+    """A file was read to its end."""
+
+    path: str
+
+
 class SourceEnded(NamedTuple):
     """No more jobs will come; `problem` says so when that is not because the input ended.
 
@@ -69,7 +79,7 @@ class Reader:
         self,
         sources: list[Source],
         parser: Parser,
-        put: Callable[[Batch | SourceEnded | Broken], None],
+        put: Callable[[Batch | FileRead | SourceEnded | Broken], None],
         wait_for_room: Callable[[], object],
         *,
         by_null: bool = False,
@@ -103,6 +113,9 @@ class Reader:
                 problems.append(
                     f"reading {source.name or 'stdin'} failed: {error.strerror}; what follows there was not read"
                 )
+            else:
+                if source.path:
+                    self._put(FileRead(source.path))
         return SourceEnded("; ".join(problems))
 
     def _read(self, source: Source, feed: Feed, *, is_last: bool) -> None:

@@ -108,7 +108,7 @@ MAY_KNOW = {
     "allotment": {"gpu_state", "gpus", "leases", "slots", "waiting"},
     "machine": {"allotment", "errors", "gpus", "leases", "ownership", "units"},
     "attempts": {"clock", "engines", "jobs", "leases"},
-    "keeper": FIRST | {"engines", "journal", "processes", "threads"},
+    "keeper": FIRST | {"engines", "journal", "ownership", "process_tree", "processes", "threads"},
     "gpu_watch": {"allotment", "events", "jobs", "leases", "outcomes", "quarantine", "scheduler", "slots", "waiting"},
     "signals": FIRST,
     "threads": set(),

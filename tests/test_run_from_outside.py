@@ -1,19 +1,31 @@
 """Looking at a run, and speaking to it, from another terminal: the real program on both sides."""
 
+import fcntl
 import json
 import os
+import pty
 import re
+import select
+import shutil
 import signal
+import socket
+import struct
 import subprocess
+import termios
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
 import pytest
 
+from simple_gpu_scheduler import client
+from simple_gpu_scheduler.client import ask
+from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.journal import files
 
-from .conftest import Program, has_text, until
+from .conftest import SCHEDULER, Program, has_text, until
 
 pytestmark = pytest.mark.usefixtures("idle_gpus")
 
@@ -323,5 +335,169 @@ def test_a_run_with_logs_shows_the_last_line_of_each_job(program: Program) -> No
     until(lambda: run.runs(1) and run.status()["running"][0].get("last_line") == "20%")
     assert program.run("logs", "1").stdout == b"start\n\033[1m10%\r20%\r"
     assert "      20%\n" in program.run("status").stdout.decode()
+    run.call("stop", "--now")
+    run.process.wait(timeout=30)
+
+
+def test_a_last_line_without_an_end_is_cut_and_shows_no_control_characters(program: Program) -> None:
+    run = Run(program, "--logs", "logs")
+    run.write(
+        "head -c 10000000 /dev/zero | tr '\\0' x; touch written; sleep 100\n"
+        "printf '\\377\\376 \\033]0;title\\007\\033[2J \\342\\200\\256evil\\033[3'; sleep 100 #: gpus=0\n"
+    )
+    until(lambda: len(run.status()["running"]) == 2 and run.status()["running"][1].get("last_line"))
+    until((program.directory / "written").exists)
+    lines = run.call("status").stdout.decode().splitlines()
+    assert f"      {'x' * 200}…" in lines
+    assert "      \\ufffd\\ufffd  \\u202eevil\\x1b[3" in [line.replace("\ufffd", "\\ufffd") for line in lines]
+    run.call("stop", "--now")
+    run.process.wait(timeout=30)
+
+
+# Those who ask in strange ways.
+
+
+def connect(run: Run) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(20)
+    fd = os.open(run.journals, os.O_PATH)
+    connection.connect(f"/proc/self/fd/{fd}/{run.id}.sock")  # the path of a socket has at most 107 bytes
+    os.close(fd)
+    return connection
+
+
+def test_300_may_ask_at_the_same_time(run: Run) -> None:
+    journal = str(run.journals / f"{run.id}.jsonl")
+    with ThreadPoolExecutor(300) as threads:
+        answers = list(threads.map(lambda _: ask(journal, {"do": "status"}), range(300)))
+    assert {answer["run"] for answer in answers} == {run.id}
+
+
+def test_who_asks_in_halves_or_never_reads_keeps_nobody_from_asking(run: Run) -> None:
+    strange = [connect(run) for _ in range(60)]
+    for connection in strange[:20]:
+        connection.sendall(b'{"do":"sto')
+    strange[20].setblocking(False)
+    with suppress(BlockingIOError):  # it reads no answer, and so no more is taken of it
+        while True:
+            strange[20].send(b'{"do":"status"}\n' * 1000)
+    with suppress(BrokenPipeError):
+        strange[21].sendall(b"x" * 2 * 1024 * 1024)
+    assert b"at most 1048576 bytes" in strange[21].recv(1000)
+    assert run.status()["standing"] == "running"
+    for connection in strange:
+        connection.close()
+    assert run.end() == 0
+
+
+def test_a_socket_that_is_gone_stale_or_anothers_is_told_and_the_run_is_still_shown(run: Run, monkeypatch) -> None:
+    monkeypatch.chdir(run.journals)  # the path of a socket has at most 107 bytes
+    path = Path(run.sockets()[0].name)
+    kept = path.with_suffix(".kept")
+    path.rename(kept)
+    for make in (lambda: None, path.touch, lambda: bind(path).close()):
+        make()
+        done = run.call("stop")
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert f"run {run.id} lives, but nothing listens at" in done.stderr.decode()
+        assert "nothing listens at" in run.status()["problem"]
+        path.unlink(missing_ok=True)
+    with bind(path) as listener:
+        listener.listen()
+        for answer in (b"\x1b[2J\n", b"[]\n", b"\xff\n"):
+            asking = run.program.start("stop")
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1000)
+                connection.sendall(answer)
+            assert asking.wait(timeout=30) == 2
+            assert asking.stderr
+            assert b"its answer is no JSON object" in asking.stderr.read()
+    kept.rename(path)
+    assert run.call("stop").returncode == 0
+    assert run.process.wait(timeout=30) == 0
+
+
+def bind(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    return listener
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can be somebody else")
+def test_another_user_is_refused_even_where_he_sees_the_directory(run: Run) -> None:
+    run.write("sleep 100\n")
+    until(lambda: run.runs(1))
+    for directory in (run.journals, *run.journals.parents):
+        if directory.stat().st_uid == os.getuid() and not directory.stat().st_mode & 0o001:
+            directory.chmod(0o755)
+    other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *SCHEDULER]
+    for command in (
+        ["stop", run.id],
+        ["cancel", "1", "--run", run.id],
+        ["logs", "1", "--run", run.id],
+        ["wait", run.id],
+    ):
+        done = subprocess.run([*other, *command], capture_output=True, check=False, timeout=30, cwd="/")
+        assert (done.returncode, done.stdout) == (2, b""), done.stderr
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert run.runs(1)
+    run.call("stop", "--now")
+    run.process.wait(timeout=30)
+
+
+def test_a_run_that_is_stopped_by_a_signal_says_that_it_does_not_answer(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_PATIENCE", 0.3)
+    os.kill(run.process.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(UserError, match="lives and does not answer; is it stopped"):
+            ask(str(run.journals / f"{run.id}.jsonl"), {"do": "pause"})
+    finally:
+        os.kill(run.process.pid, signal.SIGCONT)
+    until(lambda: run.status()["standing"] == "paused", "it does what was asked")
+    run.call("stop")
+    assert run.process.wait(timeout=30) == 0
+
+
+def test_who_waits_for_an_answer_when_the_run_ends_is_told(run: Run) -> None:
+    os.kill(run.process.pid, signal.SIGSTOP)
+    asking = run.program.start("status", run.id)
+    until(lambda: len(_connections(run)) > 1, "it has asked")
+    run.process.kill()
+    os.kill(run.process.pid, signal.SIGCONT)
+    assert asking.wait(timeout=30) == 0
+    assert asking.stdout
+    assert b"died" in asking.stdout.read()
+
+
+def _connections(run: Run) -> list[str]:
+    return [line for line in Path("/proc/net/unix").read_text().splitlines() if run.id in line]
+
+
+def test_a_watch_in_a_terminal_keeps_to_its_size_and_ends_with_ctrl_c(program: Program) -> None:
+    run = Run(program, "--cpu-slots", "30")
+    run.write("".join(f"sleep 100; : {'x' * 200} {number} #: gpus=0\n" for number in range(30)))
+    until(lambda: len(run.status()["running"]) == 30)
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 50, 0, 0))
+    watching = program.start(
+        "status", "--watch", stdin=terminal, stdout=terminal, start_new_session=True,
+        env=os.environ | {"TERM": "xterm"}, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(terminal)
+    shown = b""
+    while shown.count(b"\n") < 9:
+        assert select.select([master], [], [], 30)[0]
+        shown += os.read(master, 65536)
+    assert shown.startswith(b"\x1b[H\x1b[2J")
+    *lines, rest = shown.decode().removeprefix("\x1b[H\x1b[2J").split("\r\n")
+    assert {len(line) for line in lines} == {50}
+    assert (len(lines), rest) == (9, "")
+    os.write(master, b"\x03")
+    assert watching.wait(timeout=30) == 0
+    os.close(master)
     run.call("stop", "--now")
     run.process.wait(timeout=30)

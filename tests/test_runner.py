@@ -158,6 +158,9 @@ class World:
     def take(self, event: Event) -> None:
         self.events.append((self.time, event))
 
+    def recorded(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 

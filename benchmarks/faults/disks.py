@@ -165,11 +165,14 @@ def _leases_full(ground: Ground, jobs: int) -> int:
 
 
 def _leases_without_room(ground: Ground, jobs: int) -> int:
-    """A lease is a lock; that who holds it cannot be written into it stops nothing."""
-    with small_disk(ground.directory / "leases", "size=512k") as disk:
+    """A lease is a lock on a file that is there; that its holder cannot be written into it stops nothing."""
+    with small_disk(ground.directory / "leases") as disk:
         disk.path.chmod(0o1777)
+        given = _input(ground, jobs, most=0.1, options="")
+        process = ground.start(*ON_GPU, stdin=given)
+        until(lambda: ground.ended(), "some jobs have ended")
         disk.fill()
-        ground.finish(ground.start(*ON_GPU, stdin=_input(ground, jobs, options="")), 0)
+        ground.finish(process)
     return ground.check(range(1, jobs + 1))["jobs"]
 
 

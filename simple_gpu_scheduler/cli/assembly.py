@@ -96,7 +96,9 @@ def _begin(
     keeps = not (options.no_journal or options.dry_run)
     record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
     publisher = Publisher([*parts.sinks(options), *record.sinks()])
-    keeper = parts.brief(keeper if record.path else None, record.path, options.chdir)
+    # It was made before we went to the directory of a run that goes on.
+    directory = options.chdir or (os.curdir if resumed else None)
+    keeper = parts.brief(keeper if record.path else None, record.path, directory)
     hand_over = keeper.take_in if keeper else None
     gathered = gathering.gather(typed, record.path, hand_over, state, options)
     publisher.publish(recording.run_began(run_id, options.argv, gathered.inputs, resumed))

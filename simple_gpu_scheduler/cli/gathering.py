@@ -90,7 +90,8 @@ class _Gathering:
         if not is_pipe or (not self._stem and self._follows):
             if each.kind == "fifo":
                 inputs.hold_open(source.fd)
-            self._found.append((each, source))
+            path = each.path if each.kind == "file" else ""
+            self._found.append((each, source._replace(path=path)))
             return
         if self._stem:
             each = each._replace(spool=each.spool or f"input-{len(self._found)}")
@@ -109,11 +110,12 @@ class _Gathering:
         source: Source | None = None
         try:
             if each.kind == "file":
-                source = Source(os.open(each.path, os.O_RDONLY | os.O_CLOEXEC), each.name)
+                if not self._state or each.path not in self._state.ended_inputs:
+                    source = Source(os.open(each.path, os.O_RDONLY | os.O_CLOEXEC), each.name, path=each.path)
             elif each.kind == "follow":
-                mark = self._mark(each.path)
+                mark = self._mark(each.path) or ReadMark(each.path)
                 source = inputs.open_followed(each.path, mark)[1]
-            elif each.kind == "fifo" and os.path.exists(each.path):
+            elif each.kind == "fifo" and self._follows and os.path.exists(each.path):
                 self.add(each, inputs.open_file(each.path, waits=False)._replace(name=each.name))
                 return
             elif each.spool:

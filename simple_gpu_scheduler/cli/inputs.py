@@ -58,6 +58,8 @@ def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
     """What `--follow` names: a pipe, which is made when nothing is there, or a file that grows."""
     try:
         if not os.path.lexists(path):
+            if mark:  # a file that was followed before is between two rotations, or will come again
+                return Input("follow", path), Source(-1, "", Followed(path, mark), mark)
             os.mkfifo(path, 0o600)
         mode = os.stat(path).st_mode
         if stat.S_ISFIFO(mode):

@@ -12,6 +12,7 @@ from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.jobs import Attempt
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.client import KeeperClient
+from simple_gpu_scheduler.outliving import Outlived
 from simple_gpu_scheduler.resuming import Resumption, what_is_left
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.server import Server, serve
@@ -37,7 +38,10 @@ def brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> K
 
 def take_over(resumed: Resumed, inbox: "SimpleQueue[Message]", *, failed_too: bool) -> Resumption:
     left = what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
-    keys = {each.attempt.key: each.pid for each in left.outliving}
+    for each in left.outliving:
+        if each.status is not None:
+            inbox.put(Outlived(each.attempt.key, each.status))
+    keys = {each.attempt.key: each.pid for each in left.outliving if each.status is None}
     outliving.watch(resumed.path, resumed.size, resumed.run_id.encode(), keys, inbox.put)
     return left
 

@@ -66,6 +66,7 @@ def find_follower(path: str) -> str:
 
 def take(path: str) -> Resumed:
     """Make a run ours."""
+    path = os.path.abspath(path)  # we may go to another directory
     try:
         fd = files.open_to_append(path)
     except OSError as error:

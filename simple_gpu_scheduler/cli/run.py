@@ -188,6 +188,8 @@ def _resumed(context: click.Context, options: dict[str, Any]) -> "Resumed | None
     resumed = resume.take(path)
     stored = run.make_context("simple_gpu_scheduler", list(resumed.state.first_began["argv"])).params
     options |= {name: value for name, value in stored.items() if name not in typed | _OF_THIS_TIME}
+    if resumed.state.began["directory"] != os.getcwd():
+        options |= _absolute(options, typed)
     _go_to(resumed.state.began["directory"])
     return resumed
 
@@ -195,12 +197,20 @@ def _resumed(context: click.Context, options: dict[str, Any]) -> "Resumed | None
 def _follower(options: dict[str, Any]) -> "Resumed | None":
     """A file that an earlier run followed is gone on with: to begin at its begin would run all of it twice."""
     path = options["follow"]
-    if not path or options["no_journal"] or options["dry_run"] or not os.path.isfile(path):
+    is_no_file = bool(path) and os.path.exists(path) and not os.path.isfile(path)  # one may be between two rotations
+    if not path or options["no_journal"] or options["dry_run"] or is_no_file:
         return None
     from . import resume  # noqa: PLC0415 - as above
 
     journal = resume.find_follower(os.path.realpath(path))
     return resume.take(journal) if journal else None
+
+
+def _absolute(options: dict[str, Any], typed: set[str]) -> dict[str, Any]:
+    """The paths that were typed, for another directory."""
+    files = tuple([path if path == "-" else os.path.abspath(path) for path in options["files"]])
+    paths = {name: os.path.abspath(options[name]) for name in typed & {"follow", "joblog", "logs", "chdir"}}
+    return {**paths, "files": files}
 
 
 def _go_to(directory: str) -> None:

@@ -10,6 +10,7 @@ Report = Mapping[str, Any]
 
 _COUNTS = ("running", "waiting", "succeeded", "failed", "not started", "cancelled")
 _SELDOM = ("cancelled",)
+_LONGEST_LINE = 200
 
 
 def show(report: Report, now: float) -> list[str]:
@@ -53,7 +54,11 @@ def _job(job: Report, *, is_alive: bool) -> Iterable[str]:
     command = show_command(job["command"].encode("utf-8", "surrogateescape"))
     yield f"  {safe(where)}, {took}: job {job['job']}{name}{again}: {command}"
     if job.get("last_line"):
-        yield f"      {safe(job['last_line'])}"
+        yield f"      {_shortened(job['last_line'])}"
+
+
+def _shortened(line: str) -> str:
+    return safe(line[:_LONGEST_LINE]) + ("…" if len(line) > _LONGEST_LINE else "")
 
 
 def _outlook(report: Report) -> Iterable[str]:

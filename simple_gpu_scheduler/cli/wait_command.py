@@ -23,13 +23,17 @@ class _DiedError(UserError):
 
 def _wait(run: str) -> int:
     from simple_gpu_scheduler.journal import files  # noqa: PLC0415 - not for --help
+    from simple_gpu_scheduler.sinks.wording import safe  # noqa: PLC0415 - as above
 
     from . import runs  # noqa: PLC0415 - as above
 
     living = [] if run else [path for path in runs.all_runs() if files.is_alive(path)]
     journal = living[0] if living else runs.choose(run)
-    with files.opened(journal) as fd:
-        files.wait_until_unlocked(fd, files.SCHEDULER)
+    try:
+        with files.opened(journal) as fd:
+            files.wait_until_unlocked(fd, files.SCHEDULER)
+    except OSError as error:
+        raise UserError(f"cannot wait for {safe(journal)}: {error.strerror}") from None
     state = runs.load(journal)
     if state.ended is None:
         died = runs.standing(state, alive=False)

@@ -44,6 +44,9 @@ class Engine(Protocol):
     def settle(self, ended: Ended) -> bool:
         """Whether nothing of it is left. If not, what is left is being ended, and a settled `Ended` follows."""
 
+    def recorded(self) -> None:
+        """What became of the attempts that are settled is on record."""
+
     def close(self) -> None:
         """Nothing is started any more."""
 

@@ -27,5 +27,8 @@ class DryRunEngine:
         """Nothing is ever left."""
         return True
 
+    def recorded(self) -> None:
+        """It is all the same."""
+
     def close(self) -> None:
         """There is nothing to close."""

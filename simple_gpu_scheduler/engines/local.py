@@ -16,7 +16,8 @@ from simple_gpu_scheduler.engines import Ended, EngineOptions
 from simple_gpu_scheduler.engines.environment import inherited, own
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.jobs import Attempt, Outcome, outcome_of
-from simple_gpu_scheduler.keeper.client import KeeperClient, Launcher
+from simple_gpu_scheduler.keeper.client import KeeperClient
+from simple_gpu_scheduler.keeper.launcher import Launcher
 from simple_gpu_scheduler.leases import Hold
 from simple_gpu_scheduler.ownership import TREE, mark, mark_in
 from simple_gpu_scheduler.process_tree import Owner, Running
@@ -63,8 +64,7 @@ class LocalEngine:
 
     def start(self, attempt: Attempt, hold: Hold) -> None:
         """Hand the attempt to a thread."""
-        recorded = b" ".join(b"%d.%d" % key for key in self._settled)
-        self._settled.clear()
+        recorded = self._take_settled()
         if not self._do(lambda launcher: self._run(launcher, attempt, hold, recorded)):
             self._busy += 1  # its end is told all the same
             reason = "the system lets this user start no more threads (ulimit -u)"
@@ -118,6 +118,16 @@ class LocalEngine:
         self._told_groups[pid] = key
         return processes.signal_group(pid, number)
 
+    def recorded(self) -> None:
+        """See `Engine`. Where another start has followed, that has told the keeper."""
+        if self._settled and self._keeper:
+            self._keeper.let_go(self._take_settled())
+
+    def _take_settled(self) -> bytes:
+        keys = b" ".join([b"%d.%d" % key for key in self._settled])
+        self._settled.clear()
+        return keys
+
     def close(self) -> None:
         """Let the threads go."""
         for _ in range(self._threads):
@@ -137,11 +147,7 @@ class LocalEngine:
         return True
 
     def _serve(self) -> None:
-        try:
-            connection = self._keeper.connect() if self._keeper else None
-        except OSError:  # it was killed, or there are no more descriptors
-            connection = None
-        launcher = Launcher(self._starter, connection, self._reaped.get)
+        launcher = Launcher(self._starter, self._keeper, self._reaped.get)
         while (work := self._work.get()) is not None:
             try:
                 self._put(work(launcher))

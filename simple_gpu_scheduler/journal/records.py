@@ -101,6 +101,7 @@ def _numbers(jobs: Iterable[Job]) -> list[int]:
 _LINES: Mapping[type, Callable[[Any, float], str]] = {
     events.RunBegan: lambda event, at: record("run began", at, **event._asdict()),
     events.JobsRead: _jobs_read,
+    events.InputEnded: lambda event, at: record("input ended", at, path=event.path),
     events.LineRefused: lambda event, at: record(
         "line refused", at, job=event.number, line=event.place.line, source=event.place.source, problem=event.problem
     ),

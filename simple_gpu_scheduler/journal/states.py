@@ -28,6 +28,7 @@ class JobState:
     __slots__ = (
         "attempts",
         "ended_at",
+        "exited",
         "gpus",
         "interrupted",
         "job",
@@ -46,6 +47,7 @@ class JobState:
         self.attempts = self.interrupted = 0
         self.gpus: tuple[str, ...] = ()
         self.outcome: Outcome | None = None
+        self.exited: int | None = None  # the wait status that its keeper saw, and no scheduler has acted on
         self.reason = self.log = ""
         self.read_at = read_at
         self.started_at = self.ended_at = self.runtime = 0.0
@@ -62,6 +64,7 @@ class RunState:
         self.refused: dict[int, Record] = {}
         self.marks: dict[str, Record] = {}  # how far each growing input was read
         self.since_mark: list[int] = []  # the jobs that were read since the last of these was written
+        self.ended_inputs: set[str] = set()  # the files that were read to their end
         self.outliving: dict[Key, int] = {}  # the attempts that ran when their scheduler died, and their pids
         self.is_alone = False  # whether the keeper has said that its scheduler is gone
         self.is_paused = False
@@ -84,6 +87,7 @@ class RunState:
             "paused": lambda _record: setattr(self, "is_paused", True),
             "continued": lambda _record: setattr(self, "is_paused", False),
             "waited": lambda record: setattr(self, "waits", record["waits"]),
+            "input ended": lambda record: self.ended_inputs.add(record["path"]),
             "noticed": self._noticed,
             "run ended": lambda record: setattr(self, "ended", record),
             **dict.fromkeys(("left behind", "stop asked", "gpu set aside", "gpu returned"), lambda _record: None),
@@ -161,8 +165,10 @@ class RunState:
         state.attempts = max(state.attempts, record["attempt"])
         state.outcome = Outcome(record["outcome"], record["code"], record.get("reason", ""))
         state.started_at, state.runtime, state.ended_at = record["started"], record["runtime"], record["at"]
+        state.exited = None
         if record.get("interrupted"):
-            state.interrupted += 1
+            # If it was to be tried again, it has ended by itself before.
+            state.interrupted += state.state == "running"
         elif record["final"]:
             state.state = "succeeded" if record["outcome"] == "succeeded" else "failed"
             return
@@ -173,6 +179,7 @@ class RunState:
         state = self.jobs[record["job"]]
         self.outliving.pop((record["job"], record["attempt"]), None)
         if state.state == "running" and state.attempts == record["attempt"]:
+            state.exited = record["status"]
             state.outcome = outcome_of(record["status"])
             state.ended_at = record["at"]
             state.runtime = max(0.0, record["at"] - state.started_at)

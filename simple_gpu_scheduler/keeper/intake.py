@@ -15,6 +15,7 @@ from .messages import Socket, receive, send
 
 _AT_ONCE = 64 * 1024
 _MOST_UNSYNCED = 256
+_GONE_WITHIN = 1000  # ms
 _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 
 
@@ -117,9 +118,12 @@ class Intake:
         With its other end open, what a quick writer has put in before it was closed is still there to be seen.
         """
         with suppress(OSError):
+            if self._held is None:
+                self._held = os.open(f"/proc/self/fd/{self._source}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with suppress(OSError):
             self._drain()
             os.close(self._source)
-            while self._held is not None and _bytes_in(self._held):
+            while self._held is not None and _is_unread(self._held) and _bytes_in(self._held):
                 self._source = os.open(f"/proc/self/fd/{self._held}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                 self._drain()
                 os.close(self._source)
@@ -140,6 +144,17 @@ class Intake:
     def _tell(self, *fields: bytes) -> None:
         with suppress(OSError):  # it is gone
             send(self._notify, *fields)
+
+
+def _is_unread(held: int) -> bool:
+    """Whether nobody can read a pipe any more, so that no write to it succeeds.
+
+    That may take a moment: a job that is being started has our end too until its program is loaded, and so has a
+    scheduler that was killed until it is gone.
+    """
+    poll = select.poll()
+    poll.register(held, 0)
+    return bool(poll.poll(_GONE_WITHIN))
 
 
 def _bytes_in(fd: int) -> int:

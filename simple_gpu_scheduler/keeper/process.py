@@ -30,7 +30,9 @@ class Keeper:
         self._intakes: list[threading.Thread] = []
         self._lock = threading.Lock()  # over the three below
         self._running: dict[Key, int] = {}
-        self._ended: dict[Key, tuple[int, float]] = {}  # which the scheduler has not said to be in the journal
+        # Wait status, time and pid of those that the scheduler has not said to be in the journal; it may still signal
+        # them, so they are not reaped.
+        self._ended: dict[Key, tuple[int, float, int]] = {}
         self._is_alone = False
 
     def serve(self) -> None:
@@ -45,6 +47,8 @@ class Keeper:
                 close_all(message.files)
             elif kind == b"connect":
                 self._start_thread(message.files[0])
+            elif kind == b"recorded":
+                self._let_go(fields[0])
             elif kind == b"intake":
                 self._take_in(fields, message.files)
             else:  # the scheduler has come to its end, and everything is in the journal
@@ -76,9 +80,8 @@ class Keeper:
     def _run(self, connection: Socket, message: Message) -> None:
         _, numbers, recorded, output, words, *rest = message.fields
         key = _key(numbers)
+        self._let_go(recorded)
         with self._lock:
-            for each in recorded.split():
-                self._ended.pop(_key(each), None)
             if self._is_alone:  # what was not started by then is never started
                 return
             self._running[key] = 0
@@ -101,12 +104,18 @@ class Keeper:
         status = processes.wait_for_end(pid)
         with self._lock:
             del self._running[key]
-            self._ended[key] = status, time.time()
+            self._ended[key] = status, time.time(), pid
             if self._is_alone:
                 self._write_ends()
         _tell(connection, b"ended", b"%d" % status)
-        receive(connection)  # "reaped", or the scheduler is gone: nobody will signal this pid any more
-        processes.reap(pid)
+
+    def _let_go(self, recorded: bytes) -> None:
+        """The ends of these are in the journal, and nobody will signal their pids any more."""
+        with self._lock:
+            for key in recorded.split():
+                ended = self._ended.pop(_key(key), None)
+                if ended:  # else it did not start
+                    processes.reap(ended[2])
 
     def _forget(self, key: Key) -> None:
         with self._lock:
@@ -120,8 +129,9 @@ class Keeper:
             self._write_ends()
 
     def _write_ends(self) -> None:
-        for (job, attempt), (status, at) in self._ended.items():
+        for (job, attempt), (status, at, pid) in self._ended.items():
             self._write(record("job exited", at, job=job, attempt=attempt, status=status))
+            processes.reap(pid)
         self._ended.clear()
 
     def _write(self, line: str) -> None:

@@ -1,0 +1,127 @@
+"""Starting programs through the keeper, or without one.
+
+A job that the keeper has started is no child of ours; its end is told by the keeper. Should that be killed, its jobs
+become our children, as all orphans do, and from then on jobs are started without one.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from simple_gpu_scheduler import processes
+from simple_gpu_scheduler.ownership import TREE
+from simple_gpu_scheduler.process_tree import children, read_variable
+
+from .client import KeeperClient
+from .messages import Socket, receive, send
+
+_REPARENTED_WITHIN = 1.0
+_EXECUTED_WITHIN = 5.0
+_PAUSE = 0.002
+
+
+class Launcher:
+    """Starts programs for one thread, one at a time: through the keeper, or by itself."""
+
+    def __init__(
+        self, starter: processes.Starter, keeper: KeeperClient | None, taken: Callable[[int], int | None]
+    ) -> None:
+        """`taken` gives the wait status of a process that was reaped as an orphan."""
+        self._starter = starter
+        self._keeper = keeper
+        self._connection = self._connect()
+        self._taken = taken
+
+    def start(
+        self,
+        key: tuple[int, int],
+        recorded: bytes,
+        argv: Sequence[bytes],
+        own: Sequence[bytes],
+        leases: Sequence[int],
+        log: int | None,
+    ) -> int:
+        """Its pid. `recorded` names the attempts whose ends are in the journal since this was last said."""
+        if self._connection:
+            outputs = [] if log is None else [log]
+            fields = (b"start", b"%d.%d" % key, recorded, b"%d" % len(outputs), b"%d" % len(argv), *argv, *own)
+            try:
+                send(self._connection, *fields, files=[*outputs, *leases])
+                answer = receive(self._connection)
+            except ConnectionError:
+                answer = None
+            if answer:
+                kind, number = answer.fields
+                if kind == b"failed":
+                    raise OSError(int(number), os.strerror(int(number)))
+                return int(number)
+            self._connection = None
+            pid = self._find_started(own[-1])
+            if pid:
+                return pid
+        return self._starter.start(argv, own, tuple(leases), log)
+
+    def wait(self, pid: int) -> int:
+        """Wait until it has ended: its wait status. Its pid stays its own until `reap`."""
+        if self._connection:
+            answer = receive(self._connection)
+            if answer:
+                return int(answer.fields[1])
+            self._connection = None
+            return self._wait_for_adopted(pid)
+        return processes.wait_for_end(pid)
+
+    def reap(self, pid: int) -> None:
+        """Nobody will signal it any more. The keeper is told that with the next start."""
+        if self._connection or self._taken(pid) is not None:
+            return
+        with suppress(ChildProcessError):  # the main thread was quicker, and its status is known by now
+            processes.reap(pid)
+
+    def _connect(self) -> Socket | None:
+        try:
+            return self._keeper.connect() if self._keeper else None
+        except OSError:  # it was killed, or there are no more descriptors
+            return None
+
+    def _find_started(self, tree: bytes) -> int:
+        """What the keeper has started and did not live to tell us; 0 for nothing.
+
+        That it had started and ended in between nobody knows: then it is started once more.
+        """
+        if not self._keeper:
+            return 0
+        self._keeper.is_gone.wait()
+        until = time.monotonic() + _EXECUTED_WITHIN
+        while True:
+            ours = children(os.getpid()) - {self._keeper.pid}
+            for pid in ours:
+                if TREE + b"=" + read_variable(pid, TREE) == tree:
+                    return pid
+            # A child that has not executed its program yet still looks like the keeper.
+            if time.monotonic() > until or not any(_arguments(pid) == _arguments(os.getpid()) for pid in ours):
+                return 0
+            time.sleep(_PAUSE)
+
+    def _wait_for_adopted(self, pid: int) -> int:
+        """The keeper was killed, and its children become ours: a moment later."""
+        until = time.monotonic() + _REPARENTED_WITHIN
+        while True:
+            status = self._taken(pid)
+            if status is not None:
+                return status
+            try:
+                return processes.wait_for_end(pid)
+            except ChildProcessError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_PAUSE)
+
+
+def _arguments(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
+            return file.read()
+    except OSError:  # it has just ended
+        return b""

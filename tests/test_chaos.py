@@ -1,0 +1,88 @@
+"""The short forms of the faults that a run must survive; `bin/chaos` runs the long ones."""
+
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT
+
+sys.path.append(str(ROOT / "benchmarks"))
+import chaos  # noqa: E402
+from faults import disks, journals  # noqa: E402
+from faults.ground import Counts  # noqa: E402
+
+Survive = Callable[[str], Counts]
+
+
+@pytest.fixture
+def survive(tmp_path: Path) -> Survive:
+    """Brings a fault about, with the same random moments each time."""
+
+    def bring_about(name: str) -> Counts:
+        try:
+            return chaos.QUICK[name](tmp_path / "ground", random.Random(name))
+        except (disks.NoDiskError, journals.NoCompilerError) as error:
+            pytest.skip(f"it cannot be tried here: {error}")
+
+    return bring_about
+
+
+def test_a_run_whose_scheduler_is_killed_again_and_again_runs_every_job_once(survive):
+    counts = survive("kills")
+
+    assert counts["kills"] == 12
+    assert not counts["started again"]
+
+
+def test_what_was_written_to_a_pipe_is_run_once_however_often_its_reader_is_killed(survive):
+    counts = survive("pipe-kills")
+
+    assert counts["kills"] == 12
+    assert counts["accepted"]
+
+
+def test_a_scheduler_and_a_keeper_that_are_stopped_go_on(survive):
+    counts = survive("stops")
+
+    assert counts["stops of the scheduler"]
+    assert counts["stops of the keeper"]
+
+
+def test_a_run_goes_on_without_its_keeper_and_knows_every_exit_code(survive):
+    assert survive("keeper-kills")["kills"] == 3
+
+
+def test_no_job_runs_beside_itself_when_scheduler_and_keeper_are_killed_at_once(survive):
+    assert survive("both-killed")["kills"] == 6
+
+
+def test_a_full_disk_stops_no_job_and_is_said(survive):
+    counts = survive("full-disk")
+
+    assert {name: count for name, count in counts.items() if count != 40} == {}
+
+
+def test_a_journal_that_is_cut_anywhere_is_gone_on_with(survive):
+    counts = survive("cut-journal")
+
+    assert counts["cuts, looked at"] > 100
+    assert counts["cuts, resumed"] == 4
+
+
+def test_a_clock_that_is_set_back_changes_nothing(survive):
+    assert survive("clock")["jobs"] == 60
+
+
+def test_very_many_waiting_jobs_are_gone_on_with(survive):
+    assert survive("many-waiting")["jobs waiting"] == 20_000
+
+
+def test_of_very_many_writers_at_once_each_is_heard(survive):
+    assert survive("many-writers")["jobs"] == 200
+
+
+def test_a_run_goes_on_when_its_terminal_is_gone(survive):
+    assert survive("no-terminal")["jobs"] == 40
