@@ -2,12 +2,14 @@
 
 import signal
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .clock import Clock
 from .jobs import Attempt, Ending, Outcome, outcome_of
 from .outliving import Outlived, end
-from .resuming import Outliving
+
+if TYPE_CHECKING:
+    from .resuming import Outliving
 
 _NEVER = float("inf")
 # What a process forks while it is looked for is missed; so who does not end is looked for again.
@@ -39,12 +41,12 @@ class Adopted:
     def __len__(self) -> int:
         return len(self._running)
 
-    def add(self, outliving: Outliving, timeout: float | None) -> None:
+    def add(self, outliving: "Outliving", timeout: float | None) -> None:
         """One more; `timeout` holds for a job that does not say otherwise."""
         attempt = outliving.attempt
         timeout = timeout if attempt.job.timeout is None else attempt.job.timeout
         self._running[attempt.key] = outliving
-        if timeout:
+        if timeout and outliving.status is None:  # else its end is on its way
             self._due[attempt.key] = self._clock.now() + timeout - self._runtime(outliving)
 
     def runtimes(self) -> list[tuple[Attempt, float]]:
@@ -93,5 +95,5 @@ class Adopted:
         self._due[key] = self._clock.now() + (_TRY_AGAIN if force else self._grace)
         self._stop(self._run_id, key, force=force)
 
-    def _runtime(self, each: Outliving) -> float:
+    def _runtime(self, each: "Outliving") -> float:
         return max(0.0, self._clock.wall() - each.began_at)

@@ -94,7 +94,9 @@ def _say_gone(journal: str, run: str) -> str:
 
 def _say_unreachable(run: str, path: str, error: OSError) -> str:
     if isinstance(error, TimeoutError):
-        return f"run {run} lives and does not answer; is it stopped (Ctrl-Z)? kill -CONT lets it go on, and do what was asked"
+        return (
+            f"run {run} lives and does not answer; is it stopped (Ctrl-Z)? kill -CONT lets it go on, and then do this"
+        )
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"run {run} is another user's"
     if error.errno in (errno.ENOENT, errno.ECONNREFUSED):

@@ -4,7 +4,7 @@ It acts for the loop, in its thread. It knows nothing of sockets; a bad request 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .adopted import Adopted
 from .allotment import Allotment
@@ -13,10 +13,12 @@ from .eta import Progress, estimate
 from .events import Event, JobsRead, LineRefused, Paused, Publisher, StopAsked
 from .jobs import Attempt, Job
 from .outcomes import Outcomes
-from .resuming import Resumption
 from .run_rules import RunRules
 from .scheduler import Scheduler
 from .tally import Tally
+
+if TYPE_CHECKING:
+    from .resuming import Resumption
 
 Answer = dict[str, Any]
 
@@ -65,7 +67,7 @@ class Control:
             "retry": self._retry,
         }
 
-    def take_over(self, left: Resumption) -> None:
+    def take_over(self, left: "Resumption") -> None:
         """What there was of the run before this scheduler."""
         waiting = [job for job, _ in left.waiting]
         numbers = {job.number for job in waiting} | {job.number for job, *_ in left.ended}

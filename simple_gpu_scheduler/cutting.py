@@ -18,14 +18,14 @@ class Line(NamedTuple):
 
 
 class LineCutter:
-    """Cuts bytes, as they come, into logical lines. `number` is that of the next physical one."""
+    """Cuts bytes, as they come, into logical lines."""
 
     def __init__(self, *, by_null: bool = False, line: int = 1, at_start: bool = True) -> None:
         self._end = b"\0" if by_null else b"\n"
         self._partial = bytearray()
         self._partial_size = 0
         self._joined: Joined | None = None
-        self.number = line
+        self._number = line
         self._at_start = at_start
         self._fed = self._at = self._whole = self._taken = 0
 
@@ -33,11 +33,6 @@ class LineCutter:
         """The lines that this much more input completes."""
         self._fed += len(data)
         pieces = data.split(self._end)
-        if self._at_start and data:
-            self._at_start = False
-            without = pieces[0].removeprefix(_BYTE_ORDER_MARK)
-            self._at += len(pieces[0]) - len(without)
-            pieces[0] = without
         if len(pieces) == 1:
             self._keep(pieces[0])
             return []
@@ -62,6 +57,11 @@ class LineCutter:
             self._joined = None
         return lines
 
+    @property
+    def number(self) -> int:
+        """That of the next line, or of the first physical one of a line that goes on."""
+        return self._joined.number if self._joined else self._number
+
     def take_whole(self) -> int:
         """How many more bytes the lines have taken that were given since this was last asked."""
         taken, self._taken = self._taken, self._whole
@@ -75,8 +75,11 @@ class LineCutter:
             del self._partial[_LONGEST_LINE - _TAIL : -_TAIL]
 
     def _complete(self, text: bytes, size: int) -> list[Line]:
-        number = self.number
+        number = self._number
         self._at += size + 1
+        if self._at_start and text.startswith(_BYTE_ORDER_MARK):
+            text, size = text[len(_BYTE_ORDER_MARK) :], size - len(_BYTE_ORDER_MARK)
+        self._at_start = False
         lines = self._lines(number, text, size)
         if lines:
             self._whole = self._at
@@ -84,9 +87,9 @@ class LineCutter:
 
     def _lines(self, number: int, text: bytes, size: int) -> list[Line]:
         if self._end == b"\0":
-            self.number += text.count(b"\n")
+            self._number += text.count(b"\n")
             return [Line(number, text, size)]
-        self.number += 1
+        self._number += 1
         if text.endswith(b"\r"):
             text, size = text[:-1], size - 1
         if self._joined is None:
@@ -105,7 +108,7 @@ class Joined:
     """The physical lines of a logical one that ends in a backslash so far."""
 
     def __init__(self, number: int) -> None:
-        self._number = number
+        self.number = number
         self._text = bytearray()
         self._size = 0
         self._scanner = CommentScanner()
@@ -125,4 +128,4 @@ class Joined:
 
     def line(self) -> Line:
         """All of it."""
-        return Line(self._number, bytes(self._text[:_LONGEST_LINE]), self._size)
+        return Line(self.number, bytes(self._text[:_LONGEST_LINE]), self._size)

@@ -7,12 +7,10 @@ lines.
 import os
 import select
 import threading
-import zlib
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from .events import ReadMark
-from .following import FollowedFile, Position
 from .keeper.intake import Intake
 from .keeper.messages import Socket, pair, receive, send
 from .threads import start_thread
@@ -201,6 +199,8 @@ class Followed:
 
     def __init__(self, path: str, mark: ReadMark | None) -> None:
         self._name = path
+        from .following import FollowedFile, Position  # noqa: PLC0415 - most runs follow no file
+
         begin = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else Position()
         self._file = FollowedFile(path, begin)
         self._used = begin
@@ -211,15 +211,14 @@ class Followed:
         piece = self._file.read(CHUNK)
         if piece.is_new_file:
             self._unused.clear()
-            self._used = Position(piece.device, piece.inode, 0, 0)
+            self._used = self._used._replace(offset=0, crc=0)
         self._used = self._used._replace(device=piece.device, inode=piece.inode)
         self._unused += piece.data
         return Piece(piece.data, is_new=piece.is_new_file)
 
     def used(self, size: int) -> ReadMark | None:
         """See `Feed`."""
-        crc = zlib.crc32(self._unused[:size], self._used.crc)
-        self._used = self._used._replace(offset=self._used.offset + size, crc=crc)
+        self._used = self._used.behind(bytes(self._unused[:size]))
         del self._unused[:size]
         return ReadMark(self._name, *self._used)
 

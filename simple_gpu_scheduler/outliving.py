@@ -14,10 +14,11 @@ from typing import NamedTuple
 from .errors import Broken
 from .journal import files
 from .journal.reading import read_records
-from .journal.states import Key
 from .ownership import TREE
 from .process_tree import read_variable
 from .threads import start_thread
+
+Key = tuple[int, int]
 
 _PAUSE, _LONG_PAUSE = 0.1, 0.5
 

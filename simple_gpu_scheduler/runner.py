@@ -7,7 +7,7 @@ protocols. It knows nothing of order (the scheduler's), processes (the engine's)
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from queue import Empty
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .adopted import Adopted
 from .allotment import Allotment
@@ -35,7 +35,6 @@ from .outcomes import Outcomes
 from .outliving import Outlived
 from .ownership import mark
 from .quarantine import Quarantine
-from .resuming import Resumption
 from .run_rules import RunRules
 from .scheduler import Scheduler
 from .server import Asked
@@ -44,6 +43,9 @@ from .sources import READ_AHEAD, Batch, FileRead, SourceEnded
 from .starting import Starting
 from .stopping import Stopping
 from .tally import Tally
+
+if TYPE_CHECKING:
+    from .resuming import Resumption
 
 # The system's own limit for a wait is not much beyond.
 _LONGEST_WAIT = 86_400.0
@@ -97,7 +99,7 @@ class Runner:
             LeaseCame: lambda message: allotment.came(message.gpu, clock.now()),
         }
 
-    def take_over(self, left: Resumption) -> None:
+    def take_over(self, left: "Resumption") -> None:
         """Go on with what an earlier scheduler has left of this run."""
         self._control.take_over(left)
         for job, kind, begin in left.ended:

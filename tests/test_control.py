@@ -308,6 +308,14 @@ def test_what_outlived_an_earlier_scheduler_has_its_timeout_from_its_begin() -> 
     assert world.summary()[:4] == (2, 0, 1, 0)
 
 
+def test_what_has_ended_since_is_not_too_late_however_late_the_run_is_resumed() -> None:
+    world = Asking(timeout=10).jobs(job(1))
+    world.runner.take_over(Resumption(outliving=(outliving(7)._replace(status=0),)))
+    world.at(0.5, Outlived((7, 1), 0))
+    assert world.run() == 0
+    assert world.ended_elsewhere == []
+
+
 def test_a_job_that_is_cancelled_does_not_count_for_halt() -> None:
     world = failing(Asking("01", halt="now,fail=2").jobs(*jobs(6)), 3, 5)
     world.takes = {1: 100, 2: 100}

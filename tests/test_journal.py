@@ -99,6 +99,7 @@ STORY: list[events.Event | str] = [
     events.JobsRead(JOBS[:7], events.ReadMark("input-0", offset=300, line=8)),
     events.LineRefused(Place(8), "unknown option 'bogus'; did you mean gpus?", 8),
     events.JobsRead(JOBS[7:], events.ReadMark("/home/user/q.txt", 66, 2**63 + 1, 1234, 99, 16, {"gpus": 2})),
+    events.InputEnded("/home/user/sweep/more.txt"),
     events.Paused(True),
     events.Paused(False),
     events.JobStarted(attempt(PREPARE)),
@@ -195,6 +196,7 @@ class TestTheGoldenJournal:
             "input-0": 300,
             "/home/user/q.txt": 1234,
         }
+        assert state.ended_inputs == {"/home/user/sweep/more.txt"}
         assert state.outliving == {}
         assert state.problems == ["the journal cannot be written: No space left on device; the jobs go on"]
         assert state.ended

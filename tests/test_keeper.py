@@ -34,7 +34,7 @@ report = {
     "leads": os.getsid(0) == os.getpgid(0),
     "nice": os.nice(0),
     "oom": open("/proc/self/oom_score_adj").read(),
-    "env": {k: v for k, v in os.environ.items() if k != "SGS_RUN" and not k.startswith("SGS_TREE") and "/" not in v[:1]},
+    "env": {k: v for k, v in os.environ.items() if "SGS_RUN" not in k and "SGS_TREE" not in k},
 }
 json.dump(report, open(sys.argv[1], "w"), default=str)
 """
@@ -48,13 +48,12 @@ def keeper_of(program: Program) -> int:
 def ends(program: Program, *args: str) -> dict[int, tuple[str, str]]:
     """Exit code and signal of each job, as the job log has them."""
     (program.directory / "log.tsv").unlink(missing_ok=True)
-    numbers = [*range(1, 20), *range(34, 65)]  # but those that stop or are ignored
+    numbers = [*range(1, 17), *range(34, 65)]  # the others stop a shell, or it ignores them
     lines = [f"exit {code}" for code in range(256)] + [f"ulimit -c 0; kill -{number} $$" for number in numbers]
-    program.run(
-        "-q", *args, "--cpu-slots", "4", "--joblog", "log.tsv", stdin="".join(f"{x} #: gpus=0\n" for x in lines)
-    )
+    args = ("-q", "--gpus", "0", *args, "--cpu-slots", "4", "--joblog", "log.tsv")
+    done = program.run(*args, stdin="".join(f"{line} #: gpus=0\n" for line in lines))
     rows = [row.split("\t") for row in (program.directory / "log.tsv").read_text().splitlines()[1:]]
-    assert len(rows) == len(lines)
+    assert len(rows) == len(lines), done.stderr
     return {int(row[0]): (row[6], row[7]) for row in rows}
 
 
@@ -155,7 +154,7 @@ def test_the_longest_command_starts(program: Program) -> None:
 def test_where_no_keeper_can_be_made_jobs_run(program: Program, broken: str) -> None:
     """As with `ulimit -u`, whose count of a user's processes a test cannot know."""
     breaks = {
-        "os.fork": "def no(*a): raise BlockingIOError(11, 'Resource temporarily unavailable')\nimport os; os.fork = no\n",
+        "os.fork": "import os\ndef no(*a): raise BlockingIOError(11, 'again')\nos.fork = no\n",
         "threads": "from simple_gpu_scheduler.keeper import client\n"
         "def no(*a): raise RuntimeError('no more threads')\nclient.start_thread = no\n",
     }[broken]
@@ -184,7 +183,8 @@ def report(program: Program, *args: str, **settings) -> dict:
         done = subprocess.run(
             [*SCHEDULER, "--gpus", "0", *args],
             input=f"{sys.executable} {program.directory}/probe.py {path}\n".encode(),
-            **{"cwd": program.directory, "stdout": out, "stderr": err, "timeout": 15, "check": False, **settings},
+            check=False,
+            **{"cwd": program.directory, "stdout": out, "stderr": err, "timeout": 15, **settings},
         )
     assert done.returncode == 0, (program.directory / "err").read_text()
     return json.loads(path.read_text())
@@ -232,7 +232,6 @@ def test_closed_streams_are_as_without_a_keeper(program: Program) -> None:
 
     kept = report(program, preexec_fn=close)
     assert kept == report(program, "--no-journal", preexec_fn=close)
-    assert kept["fds"]["1"] == kept["fds"]["2"] == "/dev/null"
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o311])

@@ -545,7 +545,7 @@ class TestSeveralInputs:
         end(process)
         with (fifo.directory / "one.txt").open("a") as file:
             file.write(line("two"))
-        fifo.start_unheard("--resume")
+        fifo.start_unheard("--resume", "--", "one.txt")
         until(lambda: HELD in fifo.said)
         fifo.write(line("three"))
         fifo.has_run("one", "one", "three", "two", "three")

@@ -1,5 +1,6 @@
 """Which job starts where, now; and what follows when one ends."""
 
+import time
 from collections import Counter
 from collections.abc import Collection
 from random import Random
@@ -321,3 +322,39 @@ def test_no_gpu_idles_while_a_job_that_fits_waits(gpus: int, widths: list[int], 
         busy = sum(len(attempt.gpus) for attempt in subject.running)
         assert busy == gpus or narrow == 0
         end(subject, rng.choice(sorted(attempt.job.number for attempt in subject.running)))
+
+
+def test_jobs_that_are_cancelled_are_passed_over_and_may_come_back_to_their_place() -> None:
+    subject = scheduler("0", policy="priority")
+    for number in range(1, 7):
+        subject.add(job(number, priority=number % 2, gpus=number % 3))
+    assert [dropped.job.number for number in (5, 1, 3) for dropped in subject.cancel(number)] == [5, 1, 3]
+    assert subject.cancel(5) == ()
+    assert subject.waiting == 3
+    assert subject.try_again([], [job(1, priority=1, gpus=1)]) == ()
+    assert started(subject) == [(1, "0"), (6, "")]
+    end(subject, 1)
+    end(subject, 6)
+    assert started(subject) == [(4, "0")]
+
+
+def test_a_job_that_was_cancelled_and_comes_back_starts_once() -> None:
+    subject = scheduler("0123456789")
+    for number in range(1, 5):
+        subject.add(job(number))
+    assert subject.cancel(3)
+    subject.try_again([], [job(3)])
+    assert subject.waiting == 4
+    assert [number for number, _ in started(subject)] == [1, 2, 3, 4]
+    assert subject.waiting == 0
+
+
+def test_thousands_of_jobs_are_cancelled_at_once() -> None:
+    subject = scheduler()
+    for number in range(1, 50_001):
+        subject.add(job(number))
+    began = time.process_time()
+    for number in range(20_000, 40_000):
+        assert subject.cancel(number)
+    assert time.process_time() - began < 5
+    assert subject.waiting == 30_000

@@ -115,6 +115,10 @@ class Ground:
         found = process.wait(timeout=seconds)
         assert found == code, f"exit code {found}, not {code}: {self.said[-2000:]}"
 
+    def has_begun(self, pid: int) -> bool:
+        """Whether a scheduler has said in a journal that it is at work."""
+        return any(b'"pid":%d,' % pid in path.read_bytes() for path in self.runs.glob("*.jsonl"))
+
     def history(self) -> dict[str, dict[str, object]]:
         """By command, what the program tells of the newest run's jobs."""
         newest = max(path.stem for path in self.runs.glob("*.jsonl"))

@@ -141,20 +141,28 @@ def scheduler_of_a_pipe_killed(directory: Path, chance: random.Random, kills: in
                 assert code == 2, f"exit code {code}: {ground.said[-2000:]}"
                 assert NOTHING_THERE in ground.said.splitlines()[-1], ground.said[-2000:]
                 is_begun = False
-        process = ground.start(*(["--resume"] if is_begun else [*ON_CPU, "--follow", str(path)]))
+        process = _last_reader(ground, path)
         writers.stop()
         accepted, refused = writers.accepted, writers.refused
         _wait_for(ground, accepted)
         process.kill()
         process.wait()
-        process = ground.start("--resume", "--no-follow")
-        os.close(os.open(path, os.O_WRONLY))  # its last writer
-        ground.finish(process, seconds=60)
+        ground.finish(ground.start("--resume", "--no-follow"), seconds=60)
         counts += ground.check(accepted, refused)
     finally:
         ground.close()
     counts["accepted"], counts["refused writes"] = len(accepted), len(refused)
     return counts
+
+
+def _last_reader(ground: Ground, path: Path) -> Popen:
+    """One that nobody kills; of a new run when none had begun."""
+    for args in (["--resume"], [*ON_CPU, "--follow", str(path)]):
+        process = ground.start(*args)
+        until(lambda: process.poll() is not None or ground.has_begun(process.pid), "it reads")  # noqa: B023
+        if process.poll() is None:
+            return process
+    raise AssertionError(f"no scheduler reads the pipe: {ground.said[-2000:]}")
 
 
 def _wait_for(ground: Ground, numbers: list[int]) -> None:

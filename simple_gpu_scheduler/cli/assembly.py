@@ -4,21 +4,19 @@ import gc
 import os
 import threading
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.clock import SystemClock
 from simple_gpu_scheduler.engines import ENGINES, EngineOptions
 from simple_gpu_scheduler.errors import Trouble
 from simple_gpu_scheduler.events import Noticed, Publisher
 from simple_gpu_scheduler.inbox import Message
-from simple_gpu_scheduler.joblog_resume import SkippingParser
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.machine import Machine, allot, allot_without_leases, find_machine
 from simple_gpu_scheduler.ownership import TREE, Family
 from simple_gpu_scheduler.policies import POLICIES
-from simple_gpu_scheduler.resuming import Matcher
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.runner import Runner
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
@@ -27,9 +25,13 @@ from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.sources import Parser, Reader
 from simple_gpu_scheduler.threads import Meanwhile
 
-from . import by_joblog, gathering, inputs, parts, recording
+from . import gathering, inputs, parts, recording
 from .options import Options
-from .resume import Resumed
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.joblog_resume import SkippingParser
+
+    from .resume import Resumed
 
 _WITHOUT_KEEPER = (
     "the keeper process was killed; the jobs go on, but exit codes and what is in a pipe would now be lost with the "
@@ -47,7 +49,7 @@ class Begun(NamedTuple):
     keeper: KeeperClient | None
     gathered: gathering.Gathered
     parser: Parser
-    by_log: SkippingParser | None = None
+    by_log: "SkippingParser | None" = None
 
     @property
     def problems(self) -> list[str]:
@@ -55,7 +57,7 @@ class Begun(NamedTuple):
         return [*([self.record.problem] if self.record.problem else []), *self.gathered.problems]
 
 
-def run_jobs(options: Options, keeper: KeeperClient | None, resumed: Resumed | None = None) -> int:
+def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | None" = None) -> int:
     """Run all jobs of the input, and of the run that is gone on with; the exit code."""
     machine = Meanwhile(lambda: find_machine(options.wants, os.environ))
     begun = _begin(options, machine, keeper, resumed)
@@ -81,7 +83,7 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: Resumed | N
 
 
 def _begin(
-    options: Options, machine: "Meanwhile[Machine]", keeper: KeeperClient | None, resumed: Resumed | None
+    options: Options, machine: "Meanwhile[Machine]", keeper: KeeperClient | None, resumed: "Resumed | None"
 ) -> Begun:
     """Check all that can be checked, and open what is needed."""
     shell = parts.find_shell(options.shell)
@@ -91,7 +93,7 @@ def _begin(
     inputs.refuse_mistakes(sources, LineParser(lambda: machine.get().totals), by_null=options.null)
     inputs.keep_input(sources, options.joblog)
     parser = LineParser(lambda: machine.get().totals)
-    by_log = by_joblog.skipping(parser, options) if options.resumes_by_joblog and not resumed else None
+    by_log = parts.skipping(parser, options) if options.resumes_by_joblog and not resumed else None
     run_id = resumed.run_id if resumed else files.new_run_id()
     keeps = not (options.no_journal or options.dry_run)
     record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
@@ -103,7 +105,7 @@ def _begin(
     gathered = gathering.gather(typed, record.path, hand_over, state, options)
     publisher.publish(recording.run_began(run_id, options.argv, gathered.inputs, resumed))
     parts.enter(options.chdir)
-    matching = Matcher(parser, state) if state else by_log or parser
+    matching = parts.matching(parser, state) if state else by_log or parser
     return Begun(run_id, shell, record, publisher, keeper, gathered, matching, by_log)
 
 
@@ -123,10 +125,10 @@ def _run(runner: Runner, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
 
 def _end(options: Options, begun: Begun) -> None:
     if begun.by_log:
-        begun.publisher.publish(Noticed(by_joblog.sentence(begun.by_log, options.joblog or "")))
-    if begun.keeper:
-        begun.keeper.close()
+        begun.publisher.publish(Noticed(parts.left_out(begun.by_log, options)))
     begun.publisher.close()  # may wait for somebody to read; Ctrl-C ends that
+    if begun.keeper:  # behind that: it also tells the keeper that all is on record
+        begun.keeper.close()
     if begun.record.path:
         files.prune(files.runs_directory(os.environ), options.keep_runs)
 

@@ -3,17 +3,19 @@
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.feeds import HandOver
 from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.journal.states import RunState
 from simple_gpu_scheduler.sources import Source
 
 from . import inputs
 from .inputs import Input, is_of
 from .options import Options
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.journal.states import RunState
 
 Typed = tuple[Input, Source]
 _QUEUES = ("fifo", "follow")
@@ -29,7 +31,7 @@ class Gathered(NamedTuple):
     problems: Sequence[str] = ()
 
 
-def open_typed(names: Sequence[str], followed: str | None, state: RunState | None, *, waits: bool) -> list[Typed]:
+def open_typed(names: Sequence[str], followed: str | None, state: "RunState | None", *, waits: bool) -> list[Typed]:
     """What the command line names; stdin when it names nothing, but of a run that goes on only one that gives jobs."""
     typed = [
         (is_of(source.fd, source.name), source) for source in (inputs.open_file(name, waits=waits) for name in names)
@@ -45,7 +47,7 @@ def open_typed(names: Sequence[str], followed: str | None, state: RunState | Non
 
 
 def gather(
-    typed: Sequence[Typed], journal: str, hand_over: HandOver | None, state: RunState | None, options: Options
+    typed: Sequence[Typed], journal: str, hand_over: HandOver | None, state: "RunState | None", options: Options
 ) -> Gathered:
     """What was typed, behind what the run had; those that may never end come last."""
     gathering = _Gathering(journal, hand_over, state, b"\0" if options.null else b"\n", follows=not options.no_follow)
@@ -66,7 +68,7 @@ def _input_of(record: Mapping[str, str]) -> Input:
 
 class _Gathering:
     def __init__(
-        self, journal: str, hand_over: HandOver | None, state: RunState | None, end: bytes, *, follows: bool
+        self, journal: str, hand_over: HandOver | None, state: "RunState | None", end: bytes, *, follows: bool
     ) -> None:
         self._stem = files.stem(journal) if journal else ""
         self._hand_over = hand_over

@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
 
 from simple_gpu_scheduler import outliving
 from simple_gpu_scheduler.errors import Trouble, UserError
@@ -12,15 +13,22 @@ from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.jobs import Attempt
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.client import KeeperClient
+from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.outliving import Outlived
-from simple_gpu_scheduler.resuming import Resumption, what_is_left
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.server import Server, serve
 from simple_gpu_scheduler.sinks import SINKS, SinkOptions
+from simple_gpu_scheduler.sources import Parser
 from simple_gpu_scheduler.threads import start_thread
 
 from .options import Options
-from .resume import Resumed
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.joblog_resume import SkippingParser
+    from simple_gpu_scheduler.journal.states import RunState
+    from simple_gpu_scheduler.resuming import Resumption
+
+    from .resume import Resumed
 
 
 def brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> KeeperClient | None:
@@ -36,7 +44,30 @@ def brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> K
     return keeper
 
 
-def take_over(resumed: Resumed, inbox: "SimpleQueue[Message]", *, failed_too: bool) -> Resumption:
+def matching(parser: LineParser, state: "RunState") -> Parser:
+    """The parser that leaves out what a run had."""
+    from simple_gpu_scheduler.resuming import Matcher  # noqa: PLC0415 - as below
+
+    return Matcher(parser, state)
+
+
+def skipping(parser: LineParser, options: Options) -> "SkippingParser":
+    """The parser that leaves out what a job log speaks of."""
+    from . import by_joblog  # noqa: PLC0415 - as below
+
+    return by_joblog.skipping(parser, options)
+
+
+def left_out(parser: "SkippingParser", options: Options) -> str:
+    """What to say of that."""
+    from . import by_joblog  # noqa: PLC0415 - as below
+
+    return by_joblog.sentence(parser, options.joblog or "")
+
+
+def take_over(resumed: "Resumed", inbox: "SimpleQueue[Message]", *, failed_too: bool) -> "Resumption":
+    from simple_gpu_scheduler.resuming import what_is_left  # noqa: PLC0415 - a run that begins needs none of it
+
     left = what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
     for each in left.outliving:
         if each.status is not None:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.errors import UserError
@@ -14,7 +14,9 @@ from simple_gpu_scheduler.process_tree import read_process
 from simple_gpu_scheduler.sinks.journal import Journal
 
 from .inputs import Input
-from .resume import Resumed
+
+if TYPE_CHECKING:
+    from .resume import Resumed
 
 
 class Recording(NamedTuple):
@@ -32,7 +34,7 @@ class Recording(NamedTuple):
         return [Journal(PatientAppender(appender, f"the journal {self.path}") if is_remote(self.path) else appender)]
 
 
-def begin(run_id: str, path: str | None, resumed: Resumed | None) -> Recording:
+def begin(run_id: str, path: str | None, resumed: "Resumed | None") -> Recording:
     """The journal of a run that goes on; or a new one at `path`, or where this user's runs are kept.
 
     That there can be none there stops no job.
@@ -73,7 +75,7 @@ def _create_at(path: str) -> int:
         raise UserError(f"--journal {path}: {error.strerror}") from None
 
 
-def run_began(run_id: str, argv: Sequence[str], inputs: Sequence[Input], resumed: Resumed | None) -> RunBegan:
+def run_began(run_id: str, argv: Sequence[str], inputs: Sequence[Input], resumed: "Resumed | None") -> RunBegan:
     """What stands first in the journal."""
     me = read_process(os.getpid())
     return RunBegan(

@@ -100,12 +100,12 @@ class Appender:
     def _sync(self) -> None:
         while True:
             self._has_new.wait(_TRY_AGAIN if self._kept else None)
+            time.sleep(_SYNC_PAUSE)  # for what comes together
             self._has_new.clear()
             with self._lock:
                 if self._kept and time.monotonic() >= self._try_at:
                     self._write()
             self._unsynced = self._synced() or self._unsynced
-            time.sleep(_SYNC_PAUSE)
 
     def _synced(self) -> str:
         """Why what was written may not be on the disk. The kernel says it once, and no write may ever meet it."""

@@ -95,6 +95,7 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
         "at": float,
         "defaults": lambda value: isinstance(value, dict),
     },
+    "input ended": {"at": float, "path": str},
     "line refused": {**_COMMON, **_TEXTS, "line": int},
     "job started": {**_COMMON, "gpus": _are_texts, "slots": _are_numbers, "log": str},
     "job ended": {

@@ -37,6 +37,7 @@ class KeeperClient:
         self._is_ready.wait()
         if self._problem:
             raise self._problem
+        self._first: Socket | None = self._connect()
 
     def keep_journal(self, path: str) -> None:
         """Where to write what happens when we are gone. Opened anew, since a lock belongs to the open file."""
@@ -51,7 +52,11 @@ class KeeperClient:
         os.close(fd)
 
     def connect(self) -> Socket:
-        """A connection for one thread, which starts one job at a time."""
+        """A connection for one thread, which starts one job at a time. The first was made while others loaded."""
+        first, self._first = self._first, None
+        return first or self._connect()
+
+    def _connect(self) -> Socket:
         ours, its_end = pair()
         self._send(b"connect", files=[its_end.fileno()])
         its_end.close()

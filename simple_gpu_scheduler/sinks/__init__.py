@@ -9,7 +9,6 @@ from typing import NamedTuple
 from simple_gpu_scheduler.events import Sink
 
 from .dry_run import DryRun
-from .joblog import JobLog
 from .plain import PlainLines
 
 
@@ -22,8 +21,14 @@ class SinkOptions(NamedTuple):
     keeps_joblog: bool = False
 
 
+def _joblog(options: SinkOptions) -> Sink:
+    from .joblog import JobLog  # noqa: PLC0415 - loaded by those that use it
+
+    return JobLog(options.joblog, keeps=options.keeps_joblog)
+
+
 SINKS: Mapping[str, Callable[[SinkOptions], Sink]] = {
     "plain": lambda options: PlainLines(quiet=options.quiet, verbose=options.verbose),
-    "joblog": lambda options: JobLog(options.joblog, keeps=options.keeps_joblog),
+    "joblog": _joblog,
     "dry-run": lambda _options: DryRun(),
 }
