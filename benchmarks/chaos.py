@@ -14,14 +14,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from faults import crowds, disks, journals, kills
+from faults import crowds, disks, journals, kills, pipes
 from faults.ground import Counts
 
 Fault = Callable[[Path, random.Random], Counts]
 
 LONG: dict[str, Fault] = {
     "kills": kills.scheduler_killed,
-    "pipe-kills": kills.scheduler_of_a_pipe_killed,
+    "pipe-kills": pipes.scheduler_of_a_pipe_killed,
     "stops": kills.stopped_and_continued,
     "keeper-kills": kills.keeper_killed,
     "both-killed": kills.both_killed,
@@ -34,7 +34,7 @@ LONG: dict[str, Fault] = {
 }
 QUICK: dict[str, Fault] = LONG | {
     "kills": partial(kills.scheduler_killed, jobs=200, kills=12),
-    "pipe-kills": partial(kills.scheduler_of_a_pipe_killed, kills=12),
+    "pipe-kills": partial(pipes.scheduler_of_a_pipe_killed, kills=12),
     "stops": partial(kills.stopped_and_continued, jobs=150, stops=20),
     "keeper-kills": partial(kills.keeper_killed, jobs=40, kills=3),
     "both-killed": partial(kills.both_killed, jobs=60, kills=6),

@@ -6,6 +6,7 @@ lines.
 
 import os
 import select
+import sys
 import threading
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -22,11 +23,15 @@ AHEAD = 4 * 1024 * 1024
 
 
 class Piece(NamedTuple):
-    """Bytes. Without any it is the end, or with `more_may_come` only for now; `is_new` begins another content."""
+    """Bytes. Without any it is the end, or with `more_may_come` only for now; `is_new` begins another content.
+
+    With a `problem` it is none of these: something went wrong, and the rest comes all the same.
+    """
 
     data: bytes = b""
     is_new: bool = False
     more_may_come: bool = False
+    problem: str = ""
 
 
 class Feed(Protocol):
@@ -118,6 +123,7 @@ class Spooled:
         self._held = held
         self._at = self._used = offset
         self._size = os.fstat(spool).st_size
+        self._most_kept = sys.maxsize  # how far the file reaches, when no more can be written to it
         self._is_over = False
         self._granted = self._size + AHEAD
         self._lock = threading.Lock()  # over the socket, which is another when the keeper was killed
@@ -135,7 +141,7 @@ class Spooled:
                 self._is_over = not self._is_named
                 return Piece(more_may_come=self._is_named)
             elif message.fields[0] == b"failed":
-                raise OSError(0, f"what was written to it cannot be kept: {message.fields[1].decode()}")
+                return Piece(problem=self._keep_in_memory(message.fields[1].decode(), b"\0".join(message.fields[2:])))
             else:
                 self._is_over = message.fields[0] == b"closed"
                 self._size = int(message.fields[-1])
@@ -149,7 +155,7 @@ class Spooled:
     def used(self, size: int) -> ReadMark | None:
         """See `Feed`."""
         self._used += size
-        return ReadMark(self._name, offset=self._used)
+        return ReadMark(self._name, offset=min(self._used, self._most_kept))
 
     def stop(self) -> bool:
         """See `Feed`. Our own end is closed, so that the other reader's is the last."""
@@ -192,6 +198,16 @@ class Spooled:
         with self._lock:
             self._size = os.fstat(self._spool).st_size
             self._notify = self._take_in_here()
+
+    def _keep_in_memory(self, why: str, unwritten: bytes) -> str:
+        """The disk is full. That is no reason to run nothing; what may be lost now is to be said."""
+        self._most_kept = os.fstat(self._spool).st_size
+        memory = os.memfd_create("input")
+        os.ftruncate(memory, self._at)
+        os.pwrite(memory, os.pread(self._spool, self._most_kept - self._at, self._at) + unwritten, self._at)
+        self._spool = memory
+        self._take_over()
+        return f"what is written to the pipe cannot be kept: {why}; the jobs run, and what has not is lost with us"
 
 
 class Followed:

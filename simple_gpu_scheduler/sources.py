@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 from .cutting import Line, LineCutter
-from .errors import Broken
+from .errors import Broken, Trouble
 from .events import ReadMark
 from .feeds import CHUNK, Feed, Plain
 from .jobs import Job
@@ -79,7 +79,7 @@ class Reader:
         self,
         sources: list[Source],
         parser: Parser,
-        put: Callable[[Batch | FileRead | SourceEnded | Broken], None],
+        put: Callable[[Batch | FileRead | SourceEnded | Trouble | Broken], None],
         wait_for_room: Callable[[], object],
         *,
         by_null: bool = False,
@@ -124,6 +124,9 @@ class Reader:
         cutter = LineCutter(by_null=self._by_null, line=mark.line if mark else 1, at_start=not (mark and mark.offset))
         while True:
             piece = feed.read()
+            if piece.problem:
+                self._put(Trouble(piece.problem))
+                continue
             if piece.is_new:
                 self._take(cutter.finish(), cutter, feed)
                 cutter = LineCutter(by_null=self._by_null)

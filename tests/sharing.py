@@ -112,7 +112,7 @@ def start_as(program: Program, uid: int, *args: str, umask: int = 0o022) -> "sub
     process = subprocess.Popen(
         command,
         cwd=program.directory,
-        env=unmeasured(),
+        env=unmeasured() | {"XDG_STATE_HOME": str(program.directory / f"state-{uid}")},
         umask=umask,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -1,18 +1,19 @@
 """The short forms of the faults that a run must survive; `bin/chaos` runs the long ones."""
 
 import random
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT
+from .conftest import ROOT, UNMEASURED, until
 
 sys.path.append(str(ROOT / "benchmarks"))
-import chaos  # noqa: E402
-from faults import disks, journals  # noqa: E402
-from faults.ground import Counts  # noqa: E402
+import chaos
+from faults import disks, journals
+from faults.ground import Counts
 
 Survive = Callable[[str], Counts]
 
@@ -44,6 +45,41 @@ def test_what_was_written_to_a_pipe_is_run_once_however_often_its_reader_is_kill
     assert counts["accepted"]
 
 
+# Kills a scheduler when it has opened the pipe and its keeper has not got it yet, just behind a writer.
+_KILLED_EARLY = """
+import os, signal
+from simple_gpu_scheduler.cli import inputs, simple_gpu_scheduler
+
+def write_and_kill(*_args, **_settings):
+    try:
+        fd = os.open("queue", os.O_WRONLY | os.O_NONBLOCK)
+        os.write(fd, b"echo ran >> out #: gpus=0\\n")
+        open("accepted", "w").close()
+    except OSError:
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+inputs.spooled = write_and_kill
+simple_gpu_scheduler()
+"""
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the pipe is opened long before the keeper holds it, and the kernel drops the rest"
+)
+def test_what_was_written_while_a_run_resumes_is_not_lost(program, tmp_path):
+    scheduler = program.start("--gpus", "0", "--follow", "queue")
+    until(lambda: list(tmp_path.glob("state/*/runs/*.sock")), "it reads")
+    scheduler.kill()
+    scheduler.wait()
+    early = [sys.executable, "-c", _KILLED_EARLY, "--resume"]
+    subprocess.run(early, cwd=tmp_path, env=UNMEASURED, stdin=subprocess.DEVNULL, check=False, timeout=30)
+    done = program.run("--resume", "--no-follow")
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out").exists() == (tmp_path / "accepted").exists()
+
+
 def test_a_scheduler_and_a_keeper_that_are_stopped_go_on(survive):
     counts = survive("stops")
 
@@ -62,7 +98,8 @@ def test_no_job_runs_beside_itself_when_scheduler_and_keeper_are_killed_at_once(
 def test_a_full_disk_stops_no_job_and_is_said(survive):
     counts = survive("full-disk")
 
-    assert {name: count for name, count in counts.items() if count != 40} == {}
+    assert counts.pop("jobs, leases full") == 0  # nothing is started without a lease
+    assert set(counts.values()) == {40}
 
 
 def test_a_journal_that_is_cut_anywhere_is_gone_on_with(survive):

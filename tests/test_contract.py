@@ -446,7 +446,9 @@ def test_completion_is_clicks(program: Program) -> None:
         "COMP_CWORD": "1",
     }
     done = program.run(env=os.environ | shell)
-    assert done.stdout.split() == [b"plain,--retries", b"plain,--retry-delay"]
+    assert done.stdout.split() == [
+        b"plain,--" + name for name in (b"retries", b"retry-delay", b"resume", b"resume-failed")
+    ]
 
 
 def test_ten_thousand_lines_of_which_every_third_fails(program: Program) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
-ROOT = Path(os.environ.get("CHAOS_ROOT", Path(__file__).parent.parent.parent))
+ROOT = Path(__file__).parent.parent.parent
 SCHEDULER = (sys.executable, "-m", "simple_gpu_scheduler")
 ON_CPU = ("--gpus", "0", "--ignore-occupancy", "--cpu-slots", "8")
 ON_GPU = ("--gpus", "0", "--ignore-occupancy", "--jobs-per-gpu", "8", "--quarantine", "0")

@@ -153,7 +153,7 @@ def _resume_cut(ground: Ground, path: Path, data: bytes, commands: dict[int, str
 
 
 def clock_set_back(directory: Path, chance: random.Random, jobs: int = 60) -> Counts:
-    """By an hour in mid-run, and by another while nothing runs; then a journal in which every time is before the last."""
+    """By an hour in mid-run, by another while nothing runs; then a journal in which each time is before the last."""
     ground = Ground(directory, chance)
     clock = _Clock(ground)
     commands = {number: ground.command(number, 0, 0.05, "gpus=0") for number in range(1, jobs + 1)}

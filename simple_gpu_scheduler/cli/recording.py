@@ -87,7 +87,7 @@ def run_began(run_id: str, argv: Sequence[str], inputs: Sequence[Input], resumed
         pid=os.getpid(),
         born=me.born if me else 0,
         directory=os.getcwd(),
-        argv=tuple(resumed.state.first_began["argv"]) if resumed else tuple(argv),
+        argv=tuple(argv),
         inputs=[each._asdict() for each in inputs],
         is_resumed=resumed is not None,
     )

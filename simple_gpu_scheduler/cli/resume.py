@@ -39,7 +39,8 @@ class Resumed(NamedTuple):
 def find(word: str, *, failed_too: bool) -> str:
     """The journal of the run that is meant; nothing when no word names it and there is none in this directory.
 
-    Of those of this directory, the newest that did not finish; else the newest.
+    Of those of this directory, the newest that did not finish; else the newest. A UserError says that one is running,
+    which is most likely what is meant.
     """
     if word:
         return choose(word)
@@ -47,8 +48,10 @@ def find(word: str, *, failed_too: bool) -> str:
     newest = ""
     for path in files.find_runs(files.runs_directory(os.environ)):
         head = _first_record(path)
-        if head.get("directory") != here or head.get("host") != host or files.is_alive(path):
+        if head.get("directory") != here or head.get("host") != host:
             continue
+        if files.is_alive(path):
+            raise _still_running(path)
         if not _is_done(path, failed_too=failed_too):
             return path
         newest = newest or path
@@ -72,15 +75,17 @@ def take(path: str) -> Resumed:
     except OSError as error:
         raise UserError(f"cannot resume {path}: {error.strerror}") from None
     if not files.lock(fd, files.SCHEDULER):
-        raise UserError(
-            f"{_name(path)} is still running, so it cannot be resumed; simple_gpu_scheduler status shows it"
-        )
+        raise _still_running(path)
     _wait_for_keeper(fd, path)
     size = os.fstat(fd).st_size
     state = load(path)
     if size and os.pread(fd, 1, size - 1) != b"\n":  # the last line was torn; what we write must not be glued to it
         os.write(fd, b"\n")
     return Resumed(path, fd, size, state)
+
+
+def _still_running(path: str) -> UserError:
+    return UserError(f"{_name(path)} is still running, so it cannot be resumed; simple_gpu_scheduler status shows it")
 
 
 def _name(path: str) -> str:

@@ -171,7 +171,7 @@ def _run(**options: Any) -> int:
 def _resumed(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
     """The run to go on with, whose own options count where none are typed now."""
     is_asked = options["resume"] is not None or options["resume_failed"]
-    typed = {name for name in options if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE}
+    typed = _typed(context)
     if not is_asked:
         return _follower(options)
     if options["no_journal"] or options["dry_run"]:
@@ -182,16 +182,32 @@ def _resumed(context: click.Context, options: dict[str, Any]) -> "Resumed | None
 
     path = resume.find(options["resume"] or options["journal"] or "", failed_too=options["resume_failed"])
     if not path:
-        raise UserError(
-            "there is no run of this directory to resume; simple_gpu_scheduler history lists those of others"
-        )
+        _first(options)
+        return None
     resumed = resume.take(path)
-    stored = run.make_context("simple_gpu_scheduler", list(resumed.state.first_began["argv"])).params
-    options |= {name: value for name, value in stored.items() if name not in typed | _OF_THIS_TIME}
+    for argv in resumed.state.argvs:
+        stored = run.make_context("simple_gpu_scheduler", list(argv))
+        options |= {name: stored.params[name] for name in _typed(stored) - typed - _OF_THIS_TIME}
     if resumed.state.began["directory"] != os.getcwd():
         options |= _absolute(options, typed)
     _go_to(resumed.state.began["directory"])
     return resumed
+
+
+def _typed(context: click.Context) -> set[str]:
+    commandline = click.core.ParameterSource.COMMANDLINE
+    return {name for name in context.params if context.get_parameter_source(name) == commandline}
+
+
+def _first(options: dict[str, Any]) -> None:
+    """There is no run to go on with: with an input this is the first, as when a machine boots for the first time."""
+    from .inputs import is_of  # noqa: PLC0415 - as above
+
+    if not options["files"] and not options["follow"] and is_of(0).kind not in ("file", "fifo", "pipe"):
+        raise UserError(
+            "there is no run of this directory to resume; simple_gpu_scheduler history lists those of others"
+        )
+    click.echo("there is no run of this directory to resume, so this is the first", err=True)
 
 
 def _follower(options: dict[str, Any]) -> "Resumed | None":

@@ -29,14 +29,22 @@ def runs_directory(environment: Mapping[str, str]) -> str:
     """Where this user's runs are kept."""
     state = environment.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):  # the standard says that a relative one does not count
-        home = environment.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
-        state = os.path.join(home, ".local", "state")
+        state = os.path.join(environment.get("HOME") or _home(), ".local", "state")
     return os.path.join(state, "simple_gpu_scheduler", "runs")
 
 
+def _home() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # a user without an entry, as in containers; it is said that no journal can be kept there
+        return "/"
+
+
 def new_run_id() -> str:
-    """What tells a run from all others, and sorts by time."""
-    return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    """What tells a run from all others, and sorts by time, to the 4096th part of a second."""
+    now = time.time()
+    part = int(now % 1 * 4096)
+    return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{part:03x}{os.urandom(2).hex()[:3]}"
 
 
 def is_run_id(text: str) -> bool:

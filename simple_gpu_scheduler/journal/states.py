@@ -59,6 +59,7 @@ class RunState:
     def __init__(self) -> None:
         self.began: Record = {}  # the newest, when the run was resumed
         self.first_began: Record = {}
+        self.argvs: list[list[str]] = []  # what was typed, each time
         self.ended: Record | None = None
         self.jobs: dict[int, JobState] = {}
         self.refused: dict[int, Record] = {}
@@ -133,6 +134,7 @@ class RunState:
     def _began(self, record: Record) -> None:
         self.began = {**_BEGAN, "run": record["run"], "version": record["version"], **record}
         self.first_began = self.first_began or self.began
+        self.argvs.append(self.began["argv"])
         self.ended = None
         self.is_alone = self.is_paused = False
         self.waits = []

@@ -5,6 +5,7 @@ disk. It runs in a thread of the keeper, or of the scheduler when there is no ke
 """
 
 import array
+import errno
 import fcntl
 import os
 import select
@@ -16,6 +17,7 @@ from .messages import Socket, receive, send
 _AT_ONCE = 64 * 1024
 _MOST_UNSYNCED = 256
 _GONE_WITHIN = 1000  # ms
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 
 
@@ -37,6 +39,7 @@ class Intake:
         self._granted = granted
         self._size = os.fstat(spool).st_size
         self._splices = True
+        self._unwritten = b""
         self._has_ended = False
 
     def run(self) -> None:
@@ -75,7 +78,10 @@ class Intake:
         try:
             moved = self._move()
         except OSError as error:
-            self._tell(b"failed", (error.strerror or "").encode())
+            self._tell(b"failed", (error.strerror or "").encode(), self._unwritten)
+            for fd in (self._source, self._held):  # the scheduler's own end is the last
+                if fd is not None:
+                    os.close(fd)
             return False
         self._size += moved
         if moved:
@@ -100,12 +106,16 @@ class Intake:
                 return os.splice(self._source, self._spool, _AT_ONCE, offset_dst=self._size, flags=_NONBLOCK)
             except BlockingIOError:  # another reader was quicker
                 return self._move_later()
-            except (OSError, AttributeError):
+            except (OSError, AttributeError) as error:
+                if isinstance(error, OSError) and error.errno in _NO_ROOM:
+                    raise
                 self._splices = False  # not every file system can, and some C libraries have no way to say it
-        data = os.read(self._source, _AT_ONCE)
+        self._unwritten = os.read(self._source, _AT_ONCE)
         written = 0
-        while written < len(data):
-            written += os.pwrite(self._spool, data[written:], self._size + written)
+        while self._unwritten:
+            count = os.pwrite(self._spool, self._unwritten, self._size + written)
+            written += count
+            self._unwritten = self._unwritten[count:]
         return written
 
     def _move_later(self) -> int:
