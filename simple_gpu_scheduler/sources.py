@@ -6,6 +6,7 @@ is the feeds'.
 
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
@@ -90,10 +91,15 @@ class Reader:
         self._wait_for_room = wait_for_room
         self._by_null = by_null
         self._feed: Feed | None = None
+        self.has_begun = threading.Event()  # whether others can write to the sources
 
     def run(self) -> None:
         """Read everything."""
         try:
+            for source in self._sources:
+                if source.feed:
+                    source.feed.begin()
+            self.has_begun.set()
             self._put(self._read_all())
         except Exception as error:  # noqa: BLE001 - the loop raises it; here it would be an end that never comes
             self._put(Broken(error))

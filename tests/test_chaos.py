@@ -64,9 +64,6 @@ simple_gpu_scheduler()
 """
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the pipe is opened long before the keeper holds it, and the kernel drops the rest"
-)
 def test_what_was_written_while_a_run_resumes_is_not_lost(program, tmp_path):
     scheduler = program.start("--gpus", "0", "--follow", "queue")
     until(lambda: list(tmp_path.glob("state/*/runs/*.sock")), "it reads")

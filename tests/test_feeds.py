@@ -15,16 +15,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler import feeds
+from simple_gpu_scheduler import spooled as pipes
 from simple_gpu_scheduler.cutting import LineCutter
 from simple_gpu_scheduler.events import ReadMark
-from simple_gpu_scheduler.feeds import Followed, Plain, Rest, Spooled
+from simple_gpu_scheduler.feeds import Feed, Followed, Piece, Plain
 from simple_gpu_scheduler.jobs import Job
 from simple_gpu_scheduler.keeper import intake
 from simple_gpu_scheduler.keeper.intake import Intake
 from simple_gpu_scheduler.keeper.messages import Socket, pair, receive, send
 from simple_gpu_scheduler.lines import LineParser, Refusal
 from simple_gpu_scheduler.sources import Batch, Reader, Source, SourceEnded
+from simple_gpu_scheduler.spooled import Rest, Spooled
 from simple_gpu_scheduler.threads import start_thread
 
 from .conftest import until
@@ -58,8 +59,11 @@ class Chunks:
         self._chunks = list(chunks)
         self._used = offset
 
-    def read(self) -> feeds.Piece:
-        return feeds.Piece(self._chunks.pop(0) if self._chunks else b"")
+    def begin(self) -> None:
+        pass
+
+    def read(self) -> Piece:
+        return Piece(self._chunks.pop(0) if self._chunks else b"")
 
     def used(self, size: int) -> ReadMark | None:
         self._used += size
@@ -174,14 +178,16 @@ class Pipe:
     def kept(self) -> bytes:
         return os.pread(self.spool, 1 << 26, 0)
 
-    def take_in(self, granted: int = 1 << 20, *, held: int | None = None) -> tuple[Socket, threading.Thread]:
+    def take_in(self, granted: int = 1 << 20, *, holds: bool = False) -> tuple[Socket, threading.Thread]:
         """An intake of its own, as the keeper has it."""
         ours, its_end = pair()
         self._ends += [ours, its_end]
-        taking = Intake(os.dup(self.source), os.dup(self.spool), its_end, granted, is_named=True, held=held)
+        taking = Intake(os.dup(self.source), os.dup(self.spool), its_end, granted, is_named=True, holds=holds)
         os.close(self.source)
         self.source = -1
-        return ours, start_thread(taking.run)
+        thread = start_thread(taking.run)
+        assert told(ours) == [b"open"]
+        return ours, thread
 
     def close(self) -> None:
         for end in self._ends:
@@ -313,8 +319,9 @@ class TestIntake:
         pipe.spool = os.open("/dev/full", os.O_RDWR)
         writer = pipe.open()
         ours, its_end = pair()
-        thread = start_thread(Intake(os.dup(pipe.source), pipe.spool, its_end, 100, is_named=True, held=None).run)
+        thread = start_thread(Intake(os.dup(pipe.source), pipe.spool, its_end, 100, is_named=True, holds=False).run)
         os.write(writer, b"one\n")
+        assert told(ours) == [b"open"]
         assert told(ours) == [b"failed", b"No space left on device", b"one\n"]
         thread.join(5)
         os.close(writer)
@@ -328,12 +335,14 @@ def spooled(pipe: Pipe) -> Start:
     """A feed without a keeper."""
 
     def start(**settings) -> Spooled:
-        return Spooled("input-0", pipe.source, pipe.spool, None, is_named=True, **settings)
+        feed = Spooled("input-0", pipe.source, pipe.spool, None, is_named=True, **settings)
+        feed.begin()
+        return feed
 
     return start
 
 
-def read(feed: feeds.Feed, size: int) -> bytes:
+def read(feed: Feed, size: int) -> bytes:
     data = b""
     while len(data) < size:
         piece = feed.read()
@@ -350,13 +359,13 @@ class TestSpooled:
         assert read(feed, 6) == b"one\ntw"
         assert feed.used(4) == NOT_TOLD._replace(offset=4)
         os.close(writer)
-        assert feed.read() == feeds.Piece(more_may_come=True)
+        assert feed.read() == Piece(more_may_come=True)
         pipe.write(b"o\n")
         assert read(feed, 2) == b"o\n"
         pipe.write(b"late\n")
         assert feed.stop()
         assert read(feed, 5) == b"late\n"
-        assert feed.read() == feeds.Piece() == feed.read()
+        assert feed.read() == Piece() == feed.read()
 
     def test_it_goes_on_where_another_was(self, pipe: Pipe, spooled: Start) -> None:
         os.write(pipe.spool, b"one\ntwo\n")
@@ -370,7 +379,7 @@ class TestSpooled:
     def test_much_more_than_may_be_ahead_comes_through(
         self, pipe: Pipe, spooled: Start, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(feeds, "AHEAD", 10_000)
+        monkeypatch.setattr(pipes, "AHEAD", 10_000)
         data = os.urandom(2_000_000)
         writer = pipe.open()
         os.set_blocking(writer, True)
@@ -391,12 +400,15 @@ class TestSpooled:
         """The keeper of this test takes one piece and is gone."""
         ends: list[int] = []
 
-        def hand_over(_granted: int, files: Sequence[int], *, is_named: bool) -> None:
+        def hand_over(_granted: int, files: Sequence[int], *, is_named: bool, holds: bool) -> None:
             assert is_named
+            assert not holds
             ends.append(os.dup(files[2]))
+            os.write(ends[0], b"open")
 
         writer = pipe.open()
         feed = Spooled("input-0", pipe.source, pipe.spool, hand_over, is_named=True)
+        feed.begin()
         os.write(pipe.spool, b"one\n")
         os.write(ends[0], b"4")
         assert read(feed, 4) == b"one\n"
@@ -428,7 +440,7 @@ class TestRest:
         fd = os.open(tmp_path / "spool", os.O_RDONLY)
         feed = Rest("input-0", fd, 100)
         assert read(feed, 9_900) == data[100:]
-        assert feed.read() == feeds.Piece()
+        assert feed.read() == Piece()
         assert feed.used(50) == NOT_TOLD._replace(offset=150)
         assert not feed.stop()
         os.close(fd)
@@ -441,10 +453,10 @@ class TestPlain:
         feed = Plain(reading)
         timer = threading.Timer(0.1, os.write, (writing, b"one\n"))
         timer.start()
-        assert feed.read() == feeds.Piece(b"one\n")
+        assert feed.read() == Piece(b"one\n")
         timer.join()
         os.close(writing)
-        assert feed.read() == feeds.Piece()
+        assert feed.read() == Piece()
         assert feed.used(4) is None
         os.close(reading)
 
@@ -479,9 +491,9 @@ class TestFollowed:
         feed.used(4)
         os.truncate(path, 0)
         path.write_bytes(b"new\n")
-        assert feed.read() == feeds.Piece(b"new\n", is_new=True)
+        assert feed.read() == Piece(b"new\n", is_new=True)
         mark = feed.used(4)
         assert mark
         assert mark.offset == 4
         feed.stop()
-        assert feed.read() == feeds.Piece()
+        assert feed.read() == Piece()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.cli.inputs import hold_open, is_of
+from simple_gpu_scheduler.cli.inputs import is_of, open_held
 from simple_gpu_scheduler.cutting import LineCutter
 from simple_gpu_scheduler.jobs import Job
 from simple_gpu_scheduler.lines import LONGEST_LINE, LineParser
@@ -179,6 +179,7 @@ def test_only_a_named_pipe_is_held_open(tmp_path: Path) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     assert os.read(fd, 1) == b""
     assert is_of(fd).kind == "fifo"
-    hold_open(fd)
+    fd = open_held(Source(fd)).fd
+    os.set_blocking(fd, False)
     with pytest.raises(BlockingIOError):
         os.read(fd, 1)

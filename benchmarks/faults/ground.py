@@ -20,6 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 SCHEDULER = (sys.executable, "-m", "simple_gpu_scheduler")
 ON_CPU = ("--gpus", "0", "--ignore-occupancy", "--cpu-slots", "8")
 ON_GPU = ("--gpus", "0", "--ignore-occupancy", "--jobs-per-gpu", "8", "--quarantine", "0")
+AGAIN = "ended, and run again"
 NOTHING_THERE = "there is no run of this directory to resume"
 
 # NUMBER CODE SECONDS
@@ -121,7 +122,8 @@ class Ground:
 
     def history(self) -> dict[str, dict[str, object]]:
         """By command, what the program tells of the newest run's jobs."""
-        newest = max(path.stem for path in self.runs.glob("*.jsonl"))
+        # One that was killed before its first word is a run of nothing.
+        newest = max(path.stem for path in self.runs.glob("*.jsonl") if path.stat().st_size)
         asked = self.ask("history", newest, "--json")
         assert asked.returncode == 0, asked.stderr
         return {each["command"]: each for each in json.loads(asked.stdout)}
@@ -151,25 +153,25 @@ class Ground:
         for number in expected:
             entries = self.entries(number)
             counts["lost"] += not entries
-            self._check_one(number, entries, counts)
+            self._check_one(number, entries, counts, may_repeat=may_repeat)
         for number in possible:
-            self._check_one(number, self.entries(number), counts)
-        promised = ("lost", "overlaps", "not ended", *(() if may_repeat else ("ended, and run again",)))
+            self._check_one(number, self.entries(number), counts, may_repeat=may_repeat)
+        promised = ("lost", "overlaps", "not ended", *(() if may_repeat else (AGAIN,)))
         wrong = {name: counts[name] for name in promised if counts[name]}
         assert not wrong, f"{wrong}: {self.directory}\n{self.said[-1500:]}"
         assert "Traceback" not in self.said, self.said[-3000:]
         return Counter({name: count for name, count in counts.items() if count})
 
-    def _check_one(self, number: int, entries: list[list[str]], counts: Counts) -> None:
+    def _check_one(self, number: int, entries: list[list[str]], counts: Counts, *, may_repeat: bool) -> None:
         if not entries:
             return
         kinds = [entry[0] for entry in entries]
         found = {
             "overlaps": kinds.count("overlap"),
-            "ended, and run again": kinds[:-1].count("end"),
+            AGAIN: kinds[:-1].count("end"),
             "not ended": int(kinds[-1] != "end"),
         }
-        if any(found.values()):
+        if any(count for name, count in found.items() if not (may_repeat and name == AGAIN)):
             print(f"job {number} in {self.directory}: {entries}", file=sys.stderr)
         counts.update(found, **{"jobs": 1, "started again": kinds.count("start") - 1})
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from .resume import Resumed
 
+_BEGUN_WITHIN = 5.0
 _WITHOUT_KEEPER = (
     "the keeper process was killed; the jobs go on, but exit codes and what is in a pipe would now be lost with the "
     "scheduler"
@@ -68,6 +69,8 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
         left = parts.take_over(resumed, inbox, failed_too=options.resume_failed) if resumed else None
         parts.start_reading(reader.run)
         found = machine.get()
+        if begun.gathered.introductions:  # before it is said that others can write
+            reader.has_begun.wait(_BEGUN_WITHIN)
         if left:
             begun.publisher.publish(Noticed(left.sentence(begun.run_id)))
         for remark in (*begun.gathered.introductions, *(() if options.dry_run else found.remarks)):

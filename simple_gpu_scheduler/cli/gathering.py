@@ -6,9 +6,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.events import ReadMark
-from simple_gpu_scheduler.feeds import HandOver
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.sources import Source
+from simple_gpu_scheduler.spooled import HandOver
 
 from . import inputs
 from .inputs import Input, is_of
@@ -91,7 +91,7 @@ class _Gathering:
         is_pipe = each.kind == "fifo" or (each.kind == "pipe" and self._stem)
         if not is_pipe or (not self._stem and self._follows):
             if each.kind == "fifo":
-                inputs.hold_open(source.fd)
+                source = inputs.open_held(source)
             path = each.path if each.kind == "file" else ""
             self._found.append((each, source._replace(path=path)))
             return

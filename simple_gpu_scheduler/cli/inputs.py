@@ -1,5 +1,6 @@
 """The inputs of a run: what each is, opening them, looking through them for mistakes, and what to say of them."""
 
+import errno
 import os
 import stat
 from collections.abc import Mapping, Sequence
@@ -7,9 +8,10 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.events import ReadMark
-from simple_gpu_scheduler.feeds import Followed, HandOver, Rest, Spooled
+from simple_gpu_scheduler.feeds import Followed
 from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.sources import Source, check
+from simple_gpu_scheduler.spooled import HandOver, Rest, Spooled
 
 _STDIN = 0
 _MOST_MISTAKES_SHOWN = 10
@@ -44,7 +46,9 @@ def open_file(path: str, *, waits: bool) -> Source:
     if path == "-":
         return Source(_STDIN)
     try:
-        # A named pipe that is held open is opened at once; else its first writer is waited for, or it would seem empty.
+        if not waits and stat.S_ISFIFO(os.stat(path).st_mode):
+            return _place_of(path)
+        # The first writer of a named pipe that ends with its writers is waited for, or it would seem empty.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; FILES hold commands, one a line") from None
@@ -52,6 +56,13 @@ def open_file(path: str, *, waits: bool) -> Source:
         raise UserError(f"cannot read {path}: it is a directory")
     os.set_blocking(fd, True)
     return Source(fd, path)
+
+
+def _place_of(path: str) -> Source:
+    """A named pipe, not opened: from then on writers write, and what they wrote would be lost with us."""
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return Source(os.open(path, os.O_PATH | os.O_CLOEXEC), path)
 
 
 def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
@@ -73,15 +84,23 @@ def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
         raise UserError(f"--follow {path}: {error.strerror}") from None
 
 
-def hold_open(fd: int) -> int:
-    """The other end of a named pipe, so that it does not end when its last writer leaves."""
-    try:
-        return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
+def open_held(source: Source) -> Source:
+    """A named pipe that is read as it is, and with its other end held does not end when its last writer leaves."""
+    check_holdable(source.fd)
+    place = f"/proc/self/fd/{source.fd}"
+    fd = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(fd, True)
+    return source._replace(fd=fd)
+
+
+def check_holdable(fd: int) -> None:
+    """A UserError says that the other end of a named pipe may not be opened."""
+    if not os.access(f"/proc/self/fd/{fd}", os.W_OK):
         raise UserError(
-            f"cannot hold the named pipe open for its writers: {error.strerror}; let yourself write to it, or use "
-            "--no-follow"
-        ) from None
+            f"cannot hold the named pipe open for its writers: {os.strerror(errno.EACCES)}; let yourself write to it, "
+            "or use --no-follow"
+        )
 
 
 def spooled(
@@ -89,9 +108,12 @@ def spooled(
 ) -> Source:
     """A pipe that is emptied into the open file `spool`."""
     is_named = kind.kind == "fifo"
-    held = hold_open(source.fd) if is_named and follows else None
+    if is_named and follows:
+        check_holdable(source.fd)
     offset = mark.offset if mark else 0
-    feed = Spooled(kind.spool, source.fd, spool, hand_over, is_named=is_named, held=held, offset=offset)
+    feed = Spooled(
+        kind.spool, source.fd, spool, hand_over, is_named=is_named, holds=is_named and follows, offset=offset
+    )
     return source._replace(feed=feed, mark=mark)
 
 

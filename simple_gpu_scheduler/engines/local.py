@@ -102,7 +102,7 @@ class LocalEngine:
         return False
 
     def _keep_status(self, pid: int, status: int) -> None:
-        if self._keeper and pid in self._marks:
+        if self._keeper and (pid in self._marks or self._keeper.is_gone.is_set()):  # it may be known in a moment
             self._reaped[pid] = status
 
     def _forget(self, key: Key) -> None:

@@ -62,9 +62,9 @@ class KeeperClient:
         its_end.close()
         return ours
 
-    def take_in(self, granted: int, files: Sequence[int], *, is_named: bool) -> None:
-        """Have a pipe emptied into a file; see `Intake` for what the files are."""
-        self._send(b"intake", b"%d" % granted, b"named" if is_named else b"", files=files)
+    def take_in(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool) -> None:
+        """Have a pipe emptied into a file; see `Intake`."""
+        self._send(b"intake", b"%d" % granted, b"%d" % is_named, b"%d" % holds, files=files)
 
     def let_go(self, recorded: bytes) -> None:
         """The ends of these attempts are in the journal; to be said when no start follows soon that could say it."""

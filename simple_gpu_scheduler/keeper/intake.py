@@ -24,18 +24,17 @@ _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 class Intake:
     """One pipe, its file, and the socket to the scheduler.
 
-    A named pipe `is_named`: when its last writer has gone, another may come. `held` is its other end, where it is to be
-    held open from the begin.
+    A named pipe `is_named`, and `source` may be nothing but its place: it is opened here, since from then on writers
+    write. When its last writer has gone, another may come; with `holds` its other end is held open from the begin.
     """
 
-    def __init__(
-        self, source: int, spool: int, notify: Socket, granted: int, *, is_named: bool, held: int | None
-    ) -> None:
+    def __init__(self, source: int, spool: int, notify: Socket, granted: int, *, is_named: bool, holds: bool) -> None:
         self._source = source
         self._spool = spool
         self._notify = notify
         self._is_named = is_named
-        self._held = held
+        self._holds = holds
+        self._held: int | None = None
         self._granted = granted
         self._size = os.fstat(spool).st_size
         self._splices = True
@@ -44,6 +43,9 @@ class Intake:
 
     def run(self) -> None:
         """Until the scheduler says that it is enough, or is gone; then the rest of what was written."""
+        if self._is_named:
+            self._open()
+        self._tell(b"open")
         poll = select.poll()
         unsynced = 0
         while True:
@@ -64,6 +66,15 @@ class Intake:
             if self._source in ready and not self._take_some():
                 return
         self._finish()
+
+    def _open(self) -> None:
+        with suppress(OSError):  # what a shell has opened for us we may not be allowed to
+            opened = os.open(f"/proc/self/fd/{self._source}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.close(self._source)
+            self._source = opened
+        if self._holds:
+            with suppress(OSError):
+                self._held = os.open(f"/proc/self/fd/{self._source}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _heed(self) -> bool:
         """Do what the scheduler says; False when it says that it is enough."""

@@ -32,6 +32,7 @@ class Launcher:
         self._keeper = keeper
         self._connection = self._connect()
         self._taken = taken
+        self._found = 0  # a process that a keeper had started and could not tell us
 
     def start(
         self,
@@ -57,9 +58,9 @@ class Launcher:
                     raise OSError(int(number), os.strerror(int(number)))
                 return int(number)
             self._connection = None
-            pid = self._find_started(own[-1])
-            if pid:
-                return pid
+            self._found = self._find_started(own[-1])
+            if self._found:
+                return self._found
         return self._starter.start(argv, own, tuple(leases), log)
 
     def wait(self, pid: int) -> int:
@@ -70,7 +71,7 @@ class Launcher:
                 return int(answer.fields[1])
             self._connection = None
             return self._wait_for_adopted(pid)
-        return processes.wait_for_end(pid)
+        return self._wait_for_adopted(pid) if pid == self._found else processes.wait_for_end(pid)
 
     def reap(self, pid: int) -> None:
         """Nobody will signal it any more. The keeper is told that with the next start."""

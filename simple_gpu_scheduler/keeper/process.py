@@ -65,11 +65,9 @@ class Keeper:
         self._threads.append(start_thread(lambda: self._serve_thread(connection)))
 
     def _take_in(self, fields: list[bytes], descriptors: list[int]) -> None:
-        source, spool, notify, *held = descriptors
-        is_named = fields[1] == b"named"
-        intake = Intake(
-            source, spool, Socket(fileno=notify), int(fields[0]), is_named=is_named, held=held[0] if held else None
-        )
+        source, spool, notify = descriptors
+        granted, is_named, holds = (int(field) for field in fields)
+        intake = Intake(source, spool, Socket(fileno=notify), granted, is_named=bool(is_named), holds=bool(holds))
         self._intakes.append(start_thread(intake.run))
 
     def _serve_thread(self, connection: Socket) -> None:
