@@ -14,6 +14,7 @@ from simple_gpu_scheduler.events import (
     Event,
     JobDropped,
     JobEnded,
+    JobsRead,
     JobStarted,
     LeftBehind,
     LineRefused,
@@ -515,3 +516,29 @@ def test_a_wait_for_longer_than_the_system_can_is_cut() -> None:
     world.get = recording
     assert world.run() == 0
     assert max(wait for wait in waits if wait) <= 86_400
+
+
+def test_an_end_is_told_before_its_gpu_is_anybodys_and_a_job_before_it_starts() -> None:
+    world = World("0").jobs(job(1))
+    told: list[tuple[str, bool]] = []
+    lease = world.leases["0"]
+    release, start = lease.release, world.start
+
+    def kinds() -> set[type]:
+        return {type(event) for _, event in world.events}
+
+    def released() -> None:
+        told.append(("end", JobEnded in kinds()))
+        release()
+
+    def started(attempt: Attempt, hold: Hold) -> None:
+        told.append(("start", {JobsRead, JobStarted} <= kinds()))
+        start(attempt, hold)
+
+    lease.release = released
+    world.start = started
+    world.run()
+    assert ("start", True) in told
+    assert ("end", True) in told
+    assert ("start", False) not in told
+    assert ("end", False) not in told
