@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 # A command may have 131,071 bytes, and what a job is told of itself comes on top.
 _LONGEST = 512 * 1024
-_MOST_FILES = 64
+_MOST_FILES = 253  # the kernel allows no more
 _INT = 4
 
 Socket = _socket.socket

@@ -6,7 +6,7 @@ It runs in a process of its own, made by fork. It knows attempts by their number
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from simple_gpu_scheduler import processes
 from simple_gpu_scheduler.journal import files
@@ -62,13 +62,13 @@ class Keeper:
 
     def _start_thread(self, fd: int) -> None:
         connection = Socket(fileno=fd)
-        self._threads.append(start_thread(lambda: self._serve_thread(connection)))
+        self._threads.append(start_thread(lambda: _or_end(lambda: self._serve_thread(connection))))
 
     def _take_in(self, fields: list[bytes], descriptors: list[int]) -> None:
         source, spool, notify = descriptors
         granted, is_named, holds = (int(field) for field in fields)
         intake = Intake(source, spool, Socket(fileno=notify), granted, is_named=bool(is_named), holds=bool(holds))
-        self._intakes.append(start_thread(intake.run))
+        self._intakes.append(start_thread(lambda: _or_end(intake.run)))
 
     def _serve_thread(self, connection: Socket) -> None:
         while (message := receive(connection)) is not None:
@@ -144,6 +144,14 @@ class Keeper:
             except OSError:
                 time.sleep(1)
             data = b"\n" + line.encode()
+
+
+def _or_end(work: Callable[[], object]) -> None:
+    """A thread that is gone would be waited for; that the keeper is gone, the scheduler can deal with."""
+    try:
+        work()
+    except BaseException:  # noqa: BLE001 - whatever it is
+        os._exit(1)
 
 
 def _key(numbers: bytes) -> Key:
