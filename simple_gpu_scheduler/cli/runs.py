@@ -112,7 +112,7 @@ def load(path: str) -> RunState:
 
 def _warn(path: str, text: str) -> None:
     with suppress(OSError):  # nobody to tell, which changes nothing
-        print(f"{safe(path)}: {text}", file=sys.stderr)
+        print(f"{safe(path)}: {text}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
 def look(path: str) -> Look:

@@ -180,6 +180,7 @@ class RunState:
         """What the keeper saw, which counts where the scheduler had no time to say more."""
         state = self.jobs[record["job"]]
         self.outliving.pop((record["job"], record["attempt"]), None)
+        self._ran(record["job"], record["attempt"], record["at"])
         if state.state == "running" and state.attempts == record["attempt"]:
             state.exited = record["status"]
             state.outcome = outcome_of(record["status"])
@@ -190,6 +191,15 @@ class RunState:
     def _alone(self, record: Record) -> None:
         self.is_alone = True
         self.outliving.update({(job, attempt): pid for job, attempt, pid in record["running"]})
+        for job, attempt, _pid in record["running"]:
+            self._ran(job, attempt, record["at"])
+
+    def _ran(self, job: int, attempt: int, at: float) -> None:
+        """A keeper knows of it. On a full disk the record of its start may be missing, and it must not start again."""
+        state = self.jobs.get(job)
+        if state and attempt > state.attempts:
+            state.interrupted += state.state == "running"
+            state.state, state.attempts, state.started_at = "running", attempt, at
 
     def _dropped(self, record: Record) -> None:
         state = self.jobs[record["job"]]
