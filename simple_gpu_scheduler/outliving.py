@@ -43,9 +43,9 @@ def find_alive(run_id: bytes) -> dict[Key, list[int]]:
         if not name.isdigit():
             continue
         for each in read_variable(int(name), TREE).split(b"/"):
-            if (b"/" + each).startswith(begin):
-                numbers = each.split(b".")[-2:]
-                found.setdefault((int(numbers[0]), int(numbers[1])), []).append(int(name))
+            job, _, attempt = each[len(begin) - 1 :].partition(b".")
+            if (b"/" + each).startswith(begin) and job.isdigit() and attempt.isdigit():
+                found.setdefault((int(job), int(attempt)), []).append(int(name))
     return found
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.clock import SystemClock
 from simple_gpu_scheduler.engines import ENGINES, EngineOptions
-from simple_gpu_scheduler.errors import Trouble
-from simple_gpu_scheduler.events import Noticed, Publisher
+from simple_gpu_scheduler.errors import Trouble, UserError
+from simple_gpu_scheduler.events import Noticed, Publisher, RunEnded
 from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.client import KeeperClient
@@ -62,6 +62,15 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     """Run all jobs of the input, and of the run that is gone on with; the exit code."""
     machine = Meanwhile(lambda: find_machine(options.wants, os.environ))
     begun = _begin(options, machine, keeper, resumed)
+    try:
+        return _run_begun(options, machine, begun, resumed)
+    except UserError as error:  # so that it does not seem to have died
+        begun.publisher.publish(RunEnded(0, 0, 0, 0, 0.0, all_read=False, code=error.code))
+        _close(begun)
+        raise
+
+
+def _run_begun(options: Options, machine: "Meanwhile[Machine]", begun: Begun, resumed: "Resumed | None") -> int:
     inbox: SimpleQueue[Message] = SimpleQueue()
     room = threading.Semaphore(0)
     reader = Reader(list(begun.gathered.sources), begun.parser, inbox.put, room.acquire, by_null=options.null)
@@ -90,6 +99,7 @@ def _begin(
 ) -> Begun:
     """Check all that can be checked, and open what is needed."""
     shell = parts.find_shell(options.shell)
+    parts.check_directories(options)
     state = resumed.state if resumed else None
     typed = gathering.open_typed(options.files, options.follow, state, waits=options.no_follow)
     sources = [source for _, source in typed]
@@ -100,7 +110,7 @@ def _begin(
     run_id = resumed.run_id if resumed else files.new_run_id()
     keeps = not (options.no_journal or options.dry_run)
     record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
-    publisher = Publisher([*parts.sinks(options), *record.sinks()])
+    publisher = Publisher([*parts.sinks(options, keeps=resumed is not None), *record.sinks()])
     # It was made before we went to the directory of a run that goes on.
     directory = options.chdir or (os.curdir if resumed else None)
     keeper = parts.brief(keeper if record.path else None, record.path, directory)
@@ -118,6 +128,8 @@ def _run(runner: Runner, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
         runner.leave_out(begun.by_log.stay_failed)
     if begun.keeper:
         begun.keeper.on_end = lambda: inbox.put(Trouble(_WITHOUT_KEEPER))
+        if begun.keeper.is_gone.is_set():
+            begun.keeper.on_end()
     server = parts.listen(begun.record.path, inbox, begun.publisher)
     gc.freeze()  # what has been loaded stays, so it need not be looked through again
     gc.enable()
@@ -126,12 +138,16 @@ def _run(runner: Runner, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
         server.close()
 
 
-def _end(options: Options, begun: Begun) -> None:
-    if begun.by_log:
-        begun.publisher.publish(Noticed(parts.left_out(begun.by_log, options)))
+def _close(begun: Begun) -> None:
     begun.publisher.close()  # may wait for somebody to read; Ctrl-C ends that
     if begun.keeper:  # behind that: it also tells the keeper that all is on record
         begun.keeper.close()
+
+
+def _end(options: Options, begun: Begun) -> None:
+    if begun.by_log:
+        begun.publisher.publish(Noticed(parts.left_out(begun.by_log, options)))
+    _close(begun)
     if begun.record.path:
         files.prune(files.runs_directory(os.environ), options.keep_runs)
 

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.events import ReadMark
@@ -75,6 +76,8 @@ class _Gathering:
         self._state = state
         self._end = end
         self._follows = follows
+        had = state.began["inputs"] if state else []
+        self._taken = {each.get("spool", "") for each in had} | set(state.marks if state else ())
         self._found: list[tuple[Input, Source | None]] = []
         self._problems: list[str] = []
 
@@ -95,10 +98,8 @@ class _Gathering:
             path = each.path if each.kind == "file" else ""
             self._found.append((each, source._replace(path=path)))
             return
-        if self._stem:
-            each = each._replace(spool=each.spool or f"input-{len(self._found)}")
         try:
-            spool = self._open_spool(each)
+            each, spool = (each, self._open_spool(each)) if each.spool else self._new_spool(each)
         except OSError as error:
             self._problems.append(f"what is written to the pipe cannot be kept beside the journal: {error.strerror}")
             self._found.append((each._replace(spool=""), source))
@@ -131,12 +132,23 @@ class _Gathering:
     def _mark(self, name: str) -> ReadMark | None:
         return inputs.mark_of(self._state.marks.get(name)) if self._state else None
 
-    def _open_spool(self, each: Input) -> int:
-        if not each.spool:
+    def _new_spool(self, each: Input) -> tuple[Input, int]:
+        if not self._stem:
             with suppress(OSError):
-                return os.open(os.environ.get("TMPDIR", _TEMPORARY), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            return os.memfd_create("input")
-        fd = os.open(f"{self._stem}.{each.spool}", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                place = os.environ.get("TMPDIR", _TEMPORARY)
+                return each, os.open(place, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            return each, os.memfd_create("input")
+        name = next(name for at in count() if (name := f"input-{at}") not in self._taken)
+        self._taken.add(name)
+        with suppress(FileNotFoundError):  # of a journal of the same name that was deleted
+            os.unlink(f"{self._stem}.{name}")
+        fd = os.open(f"{self._stem}.{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        return each._replace(spool=name), fd
+
+    def _open_spool(self, each: Input) -> int:
+        path = f"{self._stem}.{each.spool}"
+        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        files.check_own(fd, path)
         self._drop_torn(each, fd)
         return fd
 

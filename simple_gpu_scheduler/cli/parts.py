@@ -1,5 +1,6 @@
 """The parts of a run that are made from its options, each with a sentence for what can be wrong with it."""
 
+import errno
 import os
 import signal
 from collections.abc import Callable
@@ -88,6 +89,14 @@ def listen(journal: str, inbox: "SimpleQueue[Message]", publisher: Publisher) ->
     return server
 
 
+def check_directories(options: Options) -> None:
+    """What is wrong with those that were named is met before anything is begun."""
+    log_directory(options)
+    if options.chdir and not os.path.isdir(options.chdir):
+        why = errno.ENOTDIR if os.path.exists(options.chdir) else errno.ENOENT
+        raise UserError(f"--chdir {options.chdir}: {os.strerror(why)}")
+
+
 def log_directory(options: Options) -> str:
     """Where job logs go; nothing for where our own output goes."""
     if not options.logs or options.dry_run:
@@ -135,7 +144,8 @@ def find_shell(shell: str) -> str:
     return found
 
 
-def sinks(options: Options) -> list[Sink]:
+def sinks(options: Options, *, keeps: bool) -> list[Sink]:
+    """What shows and logs; `keeps` what an earlier scheduler of the run has logged."""
     names = ["plain"]
     if options.dry_run:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a listing ends quietly with its reader
@@ -144,7 +154,9 @@ def sinks(options: Options) -> list[Sink]:
         names.append("joblog")
     quiet = options.quiet or options.dry_run
     return [
-        SINKS[name](SinkOptions(quiet, options.verbose and not options.dry_run, options.joblog or "", options.resumes))
+        SINKS[name](
+            SinkOptions(quiet, options.verbose and not options.dry_run, options.joblog or "", options.resumes or keeps)
+        )
         for name in names
     ]
 

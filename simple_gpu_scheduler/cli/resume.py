@@ -4,7 +4,7 @@ import os
 import time
 from typing import NamedTuple
 
-from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.errors import BAD_INPUT, UserError
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.reading import read_records
 from simple_gpu_scheduler.journal.states import Key, RunState
@@ -62,7 +62,9 @@ def find_follower(path: str) -> str:
     """The journal of the newest run that followed a file; nothing when there is none."""
     for journal in files.find_runs(files.runs_directory(os.environ)):
         inputs = _first_record(journal).get("inputs", [])
-        if isinstance(inputs, list) and any(each["kind"] == "follow" and each["path"] == path for each in inputs):
+        if isinstance(inputs, list) and any(
+            each.get("kind") == "follow" and each.get("path") == path for each in inputs
+        ):
             return journal
     return ""
 
@@ -123,12 +125,13 @@ def _is_done(path: str, *, failed_too: bool) -> bool:
     """Whether there is nothing left to do, from what stands last in a journal."""
     records = read_records(_read(path, -_TAIL, _TAIL)).records
     last = [each for each in records if each["event"] in ("run began", "run ended", "job requeued")]
-    if not last or last[-1]["event"] != "run ended" or not last[-1].get("all_read"):
+    if not last or last[-1]["event"] != "run ended":
         return False
     counts = last[-1]
-    if counts["left"]:
-        return False
-    return not (failed_too and (counts["failed"] or counts["timed_out"] or counts["not_started"]))
+    if counts.get("code") == BAD_INPUT and not counts.get("elapsed"):
+        return True  # it was refused before it began
+    failed = any(counts.get(name) for name in ("failed", "timed_out", "not_started"))
+    return bool(counts.get("all_read")) and not counts.get("left") and not (failed_too and failed)
 
 
 def _read(path: str, begin: int, size: int) -> bytes:

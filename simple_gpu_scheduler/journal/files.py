@@ -68,7 +68,7 @@ def create(path: str) -> int:
 def open_to_append(path: str) -> int:
     """A journal that is there, open for reading and appending."""
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
-    _check_own(fd, path)
+    check_own(fd, path)
     return fd
 
 
@@ -79,18 +79,19 @@ def read(path: str) -> bytes:
     except OSError as error:
         raise UserError(f"cannot read the journal {path}: {error.strerror}") from None
     with os.fdopen(fd, "rb") as file:
-        _check_own(fd, path)
+        check_own(fd, path)
         return file.read()
 
 
-def _check_own(fd: int, path: str) -> None:
+def check_own(fd: int, path: str) -> None:
+    """Refuse what another user may have put there."""
     state = os.fstat(fd)
     if not stat.S_ISREG(state.st_mode) or state.st_uid not in (os.getuid(), 0):
         raise UserError(f"{path} is no journal of yours")
 
 
-def lock(fd: int, byte: int) -> bool:
-    """Say that we hold it; False when another does. A file system without locks is taken to be ours alone."""
+def lock(fd: int, byte: int, *, if_unsure: bool = True) -> bool:
+    """Say that we hold it; False when another does. On a file system without locks nobody knows."""
     try:
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _region(fcntl.F_WRLCK, byte))
     except BlockingIOError:
@@ -98,7 +99,7 @@ def lock(fd: int, byte: int) -> bool:
     except PermissionError:  # another way to say the same
         return False
     except OSError:
-        return True
+        return if_unsure
     return True
 
 
@@ -149,16 +150,26 @@ def find_runs(directory: str) -> list[str]:
 
 
 def prune(directory: str, keep: int) -> None:
-    """Delete the oldest runs beyond so many, but none that lives."""
+    """Delete the oldest runs beyond so many, but none that lives, or of which that cannot be said."""
     for path in find_runs(directory)[keep:]:
-        with suppress(OSError), opened(path) as fd:
-            if is_locked(fd, SCHEDULER) or is_kept(fd):
-                continue
-        run = os.path.basename(path)[: -len(SUFFIX)]
-        for name in os.listdir(directory):
-            if name.startswith(run):
-                with suppress(OSError):
-                    os.unlink(os.path.join(directory, name))
+        try:
+            with opened(path) as fd:
+                if lock(fd, SCHEDULER, if_unsure=False) and not is_kept(
+                    fd
+                ):  # held, so that nobody resumes it meanwhile
+                    _delete(path)
+        except FileNotFoundError:  # a link to a journal elsewhere that is gone
+            _delete(path)
+        except OSError:
+            continue
+
+
+def _delete(path: str) -> None:
+    directory, name = os.path.split(path)
+    for each in os.listdir(directory):
+        if each.startswith(name[: -len(SUFFIX)]):
+            with suppress(OSError):
+                os.unlink(os.path.join(directory, each))
 
 
 @contextmanager

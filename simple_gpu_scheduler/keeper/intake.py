@@ -18,6 +18,7 @@ _AT_ONCE = 64 * 1024
 _MOST_UNSYNCED = 256
 _GONE_WITHIN = 1000  # ms
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_GET_PIPE_SIZE = 1032  # fcntl.F_GETPIPE_SZ, which Python 3.10 has not everywhere
 _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 
 
@@ -88,6 +89,8 @@ class Intake:
         """Move what is there; False when the file cannot be written, so that the pipe is the scheduler's to read."""
         try:
             moved = self._move()
+        except BlockingIOError:  # another reader was quicker
+            return True
         except OSError as error:
             self._tell(b"failed", (error.strerror or "").encode(), self._unwritten)
             for fd in (self._source, self._held):  # the scheduler's own end is the last
@@ -115,8 +118,8 @@ class Intake:
         if self._splices:
             try:
                 return os.splice(self._source, self._spool, _AT_ONCE, offset_dst=self._size, flags=_NONBLOCK)
-            except BlockingIOError:  # another reader was quicker
-                return self._move_later()
+            except BlockingIOError:
+                raise
             except (OSError, AttributeError) as error:
                 if isinstance(error, OSError) and error.errno in _NO_ROOM:
                     raise
@@ -128,10 +131,6 @@ class Intake:
             written += count
             self._unwritten = self._unwritten[count:]
         return written
-
-    def _move_later(self) -> int:
-        select.select([self._source], [], [])
-        return self._move()
 
     def _finish(self) -> None:
         """Take what is left and close the pipe, so that who writes to it from here on is told that nobody reads it.
@@ -159,8 +158,12 @@ class Intake:
             os.fdatasync(self._spool)
 
     def _drain(self) -> None:
-        while _bytes_in(self._source) and (moved := self._move()):
-            self._size += moved
+        """What is in it now, and not what somebody goes on writing: he is told soon that nobody reads."""
+        left = fcntl.fcntl(self._source, _GET_PIPE_SIZE)
+        with suppress(BlockingIOError):  # another reader was quicker
+            while left > 0 and _bytes_in(self._source) and (moved := self._move()):
+                self._size += moved
+                left -= moved
 
     def _tell(self, *fields: bytes) -> None:
         with suppress(OSError):  # it is gone

@@ -1,6 +1,7 @@
 """What the scheduler and its keeper send each other: a few fields of bytes, and open files. Knows none of them."""
 
 import _socket
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -42,7 +43,7 @@ def send(socket: Socket, *fields: bytes, files: Sequence[int] = ()) -> None:
 def receive(socket: Socket) -> Message | None:
     """The next message; None when the other has gone."""
     try:
-        data, ancillary, _, _ = socket.recvmsg(
+        data, ancillary, flags, _ = socket.recvmsg(
             _LONGEST, _socket.CMSG_SPACE(_MOST_FILES * _INT), _socket.MSG_CMSG_CLOEXEC
         )
     except ConnectionError:
@@ -54,6 +55,9 @@ def receive(socket: Socket) -> Message | None:
         for _, _, rights in ancillary
         for at in range(0, len(rights) - _INT + 1, _INT)
     ]
+    if flags & _socket.MSG_CTRUNC:  # out of descriptors: without its leases a job must not start
+        close_all(files)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     return Message(data.split(b"\0"), files)
 
 

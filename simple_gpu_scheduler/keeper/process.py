@@ -18,6 +18,8 @@ from .messages import Message, Socket, close_all, receive, send
 
 Key = tuple[int, int]
 
+_ABOUT_A_START = 0.001
+
 
 class Keeper:
     """Serves one scheduler, and outlives it for as long as its jobs run."""
@@ -71,9 +73,15 @@ class Keeper:
         self._intakes.append(start_thread(lambda: _or_end(intake.run)))
 
     def _serve_thread(self, connection: Socket) -> None:
-        while (message := receive(connection)) is not None:
-            if message.fields[0] == b"start":
-                self._run(connection, message)
+        while True:
+            try:
+                message = receive(connection)
+            except OSError as error:
+                _tell(connection, b"failed", b"%d" % (error.errno or 0))
+                continue
+            if message is None:
+                return
+            self._run(connection, message)
 
     def _run(self, connection: Socket, message: Message) -> None:
         _, numbers, recorded, output, words, *rest = message.fields
@@ -122,6 +130,9 @@ class Keeper:
     def _be_alone(self) -> None:
         with self._lock:
             self._is_alone = True
+        while 0 in self._running.values():  # is just being started
+            time.sleep(_ABOUT_A_START)
+        with self._lock:
             running = [[*key, pid] for key, pid in self._running.items()]
             self._write(record("keeper alone", time.time(), running=running))
             self._write_ends()
