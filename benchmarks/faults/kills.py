@@ -114,8 +114,9 @@ def _run_without_keeper(ground: Ground, jobs: int) -> Counts:
     os.kill(keeper, signal.SIGKILL)
     ground.finish(process, 1)
     assert "keeper process was killed" in ground.said, ground.said[-2000:]
-    counts = ground.check(codes)
-    assert not counts["started again"], counts
+    # A job that it had started and that ended before it could say so: nobody knows of it, and it is started once more.
+    counts = ground.check(codes, may_repeat=True)
+    assert counts["started again"] <= 1, counts
     found = ground.history()
     for number, command in commands.items():
         told = found[command.partition(" #:")[0].strip()]

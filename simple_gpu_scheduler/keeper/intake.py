@@ -69,7 +69,8 @@ class Intake:
         self._finish()
 
     def _open(self) -> None:
-        with suppress(OSError):  # what a shell has opened for us we may not be allowed to
+        # What is open stays so: a pipe that is opened after its last writer has gone never tells that it has ended.
+        if fcntl.fcntl(self._source, fcntl.F_GETFL) & os.O_PATH:
             opened = os.open(f"/proc/self/fd/{self._source}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.close(self._source)
             self._source = opened
