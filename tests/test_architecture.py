@@ -41,7 +41,7 @@ ONLY_IN = {
     "pynvml": {"gpus"},
     "click": {"cli"},
     "rich": {"sinks", "cli"},
-    "ctypes": {"processes", "gpus", "inotify", "leases"},
+    "ctypes": {"processes", "gpus", "inotify", "leases", "unyielding"},
     "scipy": {"hypersearch"},
     "yaml": {"hypersearch"},
 }

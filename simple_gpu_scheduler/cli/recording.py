@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from simple_gpu_scheduler import __version__
+from simple_gpu_scheduler import __version__, unyielding
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.events import RunBegan, Sink
 from simple_gpu_scheduler.journal import VERSION, files
@@ -30,8 +30,10 @@ class Recording(NamedTuple):
         """What writes to it."""
         if self.fd < 0:
             return []
-        appender = Appender(self.fd, f"the journal {self.path}")
-        return [Journal(PatientAppender(appender, f"the journal {self.path}") if is_remote(self.path) else appender)]
+        name = f"the journal {self.path}"
+        if is_remote(self.path):
+            return [Journal(PatientAppender(Appender(self.fd, name), name))]
+        return [Journal(Appender(self.fd, name, unyielding.write))]
 
 
 def begin(run_id: str, path: str | None, resumed: "Resumed | None") -> Recording:

@@ -21,12 +21,18 @@ _TRY_AGAIN = 1.0
 _PATIENCE = 10.0
 
 
+def _write(fd: int, data: bytes) -> int:
+    return os.write(fd, data)
+
+
 class Appender:
     """Appends lines to an open file, for one thread; another one syncs them, and tries again what was not taken."""
 
-    def __init__(self, fd: int, name: str) -> None:
+    def __init__(self, fd: int, name: str, write: Callable[[int, bytes], int] | None = None) -> None:
+        """`write` stands for `os.write` where something quicker will do."""
         self._fd = fd
         self._name = name
+        self._write_some = write or _write
         self._lock = threading.Lock()  # over the four below
         self._kept: deque[bytes] = deque()  # what could not be written yet
         self._size = 0
@@ -65,7 +71,7 @@ class Appender:
         written, error = 0, ""
         try:
             while written < len(data):  # after a write that took less, the next one tells why
-                written += os.write(self._fd, data[written:] if written else data)
+                written += self._write_some(self._fd, data[written:] if written else data)
         except OSError as failure:
             error = failure.strerror or str(failure)
             self._try_at = time.monotonic() + _TRY_AGAIN
@@ -95,7 +101,8 @@ class Appender:
                 self._thread = start_thread(self._sync)
             except RuntimeError:  # no more threads: a power cut may cost the last lines
                 return
-        self._has_new.set()
+        if not self._has_new.is_set():
+            self._has_new.set()
 
     def _sync(self) -> None:
         while True:

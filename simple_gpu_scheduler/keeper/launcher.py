@@ -14,7 +14,7 @@ from simple_gpu_scheduler.ownership import TREE
 from simple_gpu_scheduler.process_tree import children, read_variable
 
 from .client import KeeperClient
-from .messages import Socket, receive, send
+from .messages import Socket, receive_short, send
 
 _REPARENTED_WITHIN = 1.0
 _EXECUTED_WITHIN = 5.0
@@ -49,11 +49,11 @@ class Launcher:
             fields = (b"start", b"%d.%d" % key, recorded, b"%d" % len(outputs), b"%d" % len(argv), *argv, *own)
             try:
                 send(self._connection, *fields, files=[*outputs, *leases])
-                answer = receive(self._connection)
+                answer = receive_short(self._connection)
             except ConnectionError:
                 answer = None
             if answer:
-                kind, number = answer.fields
+                kind, number = answer
                 if kind == b"failed":
                     raise OSError(int(number), os.strerror(int(number)))
                 return int(number)
@@ -66,9 +66,9 @@ class Launcher:
     def wait(self, pid: int) -> int:
         """Wait until it has ended: its wait status. Its pid stays its own until `reap`."""
         if self._connection:
-            answer = receive(self._connection)
+            answer = receive_short(self._connection)
             if answer:
-                return int(answer.fields[1])
+                return int(answer[1])
             self._connection = None
             return self._wait_for_adopted(pid)
         return self._wait_for_adopted(pid) if pid == self._found else processes.wait_for_end(pid)

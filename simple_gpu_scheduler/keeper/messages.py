@@ -11,6 +11,7 @@ from typing import NamedTuple
 _LONGEST = 512 * 1024
 _MOST_FILES = 253  # the kernel allows no more
 _INT = 4
+_SHORT = 256
 
 Socket = _socket.socket
 
@@ -40,16 +41,32 @@ def send(socket: Socket, *fields: bytes, files: Sequence[int] = ()) -> None:
         socket.send(data, _socket.MSG_NOSIGNAL)
 
 
-def receive(socket: Socket) -> Message | None:
-    """The next message; None when the other has gone."""
+def room() -> bytearray:
+    """For one thread to receive into: a new one for each message would cost more than all else that is done for it."""
+    return bytearray(_LONGEST)
+
+
+def receive_short(socket: Socket) -> list[bytes] | None:
+    """The fields of a message that has few and no files; None when the other has gone."""
     try:
-        data, ancillary, flags, _ = socket.recvmsg(
-            _LONGEST, _socket.CMSG_SPACE(_MOST_FILES * _INT), _socket.MSG_CMSG_CLOEXEC
+        data = socket.recv(_SHORT)
+    except ConnectionError:
+        return None
+    return data.split(b"\0") if data else None
+
+
+def receive(socket: Socket, into: bytearray | None = None) -> Message | None:
+    """The next message; None when the other has gone."""
+    into = room() if into is None else into
+    try:
+        size, ancillary, flags, _ = socket.recvmsg_into(
+            [into], _socket.CMSG_SPACE(_MOST_FILES * _INT), _socket.MSG_CMSG_CLOEXEC
         )
     except ConnectionError:
         return None
-    if not data:
+    if not size:
         return None
+    data = bytes(memoryview(into)[:size])
     files = [
         int.from_bytes(rights[at : at + _INT], sys.byteorder)
         for _, _, rights in ancillary

@@ -14,7 +14,7 @@ from simple_gpu_scheduler.journal.records import record
 from simple_gpu_scheduler.threads import start_thread
 
 from .intake import Intake
-from .messages import Message, Socket, close_all, receive, send
+from .messages import Message, Socket, close_all, receive, room, send
 
 Key = tuple[int, int]
 
@@ -73,9 +73,10 @@ class Keeper:
         self._intakes.append(start_thread(lambda: _or_end(intake.run)))
 
     def _serve_thread(self, connection: Socket) -> None:
+        into = room()
         while True:
             try:
-                message = receive(connection)
+                message = receive(connection, into)
             except OSError as error:
                 _tell(connection, b"failed", b"%d" % (error.errno or 0))
                 continue
