@@ -61,7 +61,7 @@ def _why_closed(path: str, error: OSError) -> str:
             if stat.S_ISFIFO(os.stat(path).st_mode):
                 return (
                     f"nobody is reading the named pipe {path}; start `simple_gpu_scheduler < {shown}` first, for the "
-                    "pipe keeps nothing by itself"
+                    "pipe keeps nothing by itself (`simple_gpu_scheduler --resume` if a run of it was stopped)"
                 )
     if error.errno in (errno.EISDIR, errno.ENXIO, errno.ENODEV):
         return _no_queue(path)

@@ -1,4 +1,4 @@
-"""The two commands: argv -> options -> one call -> exit code. The only room that knows click.
+"""The commands: argv -> options -> one call -> exit code. The only room that knows click.
 
 What stands here is what holds for both: open streams, and a sentence for every way to fail.
 """

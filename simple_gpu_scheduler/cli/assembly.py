@@ -67,6 +67,8 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     except UserError as error:  # so that it does not seem to have died
         begun.publisher.publish(RunEnded(0, 0, 0, 0, 0.0, all_read=False, code=error.code))
         _close(begun)
+        if not resumed and not any(each.spool for each in begun.gathered.inputs):
+            begun.record.forget()  # nothing was taken in
         raise
 
 

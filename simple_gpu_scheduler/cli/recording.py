@@ -35,6 +35,12 @@ class Recording(NamedTuple):
             return [Journal(PatientAppender(Appender(self.fd, name), name))]
         return [Journal(Appender(self.fd, name, unyielding.write))]
 
+    def forget(self) -> None:
+        """Delete it: nothing has happened."""
+        if self.path:
+            with suppress(OSError):
+                os.unlink(self.path)
+
 
 def begin(run_id: str, path: str | None, resumed: "Resumed | None") -> Recording:
     """The journal of a run that goes on; or a new one at `path`, or where this user's runs are kept.

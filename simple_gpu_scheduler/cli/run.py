@@ -46,17 +46,20 @@ _HELP = """Run each line of FILES, or of stdin, as a shell command with CUDA_VIS
 
 A GPU is used when nobody else computes on it and no other scheduler of any user has leased it; until then jobs wait,
 and a line says for whom. One job runs on a GPU at a time. Behind a command, `#:` gives options to it alone: gpus, mem,
-timeout, retries, priority, name, after. The exit code is 0 when every job succeeded, 1 when some did not, 2 for bad
-input.
+timeout, time, retries, priority, name, after. The exit code is 0 when every job succeeded, 1 when some did not, 2 for
+bad input.
 
-Two commands stand beside this: `simple_gpu_scheduler run -- COMMAND` waits for a GPU and runs one command on it, and
-`simple_gpu_scheduler gpus` shows what is on each GPU.
+Commands stand beside this, each with its own --help: `simple_gpu_scheduler run -- COMMAND` waits for a GPU and runs
+one command on it, `gpus` shows what is on each GPU, `submit` adds jobs to a queue, `status`, `logs`, `wait` and
+`history` tell of runs, `stop`, `pause`, `continue`, `cancel` and `retry` act on them.
 """
 
 
 def looks_like_run(word: str) -> bool:
     """Whether a word behind `--resume` names a run: by its id, or the begin of one, not by a file's name."""
-    return bool(re.fullmatch(r"\d{8}(-\d{0,6}(-[0-9a-f]{0,6})?)?", word)) or word.endswith(".jsonl")
+    if os.path.exists(word):
+        return word.endswith(".jsonl")
+    return bool(re.fullmatch(r"\d{4,8}(-\d{0,6}(-[0-9a-f]{0,6})?)?|[0-9a-f]{3,6}", word)) or word.endswith(".jsonl")
 
 
 def _option(*names: str, **settings: Any) -> click.Option:

@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.reading import read_records
 from simple_gpu_scheduler.journal.states import RunState, read_state
 from simple_gpu_scheduler.sinks.wording import safe
 
 _MOST_LISTED = 5
+_HEAD = 64 * 1024
 
 
 class Look(NamedTuple):
@@ -36,7 +38,9 @@ def all_runs() -> list[str]:
 
 
 def choose(word: str, *, alive: bool | None = None) -> str:
-    """The journal of the run that is meant: the newest, or the one whose id or last part of it begins so, or a file.
+    """The journal of the run that is meant: the newest, first of this directory, one by the begin of its id, or a file.
+
+    Of an id its last part is enough.
 
     `alive`: only among those that live, or that do not.
     """
@@ -54,7 +58,14 @@ def choose(word: str, *, alive: bool | None = None) -> str:
         raise UserError(_none_fits(named if word else [], alive=bool(alive)))
     if word and len(found) > 1:
         raise UserError(f"'{safe(word)}' may be {_listed(found)}; write more of the one that you mean")
-    return found[0]
+    return next((path for path in found if not word and _is_of_here(path)), found[0])
+
+
+def _is_of_here(path: str) -> bool:
+    with suppress(OSError), open(path, "rb") as file:
+        records = read_records(file.read(_HEAD)).records
+        return bool(records) and records[0].get("directory") == os.getcwd()
+    return False
 
 
 def _file(path: str, alive: bool | None) -> str:

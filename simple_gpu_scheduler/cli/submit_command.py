@@ -32,7 +32,7 @@ _WAY_OUT = f"say which with --to PATH or {_VARIABLE}"
 _EXAMPLES = r"""
 simple_gpu_scheduler submit -- python train.py --lr 0.1
 simple_gpu_scheduler submit --to gpu.fifo 'python train.py > log.txt   #: gpus=2'
-simple_hypersearch 'python train.py --lr {lr}' --lr 0.1 0.01 | simple_gpu_scheduler submit
+simple_hypersearch 'python train.py --lr {lr}' -p lr 0.1 0.01 | simple_gpu_scheduler submit
 """
 _HELP = f"""Hand COMMAND, or each line of stdin, to a scheduler that reads a named pipe or follows a file.
 
