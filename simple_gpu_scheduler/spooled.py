@@ -1,6 +1,7 @@
 """Pipes that are emptied into a file, so that what was written to them is kept, and what is left of one that was."""
 
 import os
+import select
 import sys
 import threading
 from collections.abc import Sequence
@@ -77,7 +78,8 @@ class Spooled:
         self._at = self._used = offset
         self._size = os.fstat(spool).st_size
         self._most_kept = sys.maxsize  # how far the file reaches, when no more can be written to it
-        self._is_over = False
+        self._is_over = self._is_direct = False
+        self._unused = b""
         self._granted = self._size + AHEAD
         self._lock = threading.Lock()  # over the socket, which is another when the keeper was killed
 
@@ -91,6 +93,8 @@ class Spooled:
 
     def read(self) -> Piece:
         """See `Feed`."""
+        if self._is_direct:
+            return self._read_directly()
         while self._at >= self._size:
             if self._is_over:
                 return Piece()
@@ -103,7 +107,7 @@ class Spooled:
                 self._is_over = not self._is_named
                 return Piece(more_may_come=self._is_named)
             elif message.fields[0] == b"failed":
-                return Piece(problem=self._keep_in_memory(message.fields[1].decode(), b"\0".join(message.fields[2:])))
+                return Piece(problem=self._go_on_directly(message.fields[1].decode(), b"\0".join(message.fields[2:])))
             else:
                 self._is_over = message.fields[0] == b"closed"
                 self._size = int(message.fields[-1])
@@ -130,7 +134,7 @@ class Spooled:
                 os.close(self._own)
                 self._own = None
         self._tell(b"close")
-        return True
+        return not self._is_direct
 
     def _tell(self, word: bytes) -> None:
         if self._notify:
@@ -165,12 +169,21 @@ class Spooled:
             self._size = os.fstat(self._spool).st_size
             self._notify = self._take_in_here()
 
-    def _keep_in_memory(self, why: str, unwritten: bytes) -> str:
+    def _go_on_directly(self, why: str, unwritten: bytes) -> str:
         """The disk is full. That is no reason to run nothing; what may be lost now is to be said."""
         self._most_kept = os.fstat(self._spool).st_size
-        memory = os.memfd_create("input")
-        os.ftruncate(memory, self._at)
-        os.pwrite(memory, os.pread(self._spool, self._most_kept - self._at, self._at) + unwritten, self._at)
-        self._spool = memory
-        self._take_over()
+        self._unused = os.pread(self._spool, max(0, self._most_kept - self._at), self._at) + unwritten
+        self._is_direct = True
         return f"what is written to the pipe cannot be kept: {why}; the jobs run, and what has not is lost with us"
+
+    def _read_directly(self) -> Piece:
+        if self._unused:
+            data, self._unused = self._unused[:CHUNK], self._unused[CHUNK:]
+            return Piece(data)
+        fd = self._source if self._own is None else self._own
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        while True:
+            poll.poll()
+            with suppress(BlockingIOError):
+                return Piece(os.read(fd, CHUNK))
