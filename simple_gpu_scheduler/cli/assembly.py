@@ -3,13 +3,14 @@
 import gc
 import os
 import threading
+from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.clock import SystemClock
 from simple_gpu_scheduler.engines import ENGINES, EngineOptions
 from simple_gpu_scheduler.errors import Trouble, UserError
-from simple_gpu_scheduler.events import Noticed, Publisher, RunEnded
+from simple_gpu_scheduler.events import Noticed, Publisher, RunEnded, Sink
 from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.client import KeeperClient
@@ -46,6 +47,7 @@ class Begun(NamedTuple):
     run_id: str
     shell: str
     record: recording.Recording
+    journal: Sequence[Sink]
     publisher: Publisher
     keeper: KeeperClient | None
     gathered: gathering.Gathered
@@ -65,7 +67,8 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     try:
         return _run_begun(options, machine, begun, resumed)
     except UserError as error:  # so that it does not seem to have died
-        begun.publisher.publish(RunEnded(0, 0, 0, 0, 0.0, all_read=False, code=error.code))
+        for sink in begun.journal:
+            sink.take(RunEnded(0, 0, 0, 0, 0.0, all_read=False, code=error.code))
         _close(begun)
         if not resumed and not any(each.spool for each in begun.gathered.inputs):
             begun.record.forget()  # nothing was taken in
@@ -112,7 +115,8 @@ def _begin(
     run_id = resumed.run_id if resumed else files.new_run_id()
     keeps = not (options.no_journal or options.dry_run)
     record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
-    publisher = Publisher([*parts.sinks(options, keeps=resumed is not None), *record.sinks()])
+    journal = record.sinks()
+    publisher = Publisher([*parts.sinks(options, keeps=resumed is not None), *journal])
     # It was made before we went to the directory of a run that goes on.
     directory = options.chdir or (os.curdir if resumed else None)
     keeper = parts.brief(keeper if record.path else None, record.path, directory)
@@ -121,7 +125,7 @@ def _begin(
     publisher.publish(recording.run_began(run_id, options.argv, gathered.inputs, resumed))
     parts.enter(options.chdir)
     matching = parts.matching(parser, state) if state else by_log or parser
-    return Begun(run_id, shell, record, publisher, keeper, gathered, matching, by_log)
+    return Begun(run_id, shell, record, journal, publisher, keeper, gathered, matching, by_log)
 
 
 def _run(runner: Runner, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
