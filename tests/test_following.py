@@ -19,7 +19,7 @@ from simple_gpu_scheduler import following, inotify
 from simple_gpu_scheduler.following import FollowedFile, Piece, Position
 from simple_gpu_scheduler.threads import start_thread
 
-from .conftest import until
+from .conftest import UNMEASURED, until
 
 ZEROS = Position()
 
@@ -626,5 +626,6 @@ class TestWhatCannotBeRead:
         )
         for parent in [tmp_path, *list(tmp_path.parents)[:2]]:
             parent.chmod(0o755)
-        done = subprocess.run([sys.executable, "-c", script, queue], capture_output=True, text=True, check=False)
+        call = [sys.executable, "-c", script, queue]
+        done = subprocess.run(call, capture_output=True, text=True, check=False, env=UNMEASURED)
         assert (done.stdout, done.stderr) == ("Permission denied\n", "")

@@ -351,7 +351,7 @@ def test_an_input_with_wrong_options_is_refused_before_anything_starts(scene: Sc
     assert done.returncode == 2
     assert "nothing was started" in done.stderr
     assert scene.ran() == ["1.1"]
-    assert scene.resume("--timeout", "0.2").returncode == 1  # it is still there to be resumed
+    assert scene.resume("--timeout", "1").returncode == 1  # it is still there to be resumed
     assert scene.ran() == ["1.1", "1.2"]
 
 
