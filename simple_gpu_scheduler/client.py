@@ -15,28 +15,25 @@ Answer = dict[str, Any]
 
 _PATIENCE = 10.0
 _LAST_MOMENT, _PAUSE = 1.0, 0.02
-SOCKET = ".sock"
 
 
 def ask(journal: str, request: Answer) -> Answer:
     """The run's answer. A UserError says why there is none, or why the run does not do it."""
-    run = os.path.basename(files.stem(journal))
+    run = files.run_of(os.path.realpath(journal))
     if not files.is_alive(journal):
         raise UserError(_say_gone(journal, run))
     try:
-        line = _exchange(files.stem(journal) + SOCKET, json.dumps(request).encode() + b"\n")
+        line = _exchange(files.socket_of(journal), json.dumps(request).encode() + b"\n")
     except (ConnectionResetError, BrokenPipeError):
         line = b""
     except OSError as error:
-        raise UserError(_say_unreachable(run, files.stem(journal) + SOCKET, error)) from None
+        raise UserError(_say_unreachable(run, files.socket_of(journal), error)) from None
     if not line.endswith(b"\n"):
         _see_end(journal)
         raise UserError(f"run {run} has ended before it answered")
     answer = _parse(line)
     if answer is None:
-        raise UserError(
-            f"what listens at {files.stem(journal) + SOCKET} is not run {run}: its answer is no JSON object"
-        )
+        raise UserError(f"what listens at {files.socket_of(journal)} is not run {run}: its answer is no JSON object")
     if "error" in answer:
         raise UserError(f"run {run}: {answer['error']}")
     return answer

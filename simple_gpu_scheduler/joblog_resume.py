@@ -131,11 +131,6 @@ class SkippingParser:
         self.first_differing: Job | None = None
 
     @property
-    def skipped(self) -> int:
-        """How many jobs were left out so far."""
-        return self.succeeded + self.failed
-
-    @property
     def stay_failed(self) -> frozenset[int]:
         """The numbers of the jobs that did not succeed and are not run again. What comes after them must not start."""
         return self._skipped - self._succeeded

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -190,7 +189,6 @@ def test_the_newest_unfinished_run_of_this_directory_is_chosen(scene: Scene) -> 
     for name in ("older", "newer"):
         command = f"echo {name}.$SGS_ATTEMPT >> ran; [ -e go ] || exec sleep 99"
         scene.killed(command, when=name, name=f"{name}.txt", keeper_too=True)
-        time.sleep(1.1)  # their ids have the second that they began in
     assert scene.run(*OURS, scene.lines("echo finished >> ran")).returncode == 0
     elsewhere = scene.directory / "elsewhere"
     elsewhere.mkdir()
@@ -611,7 +609,6 @@ def test_the_oldest_runs_go_with_their_side_files_but_none_that_lives(scene: Sce
     until(scene.ran)
     name = scene.lines("true", name="other.txt")
     settings = {"env": {**os.environ, "SGS_KEEP_RUNS": "2"}} if way == "SGS_KEEP_RUNS" else {}
-    time.sleep(1.1)
     for _ in range(2):
         args = ("--keep-runs", "2") if way == "--keep-runs" else ()
         assert scene.run("--gpus", "1", "-q", *args, name, **settings).returncode == 0

@@ -1,6 +1,5 @@
 """`stop`, `pause`, `continue`, `cancel` and `retry`: what is asked of a living run, and its answer in words."""
 
-import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -17,13 +16,11 @@ _RUN_OPTION = "Which run: its id, or how it begins.  [default: the only one that
 
 def _choose(word: str) -> str:
     """The journal of the run that is meant; nobody is to stop another run than that."""
-    from simple_gpu_scheduler.journal import files  # noqa: PLC0415 - not for --help
-
-    from . import runs  # noqa: PLC0415 - as above
+    from . import runs  # noqa: PLC0415 - not for --help
 
     if word:
         return runs.choose(word)
-    living = [path for path in runs.all_runs() if files.is_alive(path)]
+    living = runs.living_runs()
     if len(living) > 1:
         names = ", ".join(_run_of(path) for path in living)
         raise UserError(f"{len(living)} runs are running: {names}; say which you mean")
@@ -31,7 +28,9 @@ def _choose(word: str) -> str:
 
 
 def _run_of(journal: str) -> str:
-    return os.path.basename(journal).removesuffix(".jsonl")
+    from simple_gpu_scheduler.journal.files import run_of  # noqa: PLC0415 - not for --help
+
+    return run_of(journal)
 
 
 def _ask(journal: str, request: dict[str, Any]) -> dict[str, Any]:

@@ -44,6 +44,9 @@ def open_typed(names: Sequence[str], followed: str | None, state: "RunState | No
         stdin = is_of(0)
         if not state or stdin.kind in ("file", "fifo", "pipe"):
             typed.append((stdin, Source(0)))
+    for each, source in typed:
+        if each.kind == "fifo" and not waits:
+            inputs.check_holdable(source.fd)
     return typed
 
 
@@ -119,7 +122,9 @@ class _Gathering:
                 mark = self._mark(each.path) or ReadMark(each.path)
                 source = inputs.open_followed(each.path, mark)[1]
             elif each.kind == "fifo" and self._follows and os.path.exists(each.path):
-                self.add(each, inputs.open_file(each.path, waits=False)._replace(name=each.name))
+                source = inputs.open_file(each.path, waits=False)._replace(name=each.name)
+                inputs.check_holdable(source.fd)
+                self.add(each, source)
                 return
             elif each.spool:
                 source = inputs.rest(each, self._open_spool(each), self._mark(each.spool))

@@ -86,7 +86,6 @@ def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
 
 def open_held(source: Source) -> Source:
     """A named pipe that is read as it is, and with its other end held does not end when its last writer leaves."""
-    check_holdable(source.fd)
     place = f"/proc/self/fd/{source.fd}"
     fd = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -108,8 +107,6 @@ def spooled(
 ) -> Source:
     """A pipe that is emptied into the open file `spool`."""
     is_named = kind.kind == "fifo"
-    if is_named and follows:
-        check_holdable(source.fd)
     offset = mark.offset if mark else 0
     feed = Spooled(
         kind.spool, source.fd, spool, hand_over, is_named=is_named, holds=is_named and follows, offset=offset

@@ -82,7 +82,7 @@ def listen(journal: str, inbox: "SimpleQueue[Message]", publisher: Publisher) ->
     """Let others ask; without a journal a run cannot be found."""
     if not journal:
         return None
-    server = serve(f"{files.stem(journal)}.sock", inbox.put)
+    server = serve(files.socket_of(journal), inbox.put)
     if isinstance(server, str):
         publisher.publish(Noticed(server))
         return None
@@ -92,8 +92,10 @@ def listen(journal: str, inbox: "SimpleQueue[Message]", publisher: Publisher) ->
 def check_directories(options: Options) -> None:
     """What is wrong with those that were named is met before anything is begun."""
     log_directory(options)
-    if options.chdir and not os.path.isdir(options.chdir):
-        why = errno.ENOTDIR if os.path.exists(options.chdir) else errno.ENOENT
+    if options.chdir and not (os.path.isdir(options.chdir) and os.access(options.chdir, os.X_OK)):
+        why = errno.ENOENT
+        if os.path.exists(options.chdir):
+            why = errno.EACCES if os.path.isdir(options.chdir) else errno.ENOTDIR
         raise UserError(f"--chdir {options.chdir}: {os.strerror(why)}")
 
 

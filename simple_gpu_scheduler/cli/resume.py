@@ -91,7 +91,7 @@ def _still_running(path: str) -> UserError:
 
 
 def _name(path: str) -> str:
-    return f"run {os.path.basename(path).removesuffix(files.SUFFIX)}"
+    return f"run {files.run_of(path)}"
 
 
 def _wait_for_keeper(fd: int, path: str) -> None:

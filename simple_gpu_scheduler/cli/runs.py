@@ -37,6 +37,11 @@ def all_runs() -> list[str]:
     return [path for path in files.find_runs(files.runs_directory(os.environ)) if os.path.exists(path)]
 
 
+def living_runs() -> list[str]:
+    """The journals of those that live."""
+    return [path for path in all_runs() if files.is_alive(path)]
+
+
 def choose(word: str, *, alive: bool | None = None) -> str:
     """The journal of the run that is meant: the newest, first of this directory, one by the begin of its id, or a file.
 
@@ -50,7 +55,7 @@ def choose(word: str, *, alive: bool | None = None) -> str:
     if not runs:
         where = files.runs_directory(os.environ)
         raise UserError(f"there is no run yet; each keeps its journal in {safe(where)}, unless told otherwise")
-    named = [path for path in runs if _is_called(_run_of(path), word)]
+    named = [path for path in runs if _is_called(files.run_of(path), word)]
     if not named:
         raise UserError(f"no run is called '{safe(word)}'; 'simple_gpu_scheduler history' lists them")
     found = [path for path in named if _fits(path, alive)]
@@ -78,10 +83,6 @@ def _file(path: str, alive: bool | None) -> str:
     return path
 
 
-def _run_of(path: str) -> str:
-    return os.path.basename(path).removesuffix(files.SUFFIX)
-
-
 def _is_called(run: str, word: str) -> bool:
     return run.startswith(word) or run.rpartition("-")[2].startswith(word)
 
@@ -93,7 +94,7 @@ def _fits(path: str, alive: bool | None) -> bool:
 def _none_fits(named: list[str], *, alive: bool) -> str:
     what = "has ended or died" if alive else "still runs"
     if len(named) == 1:
-        return f"the run {safe(_run_of(named[0]))} {what}; 'simple_gpu_scheduler history' shows how each stands"
+        return f"the run {safe(files.run_of(named[0]))} {what}; 'simple_gpu_scheduler history' shows how each stands"
     if named:
         return f"each of {_listed(named)} {what}; 'simple_gpu_scheduler history' shows how each stands"
     none = "no run lives now" if alive else "there is no run that has ended"
@@ -101,7 +102,7 @@ def _none_fits(named: list[str], *, alive: bool) -> str:
 
 
 def _listed(paths: list[str]) -> str:
-    shown = [_run_of(path) for path in paths[:_MOST_LISTED]]
+    shown = [files.run_of(path) for path in paths[:_MOST_LISTED]]
     if len(paths) > len(shown):
         shown.append(f"{len(paths) - len(shown)} others")
     return f"{', '.join(shown[:-1])} or {shown[-1]}"

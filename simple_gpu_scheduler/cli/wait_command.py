@@ -27,7 +27,7 @@ def _wait(run: str) -> int:
 
     from . import runs  # noqa: PLC0415 - as above
 
-    living = [] if run else [path for path in runs.all_runs() if files.is_alive(path)]
+    living = [] if run else runs.living_runs()
     journal = living[0] if living else runs.choose(run)
     try:
         with files.opened(journal) as fd:

@@ -139,13 +139,23 @@ def stem(journal: str) -> str:
     return os.path.realpath(journal).removesuffix(SUFFIX)
 
 
+def run_of(journal: str) -> str:
+    """The id of the run that a journal of this name is of."""
+    return os.path.basename(journal).removesuffix(SUFFIX)
+
+
+def socket_of(journal: str) -> str:
+    """Where a run listens."""
+    return f"{stem(journal)}.sock"
+
+
 def find_runs(directory: str) -> list[str]:
     """The journals of this user, the newest first."""
     try:
         names = os.listdir(directory)
     except OSError:
         return []
-    runs = sorted((name for name in names if name.endswith(SUFFIX) and is_run_id(name[: -len(SUFFIX)])), reverse=True)
+    runs = sorted((name for name in names if name.endswith(SUFFIX) and is_run_id(run_of(name))), reverse=True)
     return [os.path.join(directory, name) for name in runs]
 
 
@@ -165,9 +175,9 @@ def prune(directory: str, keep: int) -> None:
 
 
 def _delete(path: str) -> None:
-    directory, name = os.path.split(path)
+    directory = os.path.dirname(path)
     for each in os.listdir(directory):
-        if each.startswith(name[: -len(SUFFIX)]):
+        if each.startswith(run_of(path)):
             with suppress(OSError):
                 os.unlink(os.path.join(directory, each))
 

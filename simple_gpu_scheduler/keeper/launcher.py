@@ -32,7 +32,6 @@ class Launcher:
         self._keeper = keeper
         self._connection = self._connect()
         self._taken = taken
-        self._found = 0  # a process that a keeper had started and could not tell us
 
     def start(
         self,
@@ -58,9 +57,9 @@ class Launcher:
                     raise OSError(int(number), os.strerror(int(number)))
                 return int(number)
             self._connection = None
-            self._found = self._find_started(own[-1])
-            if self._found:
-                return self._found
+            found = self._find_started(own[-1])
+            if found:
+                return found
         return self._starter.start(argv, own, tuple(leases), log)
 
     def wait(self, pid: int) -> int:
@@ -70,8 +69,7 @@ class Launcher:
             if answer:
                 return int(answer[1])
             self._connection = None
-            return self._wait_for_adopted(pid)
-        return self._wait_for_adopted(pid) if pid == self._found else processes.wait_for_end(pid)
+        return self._wait_here(pid)
 
     def reap(self, pid: int) -> None:
         """Nobody will signal it any more. The keeper is told that with the next start."""
@@ -105,8 +103,8 @@ class Launcher:
                 return 0
             time.sleep(_PAUSE)
 
-    def _wait_for_adopted(self, pid: int) -> int:
-        """The keeper was killed, and its children become ours: a moment later."""
+    def _wait_here(self, pid: int) -> int:
+        """For a child of ours, or one of a keeper that was killed: these become ours a moment later."""
         until = time.monotonic() + _REPARENTED_WITHIN
         while True:
             status = self._taken(pid)
