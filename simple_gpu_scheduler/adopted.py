@@ -1,7 +1,7 @@
 """The attempts that outlived an earlier scheduler of this run, their deadlines, and how they end. Owned by the loop."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from .clock import Clock
@@ -74,26 +74,28 @@ class Adopted:
         """End one; False when it is being ended already."""
         if key in self._endings:
             return False
-        self._end(key, why, force=False)
+        self._end([key], why, force=False)
         return True
 
     def stop(self, *, force: bool) -> None:
         """End all of them; by force also those that are being ended already."""
-        for key in self._running:
-            if force or key not in self._endings:
-                self._end(key, "stopped", force=force)
+        self._end([key for key in self._running if force or key not in self._endings], "stopped", force=force)
 
     def enforce_deadlines(self) -> None:
         """End those whose time is over."""
         now = self._clock.now()
-        for key in [key for key, due in self._due.items() if due <= now]:
-            self._end(key, "timed out", force=key in self._endings)
+        due = [key for key, due in self._due.items() if due <= now]
+        self._end([key for key in due if key in self._endings], "timed out", force=True)
+        self._end([key for key in due if key not in self._endings], "timed out", force=False)
 
-    def _end(self, key: tuple[int, int], why: Ending, *, force: bool) -> None:
+    def _end(self, keys: Collection[tuple[int, int]], why: Ending, *, force: bool) -> None:
+        if not keys:
+            return
         force = force or self._grace == 0
-        self._endings.setdefault(key, why)
-        self._due[key] = self._clock.now() + (_TRY_AGAIN if force else self._grace)
-        self._stop(self._run_id, key, force=force)
+        for key in keys:
+            self._endings.setdefault(key, why)
+            self._due[key] = self._clock.now() + (_TRY_AGAIN if force else self._grace)
+        self._stop(self._run_id, keys, force=force)  # once for all: it looks through the processes of the machine
 
     def _runtime(self, each: "Outliving") -> float:
         return max(0.0, self._clock.wall() - each.began_at)

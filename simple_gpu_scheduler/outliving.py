@@ -7,7 +7,7 @@ looks a few times a second, in a thread, for as long as there is such a job. It 
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -93,9 +93,10 @@ def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
     return {(each["job"], each["attempt"]): each["status"] for each in exits}, offset + contents.size
 
 
-def end(run_id: bytes, key: Key, *, force: bool) -> None:
-    """Signal all processes of an attempt, also those that are no children of ours."""
-    for pid in find_alive(run_id).get(key, ()):
+def end(run_id: bytes, keys: Collection[Key], *, force: bool) -> None:
+    """Signal all processes of these attempts, also those that are no children of ours."""
+    alive = find_alive(run_id)
+    for pid in [pid for key in keys for pid in alive.get(key, ())]:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL if force else signal.SIGTERM)
             os.kill(pid, signal.SIGCONT)

@@ -48,10 +48,11 @@ class Asking(World):
         runner._publisher._sinks.append(self.control)
         runner._on = {**runner._on, Asked: lambda asked: asked.reply(self.control.answer(asked.request))}
 
-    def end_elsewhere(self, _run: bytes, key: tuple[int, int], *, force: bool) -> None:
-        self.ended_elsewhere.append((self.time, key, force))
-        if force or key[0] not in self.stubborn:
-            self.at(self.time, Outlived(key, 9 if force else 15))
+    def end_elsewhere(self, _run: bytes, keys: list[tuple[int, int]], *, force: bool) -> None:
+        for key in keys:
+            self.ended_elsewhere.append((self.time, key, force))
+            if force or key[0] not in self.stubborn:
+                self.at(self.time, Outlived(key, 9 if force else 15))
 
     def ask(self, time: float, do: object, **values) -> "Asking":
         self.at(time, Asked({"do": do, **values}, lambda answer: self.answers.append(json.loads(json.dumps(answer)))))
