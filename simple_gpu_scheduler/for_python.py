@@ -22,8 +22,8 @@ from .machine import Wants, allot, find_machine
 from .ownership import TREE, Family
 from .people import user_id
 from .signals import Signalled
-from .sinks.wording import show_waits
 from .units import parse_duration, parse_size, show_duration
+from .wording import show_waits
 
 _VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 _NEVER = float("inf")

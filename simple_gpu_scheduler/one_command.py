@@ -17,8 +17,8 @@ from .leases import LeaseCame
 from .machine import Wants, allot, find_machine
 from .ownership import TREE, Family, mark
 from .signals import Signalled, signals_to
-from .sinks.wording import show_waits
 from .waiting import Wait
+from .wording import show_waits
 
 NONE_FREE, WAITED_TOO_LONG = 75, 124  # as EX_TEMPFAIL of sysexits.h, and as timeout(1)
 _NEVER = float("inf")

@@ -117,7 +117,9 @@ MAY_KNOW = {
     "process_tree": FIRST,
     "inbox": {"engines", "errors", "leases", "outliving", "server", "signals", "sources"},
     "engines": FIRST | {"keeper", "leases", "ownership", "processes", "process_tree", "threads"},
-    "sinks": FIRST | {"joblog_resume", "journal", "threads", "waiting"},
+    "wording": {"jobs", "waiting"},
+    "job_logs": {"jobs", "units", "wording"},
+    "sinks": FIRST | {"wording"} | {"joblog_resume", "journal", "threads", "waiting"},
 }
 
 

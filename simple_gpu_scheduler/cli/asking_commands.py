@@ -40,7 +40,7 @@ def _ask(journal: str, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tell(run: str, **request: Any) -> int:
-    from simple_gpu_scheduler.sinks.wording import safe  # noqa: PLC0415 - not for --help
+    from simple_gpu_scheduler.wording import safe  # noqa: PLC0415 - not for --help
 
     journal = _choose(run)
     print(f"run {safe(_run_of(journal))}: {_ask(journal, request)['done']}")

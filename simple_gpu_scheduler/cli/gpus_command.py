@@ -96,8 +96,8 @@ def _table(rows: "list[Row]") -> "Table":
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 
-    from simple_gpu_scheduler.sinks.wording import safe  # noqa: PLC0415 - as above
     from simple_gpu_scheduler.survey import HEADINGS, cells  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.wording import safe  # noqa: PLC0415 - as above
 
     table = Table(*HEADINGS, box=None, pad_edge=False, header_style="bold")
     for row in rows:

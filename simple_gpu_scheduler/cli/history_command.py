@@ -186,8 +186,8 @@ def _run_cells(row: "RunRow") -> tuple[str, ...]:
 
 
 def _job_cells(row: "JobRow") -> tuple[str, ...]:
-    from simple_gpu_scheduler.sinks.wording import show_outcome  # noqa: PLC0415 - as above
     from simple_gpu_scheduler.units import show_duration  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.wording import show_outcome  # noqa: PLC0415 - as above
 
     has_failed = row.outcome and row.outcome.kind != "succeeded"
     return (
@@ -209,7 +209,7 @@ def _moment(at: float) -> str:
 
 def _shown(text: str) -> str:
     """Safe to print; bytes that are not UTF-8 come as lone surrogates."""
-    from simple_gpu_scheduler.sinks.wording import safe  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.wording import safe  # noqa: PLC0415 - as above
 
     return safe(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.journal.states import JobState, RunState
-from simple_gpu_scheduler.sinks.wording import safe
+from simple_gpu_scheduler.wording import safe
 
 from . import runs
 

@@ -12,7 +12,7 @@ from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.reading import read_records
 from simple_gpu_scheduler.journal.states import RunState, read_state
-from simple_gpu_scheduler.sinks.wording import safe
+from simple_gpu_scheduler.wording import safe
 
 _MOST_LISTED = 5
 _HEAD = 64 * 1024

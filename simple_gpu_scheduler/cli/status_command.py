@@ -14,12 +14,12 @@ import click
 
 from simple_gpu_scheduler.client import ask
 from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.job_logs import last_line
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.reading import Record, read_records
 from simple_gpu_scheduler.journal.states import JobState
 
 from . import runs
-from .last_line import last_line
 from .params import Command
 from .status_view import Report, show
 

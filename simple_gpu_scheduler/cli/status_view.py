@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from simple_gpu_scheduler.sinks.wording import safe, show_command
 from simple_gpu_scheduler.units import show_duration
+from simple_gpu_scheduler.wording import safe, show_command
 
 Report = Mapping[str, Any]
 

@@ -17,8 +17,8 @@ from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.reading import read_records
 from simple_gpu_scheduler.lines import LONGEST_COMMAND, LONGEST_LINE, split_options
-from simple_gpu_scheduler.sinks.wording import safe
 from simple_gpu_scheduler.submitting import WholeLine, append, open_queue
+from simple_gpu_scheduler.wording import safe
 
 from .params import Command
 

@@ -23,7 +23,7 @@ class _DiedError(UserError):
 
 def _wait(run: str) -> int:
     from simple_gpu_scheduler.journal import files  # noqa: PLC0415 - not for --help
-    from simple_gpu_scheduler.sinks.wording import safe  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.wording import safe  # noqa: PLC0415 - as above
 
     from . import runs  # noqa: PLC0415 - as above
 

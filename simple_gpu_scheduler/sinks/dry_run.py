@@ -1,8 +1,8 @@
 """The dry-run sink: prints on stdout what would run where. It does not know that nothing is run."""
 
 from simple_gpu_scheduler.events import Event, JobStarted
+from simple_gpu_scheduler.wording import show_gpus
 
-from .wording import show_gpus
 from .writer import write_all
 
 _STDOUT = 1

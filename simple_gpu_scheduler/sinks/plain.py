@@ -23,8 +23,8 @@ from simple_gpu_scheduler.events import (
     Waited,
 )
 from simple_gpu_scheduler.units import show_duration
+from simple_gpu_scheduler.wording import safe, show_command, show_gpus, show_job, show_outcome, show_waits
 
-from .wording import safe, show_command, show_gpus, show_job, show_outcome, show_waits
 from .writer import Writer
 
 _STDERR = 2

@@ -1,0 +1,82 @@
+"""A job's log: the file that it prints to, with a header before and a footer behind what each attempt has printed.
+
+It knows the form of the file and reads it; when an attempt starts and ends, and where its log is, others know.
+"""
+
+import os
+import re
+import stat
+import time
+
+from .jobs import Attempt, Outcome
+from .units import show_duration
+from .wording import show_command, show_gpus, show_job, show_outcome
+
+# No more than this is read to show what a job printed last.
+TAIL = 8192
+_MARK = "[simple_gpu_scheduler] "
+_COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
+_OWN = re.compile(rf"^{re.escape(_MARK)}(?:job \d|command: |ended ).*\n?", re.MULTILINE)
+# Colours and the like: what a terminal takes as orders.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+
+
+def header(attempt: Attempt, at: float) -> bytes:
+    """What stands before the output of an attempt that starts now."""
+    first = f"{show_job(attempt.job)}, attempt {attempt.number}, on {show_gpus(attempt)}, started {_moment(at)}"
+    return f"{_MARK}{first}\n{_COMMAND}{show_command(attempt.job.command)}\n".encode("utf-8", "backslashreplace")
+
+
+def footer(outcome: Outcome, runtime: float, at: float) -> bytes:
+    """What stands behind the output of one that has ended."""
+    how = "succeeded with exit code 0" if outcome.kind == "succeeded" else show_outcome(outcome)
+    return f"{_ENDED}{_moment(at)} after {show_duration(runtime)}: {how}\n".encode()
+
+
+def create(path: str) -> int:
+    """The log, open for appending; for its owner alone, since it shows what was typed. An OSError says why not."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def read_tail(path: str, most: int = TAIL) -> str:
+    """The last that the newest attempt has printed; nothing when there is no log, or it cannot be read."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    with os.fdopen(fd, "rb") as file:
+        state = os.fstat(fd)
+        if not stat.S_ISREG(state.st_mode):
+            return ""
+        file.seek(max(0, state.st_size - most))
+        return output_of(file.read().decode("utf-8", "backslashreplace"))
+
+
+def output_of(text: str) -> str:
+    """What the newest attempt has printed, from a log or the end of one, without header and footer."""
+    _, found, newest = text.rpartition(_COMMAND)
+    return _OWN.sub("", newest.partition("\n")[2] if found else text)
+
+
+def last_line(path: str) -> str:
+    """The last line that a job has printed, as far as a terminal would still show it."""
+    return last_shown(read_tail(path))
+
+
+def last_lines(text: str, count: int) -> list[str]:
+    """The last lines with something in them, each as a terminal would show it."""
+    lines = [shown for line in text.split("\n") if (shown := last_shown(line))]
+    return lines[-count:]
+
+
+def last_shown(text: str) -> str:
+    """What stands in the last line with something in it: a progress bar writes over its line with `\\r`.
+
+    It may still hold control characters, but for those that make colours and the like.
+    """
+    lines = re.split(r"[\r\n]", _ESCAPES.sub("", text))
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(at))
