@@ -10,9 +10,10 @@ from .adopted import Adopted
 from .allotment import Allotment
 from .attempts import Attempts
 from .eta import Progress, estimate
-from .events import Event, JobsRead, LineRefused, Paused, Publisher, StopAsked
+from .events import Event, JobsRead, LineRefused, Paused, StopAsked
 from .jobs import Attempt, Job
 from .outcomes import Outcomes
+from .publishing import Publisher
 from .run_rules import RunRules
 from .scheduler import Scheduler
 from .tally import Tally

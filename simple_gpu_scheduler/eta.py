@@ -1,5 +1,6 @@
 """When a run will have done its jobs, as far as that can be known from how long others took. Pure."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,13 +15,21 @@ class Eta(NamedTuple):
     why_not: str = ""
 
 
+class Estimates(NamedTuple):
+    """What the `time=` of several jobs come to."""
+
+    jobs: int = 0
+    total: float = 0.0
+    longest: float = 0.0
+
+
 class Known(NamedTuple):
     """What an estimate is made of: the mean runtime of what has ended, and the `time=` of those that said it."""
 
     mean: float | None
     running: Sequence[tuple[float | None, float]]  # each one's `time=`, and for how long it has run
     waiting: int
-    estimates: Sequence[float] = ()  # of those that wait and have one
+    estimates: Estimates = Estimates()  # of those that wait and have one
 
 
 def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
@@ -30,15 +39,15 @@ def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
         return Eta(None, "the input is still open")
     if waiting and not known.running:
         return Eta(None, "nothing runs now")
-    has_unknown = waiting > len(known.estimates) or any(time is None for time, _ in known.running)
+    has_unknown = waiting > known.estimates.jobs or any(time is None for time, _ in known.running)
     if has_unknown and known.mean is None:
         return Eta(None, "nothing has ended yet")
     mean = known.mean or 0.0
     left = [max(0.0, (mean if time is None else time) - runtime) for time, runtime in known.running]
-    to_come = list(known.estimates) if waiting else []
-    others = max(0, waiting - len(to_come)) * mean
-    longest = max([*left, *to_come, mean if others else 0.0], default=0.0)
-    seconds = max(longest, (sum(left) + sum(to_come) + others) / max(1, len(left)))
+    to_come = known.estimates if waiting else Estimates()
+    others = max(0, waiting - to_come.jobs) * mean
+    longest = max([*left, to_come.longest, mean if others else 0.0])
+    seconds = max(longest, (sum(left) + to_come.total + others) / max(1, len(left)))
     return Eta(None, "what runs takes longer than was expected") if left and not seconds else Eta(seconds)
 
 
@@ -49,15 +58,17 @@ class Progress:
         self._ended = 0
         self._runtime = 0.0
         self._waiting: dict[int, float | None] = {}  # the `time=` of each job that waits
+        self._times: Counter[float] = Counter()  # how many there are of each
+        self._total = 0.0
 
     def take(self, event: Event) -> None:
         """One event."""
         if isinstance(event, JobStarted):
-            self._waiting.pop(event.attempt.job.number, None)
+            self._wait_no_more(event.attempt.job.number)
         elif isinstance(event, JobEnded):
             self._end(event)
         elif isinstance(event, JobDropped):
-            self._waiting.pop(event.job.number, None)
+            self._wait_no_more(event.job.number)
         elif isinstance(event, JobsRead):
             for job in event.jobs:
                 self._wait(job)
@@ -67,7 +78,7 @@ class Progress:
     def known(self, running: Sequence[tuple[Job, float]], waiting: int) -> Known:
         """All that is known, given what runs and for how long."""
         mean = self._runtime / self._ended if self._ended else None
-        estimates = [time for time in self._waiting.values() if time is not None]
+        estimates = Estimates(self._times.total(), self._total, max(self._times, default=0.0))
         return Known(mean, [(job.time, runtime) for job, runtime in running], waiting, estimates)
 
     def is_waiting(self, number: int) -> bool:
@@ -75,7 +86,19 @@ class Progress:
         return number in self._waiting
 
     def _wait(self, job: Job) -> None:
+        self._wait_no_more(job.number)
         self._waiting[job.number] = job.time
+        if job.time is not None:
+            self._times[job.time] += 1
+            self._total += job.time
+
+    def _wait_no_more(self, number: int) -> None:
+        time = self._waiting.pop(number, None)
+        if time is not None:
+            self._total -= time
+            self._times[time] -= 1
+            if not self._times[time]:
+                del self._times[time]
 
     def _end(self, event: JobEnded) -> None:
         is_said_again = event.attempt.job.number in self._waiting  # as the last word on a job that was to be retried
@@ -83,6 +106,6 @@ class Progress:
             self._ended += 1
             self._runtime += event.runtime
         if event.is_final:
-            self._waiting.pop(event.attempt.job.number, None)
+            self._wait_no_more(event.attempt.job.number)
         else:
             self._wait(event.attempt.job)

@@ -1,10 +1,10 @@
-"""What happened in a run, in the past tense, and handing it to the sinks.
+"""What happened in a run, in the past tense.
 
 An event says what happened, not how it is shown or kept. Times are in seconds of the epoch, durations in seconds.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from .jobs import Attempt, Job, Outcome, Place
 from .waiting import Wait
@@ -52,6 +52,20 @@ class InputEnded(NamedTuple):
     """A file was read to its end."""
 
     path: str
+
+
+class AllRead(NamedTuple):
+    """The input has come to its end, for now at least."""
+
+
+class TakenOver(NamedTuple):
+    """How a run stood that is gone on with: how its jobs had ended, and for how long those have run that still do."""
+
+    succeeded: int
+    failed: int
+    not_started: int
+    running: Sequence[tuple[Attempt, float]]
+    waiting: Sequence[Job]
 
 
 class JobStarted(NamedTuple):
@@ -129,7 +143,7 @@ class StatusAsked(NamedTuple):
 
 
 class Waited(NamedTuple):
-    """Jobs wait, and this is why; said once for each change."""
+    """Jobs wait, and this is why; said once for each change, and with nothing when that is over."""
 
     waits: Sequence[Wait]
 
@@ -175,6 +189,8 @@ Event = (
     RunBegan
     | JobsRead
     | InputEnded
+    | AllRead
+    | TakenOver
     | JobRequeued
     | Paused
     | JobStarted
@@ -190,55 +206,3 @@ Event = (
     | Noticed
     | RunEnded
 )
-
-
-class Sink(Protocol):
-    """Consumes events. It may raise; it must not wait for anybody."""
-
-    def take(self, event: Event, /) -> None:
-        """One event, in the order in which they happened."""
-
-    def close(self) -> None:
-        """No event follows."""
-
-
-class SinkTroubleError(Exception):
-    """A sink could not record something, says so, and goes on trying."""
-
-
-class Publisher:
-    """Hands each event to every sink. A sink that fails is left out from then on, and the others are told."""
-
-    def __init__(self, sinks: Iterable[Sink]) -> None:
-        self._sinks = list(sinks)
-        self.has_lost_a_sink = False
-
-    def add(self, sink: Sink) -> None:
-        """One more, which is told last."""
-        self._sinks.append(sink)
-
-    def publish(self, event: Event) -> None:
-        """Tell every sink."""
-        for sink in self._sinks:
-            try:
-                sink.take(event)
-            except SinkTroubleError as trouble:
-                self.has_lost_a_sink = True
-                self.publish(Noticed(str(trouble), is_failure=True))
-            except Exception as error:  # noqa: BLE001 - whatever ails a sink, the jobs go on
-                self._lose(sink, error)
-
-    def close(self) -> None:
-        """Tell every sink that it is over."""
-        for sink in reversed(self._sinks):  # the first one tells people, also of what ails the others
-            try:
-                sink.close()
-            except Exception as error:  # noqa: BLE001 - as above
-                self._lose(sink, error)
-
-    def _lose(self, sink: Sink, error: Exception) -> None:
-        if sink not in self._sinks:
-            return
-        self._sinks = [other for other in self._sinks if other is not sink]  # a new list: the old is being walked
-        self.has_lost_a_sink = True
-        self.publish(Noticed(f"{type(sink).__name__} stopped recording: {error}; the jobs go on", is_failure=True))

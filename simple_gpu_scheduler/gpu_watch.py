@@ -7,10 +7,11 @@ allotment's.
 from collections.abc import Iterable
 
 from .allotment import Allotment
-from .events import GpuReturned, GpuSetAside, JobEnded, Noticed, Publisher, Waited
+from .events import GpuReturned, GpuSetAside, JobEnded, Noticed, Waited
 from .jobs import Attempt
 from .leases import Hold
 from .outcomes import Outcomes
+from .publishing import Publisher
 from .quarantine import Aside, Failure, Quarantine, Running
 from .scheduler import Dropped, Scheduler
 from .slots import Rooms
@@ -90,7 +91,7 @@ class GpuWatch:
         """Look at what others use, if it is time to, and say what there is to say."""
         if self._allotment.look_again(now, at_all=bool(self._scheduler.wants_memory)):
             waits = self._waiting.say(self._allotment.waits(self._scheduler), now)
-            if waits:
+            if waits is not None:
                 self._publisher.publish(Waited(waits))
         if not self._allotment.has_looked():
             return

@@ -53,7 +53,7 @@ def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
     is_needed = (
         not wants.names or not wants.ignore_occupancy or need_listing(wants.names, has_uuids=bool(read_devices()))
     )
-    nvml, problem = _open_nvml() if is_needed else (None, "")
+    nvml, problem = open_nvml() if is_needed else (None, "")
     if wants.names:
         machine = _named(wants, nvml, problem, environment)
     elif nvml is None:
@@ -86,7 +86,7 @@ def allot_without_leases(machine: Machine) -> Allotment:
     return Allotment(machine.gpus, leases, FixedProbe())
 
 
-def _open_nvml() -> "tuple[Nvml | None, str]":
+def open_nvml() -> "tuple[Nvml | None, str]":
     """NVML, or why there is none."""
     if not has_nvml():
         return None, ABSENT

@@ -5,8 +5,9 @@ It keeps the counts and publishes the events. It acts for the loop, in its threa
 
 from collections.abc import Iterable
 
-from .events import JobDropped, JobEnded, JobRequeued, Publisher
+from .events import JobDropped, JobEnded, JobRequeued
 from .jobs import Attempt, Ending, Job, Kind, Outcome
+from .publishing import Publisher
 from .scheduler import Begin, Dropped, Scheduler
 from .tally import Tally
 

@@ -20,6 +20,9 @@ _FIRST_INHERITED = 100
 _CORE_DUMPED = 0x80
 _ROOMY = 1024  # bytes; the C library's opaque structs have at most 336
 
+# Descriptors, each with what it is to be for a program: 0, 1 or 2.
+Streams = tuple[tuple[int, int], ...]
+
 # What Python or this program ignores, and a job must not inherit as ignored.
 _TO_DEFAULT = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU)
 
@@ -47,7 +50,7 @@ class Starter:
     def __init__(self, environment: Sequence[bytes] = ()) -> None:
         self._environment = tuple(environment)  # keeps alive what the pointers point to
         self._pointers = bytes(_array(self._environment))
-        self._actions: dict[tuple[int | None, ...], ctypes.Array[ctypes.c_char]] = {}
+        self._actions: dict[tuple[Streams, tuple[int, ...]], ctypes.Array[ctypes.c_char]] = {}
         self._attributes = ctypes.create_string_buffer(_ROOMY)
         signals = ctypes.create_string_buffer(_ROOMY)
         _libc.posix_spawnattr_init(self._attributes)
@@ -65,12 +68,12 @@ class Starter:
         argv: Sequence[bytes],
         more: Sequence[bytes] = (),
         inherits: tuple[int, ...] = (),
-        output: int | None = None,
+        streams: Streams = (),
     ) -> int:
         """Start the program argv[0] with `more` in its environment; its pid. An OSError says why it did not start.
 
-        What it prints goes to the descriptor `output`, else where what this process prints goes. It has copies of the
-        descriptors that it `inherits` under high numbers, where a script does not step on them.
+        What it prints goes where what this process prints goes, and it reads nothing, unless `streams` say otherwise.
+        It has copies of the descriptors that it `inherits` under high numbers, where a script does not step on them.
         """
         pid = ctypes.c_int()
         # Only the pointers to `more` are made anew: to make them all takes longer than everything else here.
@@ -79,23 +82,22 @@ class Starter:
             self._pointers + bytes(len(more) * ctypes.sizeof(ctypes.c_char_p))
         )
         environment[size : size + len(more)] = list(more)
-        error = _slow_libc.posix_spawn(
-            ctypes.byref(pid), argv[0], self._actions_for(inherits, output), self._attributes, _array(argv), environment
-        )
+        actions = self._actions_for(inherits, streams)
+        error = _slow_libc.posix_spawn(ctypes.byref(pid), argv[0], actions, self._attributes, _array(argv), environment)
         if error:
             raise OSError(error, os.strerror(error))
         return pid.value
 
-    def _actions_for(self, inherits: tuple[int, ...], output: int | None) -> "ctypes.Array[ctypes.c_char]":
+    def _actions_for(self, inherits: tuple[int, ...], streams: Streams) -> "ctypes.Array[ctypes.c_char]":
         """What to do with descriptors in the new process. The same few sets come again and again, and are kept."""
-        key = (output, *inherits)
+        key = streams, inherits
         actions = self._actions.get(key)
         if actions is None:
             actions = ctypes.create_string_buffer(_ROOMY)
             _libc.posix_spawn_file_actions_init(actions)
             _libc.posix_spawn_file_actions_addopen(actions, 0, b"/dev/null", os.O_RDONLY, 0)
-            for stream in (1, 2) if output is not None else ():
-                _libc.posix_spawn_file_actions_adddup2(actions, output, stream)
+            for fd, stream in streams:
+                _libc.posix_spawn_file_actions_adddup2(actions, fd, stream)
             for fd, copy in inherited_as(inherits):
                 _libc.posix_spawn_file_actions_adddup2(actions, fd, copy)
             self._actions[key] = actions

@@ -5,6 +5,9 @@ from typing import NamedTuple
 from .halting import Halt
 from .jobs import Job
 
+# A file's name may have 255 bytes.
+_LONGEST_NAME = 200
+
 
 class RunRules(NamedTuple):
     """Of one run."""
@@ -18,8 +21,13 @@ class RunRules(NamedTuple):
     logs: str = ""
 
     def log_of(self, job: Job) -> str:
-        """The file for what a job prints, for all its attempts; nothing when it prints where we do."""
-        if not self.logs:
-            return ""
-        name = "".join(each if each.isalnum() or each in "._-" else "_" for each in job.name)
-        return f"{self.logs}/{job.number:04}{'-' if name else ''}{name}.log"
+        """See below."""
+        return log_of(self.logs, job)
+
+
+def log_of(directory: str, job: Job) -> str:
+    """The file for what a job prints, for all its attempts; nothing when it prints where we do."""
+    if not directory:
+        return ""
+    name = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in job.name)
+    return f"{directory}/{job.number:04}{'-' if name else ''}{name[:_LONGEST_NAME]}.log"

@@ -16,16 +16,7 @@ from .clock import Clock
 from .control import Control
 from .engines import Ended, Engine
 from .errors import Broken, Trouble
-from .events import (
-    InputEnded,
-    JobRequeued,
-    JobsRead,
-    LeftBehind,
-    LineRefused,
-    Noticed,
-    Publisher,
-    StatusAsked,
-)
+from .events import AllRead, InputEnded, JobRequeued, JobsRead, LeftBehind, LineRefused, Noticed, StatusAsked, TakenOver
 from .gpu_watch import GpuWatch
 from .inbox import Inbox, Message
 from .jobs import Job, Outcome, Place
@@ -34,6 +25,7 @@ from .lines import Refusal
 from .outcomes import Outcomes
 from .outliving import Outlived
 from .ownership import mark
+from .publishing import Publisher
 from .quarantine import Quarantine
 from .run_rules import RunRules
 from .scheduler import Scheduler
@@ -112,6 +104,11 @@ class Runner:
         for job, begin in left.waiting:
             self._outcomes.drop(self._scheduler.add(job, begin))
         self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
+        counts = self._tally.summary(0, all_read=False)
+        failed = counts.failed + counts.timed_out
+        waiting = [job for job, _ in left.waiting]
+        running = self._adopted.runtimes()
+        self._publisher.publish(TakenOver(counts.succeeded, failed, counts.not_started, running, waiting))
 
     def leave_out(self, failed: Iterable[int]) -> None:
         """These are not run, and have failed before: what comes after one of them must not start."""
@@ -184,6 +181,7 @@ class Runner:
 
     def _on_source_ended(self, ended: SourceEnded) -> None:
         self._all_read = True
+        self._publisher.publish(AllRead())
         self._may_read_more = ended.more_may_come
         if ended.problem:
             self.complain(ended.problem)

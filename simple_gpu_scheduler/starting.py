@@ -1,11 +1,12 @@
 """Starting what fits: from the scheduler's plan to leased GPUs and an attempt under way. It acts for the loop."""
 
 from .attempts import Attempts
-from .events import JobStarted, Publisher
+from .events import JobStarted
 from .gpu_watch import GpuWatch
 from .jobs import Attempt
 from .outcomes import Outcomes
 from .ownership import mark
+from .publishing import Publisher
 from .run_rules import RunRules
 from .scheduler import Scheduler
 

@@ -4,8 +4,9 @@ import signal
 
 from .adopted import Adopted
 from .attempts import Attempts
-from .events import Noticed, Publisher, StopAsked
+from .events import Noticed, StopAsked
 from .halting import Halt
+from .publishing import Publisher
 from .scheduler import Scheduler
 from .tally import Tally
 

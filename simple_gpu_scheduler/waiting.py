@@ -25,12 +25,12 @@ class Waiting:
         self._since = 0.0
         self._said: Sequence[tuple[str, str]] = ()
 
-    def say(self, waits: Sequence[Wait], now: float) -> Sequence[Wait]:
-        """What is worth a line of these; nothing when it was said, or may be over in a moment."""
+    def say(self, waits: Sequence[Wait], now: float) -> Sequence[Wait] | None:
+        """What is worth saying of these, also that it is over; None when it was said, or may be over in a moment."""
         causes = [(wait.gpu, wait.cause) for wait in waits]
         if causes != self._now:
             self._now, self._since = causes, now
         if causes == self._said or now - self._since < self._patience:
-            return ()
+            return None
         self._said = causes
         return waits

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from simple_gpu_scheduler.events import SinkTroubleError
 from simple_gpu_scheduler.journal import appender as subject
 from simple_gpu_scheduler.journal.appender import Appender, PatientAppender, is_remote
+from simple_gpu_scheduler.publishing import SinkTroubleError
 
 from .conftest import until
 
@@ -236,7 +236,7 @@ def test_a_disk_that_is_full_and_then_free_again_gets_all(small: Path) -> None:
 
 LIMITED = """
 import os, resource, sys
-from simple_gpu_scheduler.events import SinkTroubleError
+from simple_gpu_scheduler.publishing import SinkTroubleError
 from simple_gpu_scheduler.journal import appender
 appender._TRY_AGAIN = 0.0
 soft = lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simple_gpu_scheduler.control import Control
-from simple_gpu_scheduler.eta import Eta, Known, estimate
+from simple_gpu_scheduler.eta import Estimates, Eta, Known, estimate
 from simple_gpu_scheduler.events import GpuSetAside, JobDropped, JobEnded, JobRequeued, JobStarted, Paused, StopAsked
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.inbox import Message
@@ -412,8 +412,8 @@ def eta(known: Known, *, starts: bool = True, all_read: bool = True) -> Eta:
 def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
     assert eta(Known(10, [(None, 4), (None, 8)], 0)) == Eta(6)
     assert eta(Known(10, [(None, 4), (None, 8)], 6)) == Eta((6 + 2 + 60) / 2)
-    assert eta(Known(None, [(30, 4)], 2, [5, 6])) == Eta(26 + 11)
-    assert eta(Known(10, [(None, 4), (None, 4)], 2, [500])) == Eta(500)
+    assert eta(Known(None, [(30, 4)], 2, Estimates(2, 11, 6))) == Eta(26 + 11)
+    assert eta(Known(10, [(None, 4), (None, 4)], 2, Estimates(1, 500, 500))) == Eta(500)
     assert eta(Known(10, [(None, 4)], 3), starts=False, all_read=False) == Eta(6)
     assert eta(Known(None, [], 0)) == Eta(0)
 
@@ -423,7 +423,7 @@ def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
     [
         (Known(10, [(None, 4)], 3), {"all_read": False}, "the input is still open"),
         (Known(None, [(None, 4)], 0), {}, "nothing has ended yet"),
-        (Known(None, [(9, 4)], 2, [9]), {}, "nothing has ended yet"),
+        (Known(None, [(9, 4)], 2, Estimates(1, 9, 9)), {}, "nothing has ended yet"),
         (Known(10, [], 3), {}, "nothing runs now"),
         (Known(10, [(None, 40)], 0), {}, "what runs takes longer than was expected"),
     ],

@@ -19,7 +19,6 @@ from simple_gpu_scheduler.events import (
     LeftBehind,
     LineRefused,
     Noticed,
-    Publisher,
     RunEnded,
     StatusAsked,
     StopAsked,
@@ -31,6 +30,7 @@ from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.leases import Hold, Holder, NoLease
 from simple_gpu_scheduler.lines import Refusal
 from simple_gpu_scheduler.policies import fifo
+from simple_gpu_scheduler.publishing import Publisher
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.runner import Runner
 from simple_gpu_scheduler.scheduler import Rules, Scheduler

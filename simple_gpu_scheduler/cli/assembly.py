@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from simple_gpu_scheduler.clock import SystemClock
 from simple_gpu_scheduler.engines import ENGINES, EngineOptions
 from simple_gpu_scheduler.errors import Trouble, UserError
-from simple_gpu_scheduler.events import Noticed, Publisher, RunEnded, Sink
+from simple_gpu_scheduler.events import Noticed, RunEnded
 from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.client import KeeperClient
@@ -18,6 +18,7 @@ from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.machine import Machine, allot, allot_without_leases, find_machine
 from simple_gpu_scheduler.ownership import TREE, Family
 from simple_gpu_scheduler.policies import POLICIES
+from simple_gpu_scheduler.publishing import Publisher, Sink
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.runner import Runner
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
@@ -26,8 +27,9 @@ from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.sources import Parser, Reader
 from simple_gpu_scheduler.threads import Meanwhile
 
-from . import gathering, inputs, parts, recording
+from . import gathering, inputs, job_output, parts, recording
 from .options import Options
+from .showing import Showing, decide, look_at_streams
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.joblog_resume import SkippingParser
@@ -52,6 +54,8 @@ class Begun(NamedTuple):
     keeper: KeeperClient | None
     gathered: gathering.Gathered
     parser: Parser
+    showing: Showing
+    logs: str
     by_log: "SkippingParser | None" = None
 
     @property
@@ -87,7 +91,9 @@ def _run_begun(options: Options, machine: "Meanwhile[Machine]", begun: Begun, re
             reader.has_begun.wait(_BEGUN_WITHIN)
         if left:
             begun.publisher.publish(Noticed(left.sentence(begun.run_id)))
-        for remark in (*begun.gathered.introductions, *(() if options.dry_run else found.remarks)):
+        where = begun.showing.introduction(options, begun.logs)
+        remarks = () if options.dry_run else found.remarks
+        for remark in (*begun.gathered.introductions, *([where] if where else ()), *remarks):
             begun.publisher.publish(Noticed(remark))
         runner = _build(options, begun, found, inbox, room, reader)
         for problem in begun.problems:
@@ -105,6 +111,7 @@ def _begin(
     """Check all that can be checked, and open what is needed."""
     shell = parts.find_shell(options.shell)
     parts.check_directories(options)
+    showing = decide(options, look_at_streams(os.environ))
     state = resumed.state if resumed else None
     typed = gathering.open_typed(options.files, options.follow, state, waits=options.no_follow)
     sources = [source for _, source in typed]
@@ -116,7 +123,8 @@ def _begin(
     keeps = not (options.no_journal or options.dry_run)
     record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
     journal = record.sinks()
-    publisher = Publisher([*parts.sinks(options, keeps=resumed is not None), *journal])
+    logs = job_output.log_directory(options, showing, record.path)
+    publisher = Publisher([*parts.sinks(options, showing, logs, machine, keeps=resumed is not None), *journal])
     # It was made before we went to the directory of a run that goes on.
     directory = options.chdir or (os.curdir if resumed else None)
     keeper = parts.brief(keeper if record.path else None, record.path, directory)
@@ -125,7 +133,7 @@ def _begin(
     publisher.publish(recording.run_began(run_id, options.argv, gathered.inputs, resumed))
     parts.enter(options.chdir)
     matching = parts.matching(parser, state) if state else by_log or parser
-    return Begun(run_id, shell, record, journal, publisher, keeper, gathered, matching, by_log)
+    return Begun(run_id, shell, record, journal, publisher, keeper, gathered, matching, showing, logs, by_log)
 
 
 def _run(runner: Runner, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
@@ -176,11 +184,11 @@ def _build(
         reads_all=options.policy != "fifo",
         quarantine=options.quarantine,
         run_id=begun.run_id.encode(),
-        logs=parts.log_directory(options),
+        logs=begun.logs,
     )
-    open_log = parts.log_opener(run_rules, inbox.put)
+    open_streams = job_output.stream_opener(begun.logs, begun.showing, inbox.put)
     engine_options = EngineOptions(
-        inbox.put, begun.run_id, begun.shell, options.grace, os.environb, begun.keeper, open_log
+        inbox.put, begun.run_id, begun.shell, options.grace, os.environb, begun.keeper, open_streams
     )
     if options.dry_run:
         allotment = allot_without_leases(machine)

@@ -1,6 +1,6 @@
 """The command line of a run as a value."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.halting import Halt
 from simple_gpu_scheduler.machine import Wants
@@ -32,7 +32,10 @@ class Options(NamedTuple):
     journal: str | None
     no_journal: bool
     keep_runs: int
+    progress: Literal["live", "plain", "none"] | None
+    output: Literal["inherit", "group", "tag", "files"] | None
     logs: str | None
+    logs_failed_only: bool
     resume: str | None
     resume_failed: bool
     files: tuple[str, ...]

@@ -3,30 +3,32 @@
 import errno
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from simple_gpu_scheduler import outliving
-from simple_gpu_scheduler.errors import Trouble, UserError
-from simple_gpu_scheduler.events import Noticed, Publisher, Sink
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.inbox import Message
-from simple_gpu_scheduler.jobs import Attempt
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.outliving import Outlived
-from simple_gpu_scheduler.run_rules import RunRules
+from simple_gpu_scheduler.publishing import Publisher, Sink
 from simple_gpu_scheduler.server import Server, serve
-from simple_gpu_scheduler.sinks import SINKS, SinkOptions
+from simple_gpu_scheduler.sinks import SINKS, GpuVitals, SinkOptions
 from simple_gpu_scheduler.sources import Parser
-from simple_gpu_scheduler.threads import start_thread
+from simple_gpu_scheduler.threads import Meanwhile, start_thread
 
+from .job_output import make_directory
 from .options import Options
+from .showing import Showing
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.joblog_resume import SkippingParser
     from simple_gpu_scheduler.journal.states import RunState
+    from simple_gpu_scheduler.machine import Machine
     from simple_gpu_scheduler.resuming import Resumption
 
     from .resume import Resumed
@@ -91,40 +93,13 @@ def listen(journal: str, inbox: "SimpleQueue[Message]", publisher: Publisher) ->
 
 def check_directories(options: Options) -> None:
     """What is wrong with those that were named is met before anything is begun."""
-    log_directory(options)
+    if options.logs and not options.dry_run:
+        make_directory(options.logs)
     if options.chdir and not (os.path.isdir(options.chdir) and os.access(options.chdir, os.X_OK)):
         why = errno.ENOENT
         if os.path.exists(options.chdir):
             why = errno.EACCES if os.path.isdir(options.chdir) else errno.ENOTDIR
         raise UserError(f"--chdir {options.chdir}: {os.strerror(why)}")
-
-
-def log_directory(options: Options) -> str:
-    """Where job logs go; nothing for where our own output goes."""
-    if not options.logs or options.dry_run:
-        return ""
-    directory = os.path.abspath(options.logs)
-    try:
-        os.makedirs(directory, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"--logs {options.logs}: {error.strerror}") from None
-    return directory
-
-
-def log_opener(rules: RunRules, put: Callable[[Trouble], None]) -> Callable[[Attempt], int | None]:
-    """Opens the log of an attempt. Where that fails, the job runs all the same, and prints where we do."""
-
-    def open_log(attempt: Attempt) -> int | None:
-        path = rules.log_of(attempt.job)
-        if not path:
-            return None
-        try:
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            put(Trouble(f"job {attempt.job.number} prints here, since its log {path} failed: {error.strerror}"))
-            return None
-
-    return open_log
 
 
 def start_reading(read: Callable[[], None]) -> None:
@@ -146,21 +121,34 @@ def find_shell(shell: str) -> str:
     return found
 
 
-def sinks(options: Options, *, keeps: bool) -> list[Sink]:
+def sinks(options: Options, showing: Showing, logs: str, machine: "Meanwhile[Machine]", *, keeps: bool) -> list[Sink]:
     """What shows and logs; `keeps` what an earlier scheduler of the run has logged."""
-    names = ["plain"]
+    names = ["live" if showing.progress == "live" else "plain"]
+    if logs:
+        names.append("logs")
     if options.dry_run:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a listing ends quietly with its reader
         names.append("dry-run")
     elif options.joblog:
         names.append("joblog")
-    quiet = options.quiet or options.dry_run
-    return [
-        SINKS[name](
-            SinkOptions(quiet, options.verbose and not options.dry_run, options.joblog or "", options.resumes or keeps)
-        )
-        for name in names
-    ]
+    sink_options = SinkOptions(
+        options.quiet or options.dry_run,
+        options.verbose and not options.dry_run,
+        showing.progress == "plain",
+        options.joblog or "",
+        options.resumes or keeps,
+        logs,
+        showing.output,
+        options.logs_failed_only,
+        _vitals(machine) if showing.progress == "live" else list,
+    )
+    return [SINKS[name](sink_options) for name in names]
+
+
+def _vitals(machine: "Meanwhile[Machine]") -> "Callable[[], Sequence[GpuVitals]]":
+    from .vitals import VitalsReader  # noqa: PLC0415 - for the live view alone
+
+    return VitalsReader(machine.get).read
 
 
 def enter(directory: str | None) -> None:

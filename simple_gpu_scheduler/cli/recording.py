@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler import __version__, unyielding
 from simple_gpu_scheduler.errors import UserError
-from simple_gpu_scheduler.events import RunBegan, Sink
+from simple_gpu_scheduler.events import RunBegan
 from simple_gpu_scheduler.journal import VERSION, files
 from simple_gpu_scheduler.journal.appender import Appender, PatientAppender, is_remote
 from simple_gpu_scheduler.process_tree import read_process
+from simple_gpu_scheduler.publishing import Sink
 from simple_gpu_scheduler.sinks.journal import Journal
 
 from .inputs import Input

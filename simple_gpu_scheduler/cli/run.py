@@ -2,24 +2,17 @@
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from simple_gpu_scheduler import __version__
-from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.halting import parse_halt
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.units import parse_duration
 
 from .gpu_options import NAMES, WHEN_FREE, gpu_options, take_wants
 from .params import Command, OptionalValue, Parsed, version_option
-
-if TYPE_CHECKING:
-    from .resume import Resumed
-
-# What a run that goes on does not take from the command line that began it: its inputs, and how it is resumed.
-_OF_THIS_TIME = {"files", "follow", "resume", "resume_failed", "journal"}
 
 _DURATION = Parsed("duration", parse_duration)
 _EXAMPLE = "simple_gpu_scheduler --gpus 0 1 2 < gpu_commands.txt"
@@ -30,8 +23,9 @@ _SECTIONS = (
     ("In which order", ("policy", "delay")),
     ("When jobs fail or hang", ("timeout", "grace", "retries", "retry_delay", "halt", "quarantine")),
     ("How commands are read and run", ("null", "follow", "no_follow", "shell", "chdir")),
-    ("What is shown and kept", ("dry_run", "quiet", "verbose", "joblog", "logs")),
-    ("What is remembered", ("resume", "resume_failed", "journal", "no_journal", "keep_runs")),
+    ("What is shown", ("progress", "quiet", "verbose", "dry_run")),
+    ("Where the jobs' output goes", ("output", "logs", "logs_failed_only")),
+    ("What is remembered", ("joblog", "resume", "resume_failed", "journal", "no_journal", "keep_runs")),
 )
 
 _EXAMPLES = r"""
@@ -136,7 +130,24 @@ def _options_of_inputs() -> list[click.Parameter]:
         _option("-q", "--quiet", is_flag=True, help="Print failures only."),
         _option("-v", "--verbose", is_flag=True, help="Print successes too, and more of each job."),
         _option("--joblog", metavar="FILE", help="Write a row for each job, in GNU parallel's columns."),
-        _option("--logs", metavar="DIR", help="Write what each job prints to a file of its own there."),
+        _option(
+            "--progress",
+            type=click.Choice(("live", "plain", "none")),
+            help="A view of all GPUs that stays in its place, a line for each start, or neither.  "
+            "[default: live on a terminal to which no job prints, else plain]",
+        ),
+        _option(
+            "--output",
+            type=click.Choice(("inherit", "group", "tag", "files")),
+            help="Jobs print where this program does; each job's output whole when it has ended; line by line with the "
+            "job's name or number; or to files only.  [default: inherit; files with --logs and with the live view]",
+        ),
+        _option(
+            "--logs",
+            metavar="DIR",
+            help="Keep what each job prints in a file of its own there.  [default: beside the journal]",
+        ),
+        _option("--logs-failed-only", is_flag=True, help="Delete the file of a job that succeeds."),
         OptionalValue(
             ["--resume"],
             takes=looks_like_run,
@@ -159,85 +170,17 @@ def _options_of_inputs() -> list[click.Parameter]:
 
 def _run(**options: Any) -> int:
     from .assembly import run_jobs  # noqa: PLC0415 - `--help` and mistakes need none of it
+    from .going_on import resumed_run  # noqa: PLC0415 - as above
     from .options import Options  # noqa: PLC0415 - as above
 
     if options["quiet"] and options["verbose"]:
         raise click.UsageError("--quiet and --verbose exclude each other.")
     context = click.get_current_context()
-    resumed = _resumed(context, options)
+    resumed = resumed_run(context, options)
     cores = len(os.sched_getaffinity(0))
     wants = take_wants(options)
     values = options | {"cpu_slots": options["cpu_slots"] or cores, "argv": context.meta["argv"]}
     return run_jobs(Options(wants, **values), context.obj, resumed)
-
-
-def _resumed(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
-    """The run to go on with, whose own options count where none are typed now."""
-    is_asked = options["resume"] is not None or options["resume_failed"]
-    typed = _typed(context)
-    if not is_asked:
-        return _follower(options)
-    if options["no_journal"] or options["dry_run"]:
-        raise click.UsageError("--resume needs a journal: leave --no-journal and --dry-run out.")
-    if "joblog" in typed and not options["resume"] and not options["journal"]:
-        return None  # the job log tells what was done
-    from . import resume  # noqa: PLC0415 - as above
-
-    path = resume.find(options["resume"] or options["journal"] or "", failed_too=options["resume_failed"])
-    if not path:
-        _first(options)
-        return None
-    resumed = resume.take(path)
-    for argv in resumed.state.argvs:
-        stored = run.make_context("simple_gpu_scheduler", list(argv))
-        options |= {name: stored.params[name] for name in _typed(stored) - typed - _OF_THIS_TIME}
-    if resumed.state.began["directory"] != os.getcwd():
-        options |= _absolute(options, typed)
-    _go_to(resumed.state.began["directory"])
-    return resumed
-
-
-def _typed(context: click.Context) -> set[str]:
-    commandline = click.core.ParameterSource.COMMANDLINE
-    return {name for name in context.params if context.get_parameter_source(name) == commandline}
-
-
-def _first(options: dict[str, Any]) -> None:
-    """There is no run to go on with: with an input this is the first, as when a machine boots for the first time."""
-    from .inputs import is_of  # noqa: PLC0415 - as above
-
-    if not options["files"] and not options["follow"] and is_of(0).kind not in ("file", "fifo", "pipe"):
-        raise UserError(
-            "there is no run of this directory to resume; simple_gpu_scheduler history lists those of others"
-        )
-    click.echo("there is no run of this directory to resume, so this is the first", err=True)
-
-
-def _follower(options: dict[str, Any]) -> "Resumed | None":
-    """A file that an earlier run followed is gone on with: to begin at its begin would run all of it twice."""
-    path = options["follow"]
-    is_no_file = bool(path) and os.path.exists(path) and not os.path.isfile(path)  # one may be between two rotations
-    if not path or options["no_journal"] or options["dry_run"] or is_no_file:
-        return None
-    from . import resume  # noqa: PLC0415 - as above
-
-    journal = resume.find_follower(os.path.realpath(path))
-    return resume.take(journal) if journal else None
-
-
-def _absolute(options: dict[str, Any], typed: set[str]) -> dict[str, Any]:
-    """The paths that were typed, for another directory."""
-    files = tuple([path if path == "-" else os.path.abspath(path) for path in options["files"]])
-    paths = {name: os.path.abspath(options[name]) for name in typed & {"follow", "joblog", "logs", "chdir"}}
-    return {**paths, "files": files}
-
-
-def _go_to(directory: str) -> None:
-    """Where the run began: its paths may be relative."""
-    try:
-        os.chdir(directory)
-    except OSError as error:
-        raise UserError(f"the run's directory {directory} cannot be entered: {error.strerror}") from None
 
 
 run = Command("", params=_options(), callback=_run, help=_HELP, sections=_SECTIONS, examples=_EXAMPLES)

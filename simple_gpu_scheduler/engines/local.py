@@ -42,7 +42,8 @@ class LocalEngine:
         self._outer_tree = options.environment.get(TREE, b"")
         self._starter = processes.Starter(inherited(options.environment))
         self._keeper: KeeperClient | None = options.keeper
-        self._open_log = options.open_log
+        self._open_streams = options.open_streams
+        self._bystanders = options.bystanders
         self._settled: list[Key] = []  # whose ends are on record, for the keeper to know
         self._reaped: dict[int, int] = {}  # main processes that came to us as orphans, when the keeper was killed
         self._tags = processes.Tags()
@@ -179,10 +180,10 @@ class LocalEngine:
         hold.sign(os.getpid())  # before it starts: a scheduler inside it will look for its mark
         argv = (self._shell, b"-c", *guard, command)
         own_variables = own(attempt, self._run_id, self._outer_tree)
-        log = self._open_log(attempt)
+        streams = self._open_streams(attempt)
         self._starting.add(key)
         try:
-            pid = launcher.start(key, recorded, argv, own_variables, hold.descriptors, log)
+            pid = launcher.start(key, recorded, argv, own_variables, hold.descriptors, streams)
             with self._lock:
                 self._pids[key] = pid
                 self._marks[pid] = (mark(attempt, self._run_id), self._tags.put(pid))
@@ -190,8 +191,8 @@ class LocalEngine:
                     self._signal(key, pid, self._told[key])
         finally:
             self._starting.discard(key)
-            if log is not None:
-                os.close(log)
+            for fd in {fd for fd, _ in streams}:
+                os.close(fd)
         return pid
 
     def _sweep(self, ended: Ended) -> Ended:
@@ -210,8 +211,9 @@ class LocalEngine:
         starting = set(self._starting)
         while starting & self._starting:
             time.sleep(_ABOUT_A_START)
+        bystanders = self._bystanders.pids() if self._bystanders else frozenset[int]()
         with self._lock:
-            return Running(set(self._marks), self._before, self._spares_unknown)
+            return Running(set(self._marks), self._before | bystanders, self._spares_unknown)
 
     def _owner(self, pid: int) -> Owner:
         with self._lock:

@@ -49,15 +49,15 @@ class Nvml:
         except pynvml.NVMLError as error:
             raise Unavailable(f"NVML does not work: {self._words(error)}") from None
 
-    def look(self, gpu: Gpu, *, utilization: bool = False) -> Reading:
-        """What goes on on a GPU, now."""
+    def look(self, gpu: Gpu, *, utilization: bool = False, processes: bool = True) -> Reading:
+        """What goes on on a GPU, now; only what is asked for."""
         handle = self._handles.get(gpu.lease_name)
         if handle is None:
             return Reading(problem=self._problems.get(gpu.lease_name, "NVML does not list it"), is_lost=True)
         try:
             total, used, free = self._memory(handle)
             busy = self._ask(lambda: self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu) if utilization else None
-            return Reading(total, used, free, busy, self._processes(handle))
+            return Reading(total, used, free, busy, self._processes(handle) if processes else None)
         except self._nvml.NVMLError as error:
             return Reading(problem=self._words(error), is_lost=error.value in self._beyond_hope())
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
-from simple_gpu_scheduler.events import SinkTroubleError
+from simple_gpu_scheduler.publishing import SinkTroubleError
 from simple_gpu_scheduler.threads import start_thread
 
 # Beyond this, what a full disk does not take is given up, the oldest first.

@@ -149,6 +149,11 @@ def socket_of(journal: str) -> str:
     return f"{stem(journal)}.sock"
 
 
+def logs_of(journal: str) -> str:
+    """The directory of its jobs' logs, where nobody named one."""
+    return f"{stem(journal)}.logs"
+
+
 def find_runs(directory: str) -> list[str]:
     """The journals of this user, the newest first."""
     try:
@@ -178,8 +183,18 @@ def _delete(path: str) -> None:
     directory = os.path.dirname(path)
     for each in os.listdir(directory):
         if each.startswith(run_of(path)):
-            with suppress(OSError):
-                os.unlink(os.path.join(directory, each))
+            _delete_all(os.path.join(directory, each))
+
+
+def _delete_all(path: str) -> None:
+    """A file, or the directory of a run's logs."""
+    with suppress(OSError):
+        if not os.path.isdir(path) or os.path.islink(path):
+            os.unlink(path)
+            return
+        for each in os.scandir(path):
+            os.unlink(each)
+        os.rmdir(path)
 
 
 @contextmanager

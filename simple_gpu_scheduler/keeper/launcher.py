@@ -40,14 +40,14 @@ class Launcher:
         argv: Sequence[bytes],
         own: Sequence[bytes],
         leases: Sequence[int],
-        log: int | None,
+        streams: processes.Streams,
     ) -> int:
         """Its pid. `recorded` names the attempts whose ends are in the journal since this was last said."""
         if self._connection:
-            outputs = [] if log is None else [log]
-            fields = (b"start", b"%d.%d" % key, recorded, b"%d" % len(outputs), b"%d" % len(argv), *argv, *own)
+            numbers = b"".join([b"%d" % number for _, number in streams])
+            fields = (b"start", b"%d.%d" % key, recorded, numbers, b"%d" % len(argv), *argv, *own)
             try:
-                send(self._connection, *fields, files=[*outputs, *leases])
+                send(self._connection, *fields, files=[*(fd for fd, _ in streams), *leases])
                 answer = receive_short(self._connection)
             except ConnectionError:
                 answer = None
@@ -60,7 +60,7 @@ class Launcher:
             found = self._find_started(own[-1])
             if found:
                 return found
-        return self._starter.start(argv, own, tuple(leases), log)
+        return self._starter.start(argv, own, tuple(leases), streams)
 
     def wait(self, pid: int) -> int:
         """Wait until it has ended: its wait status. Its pid stays its own until `reap`."""

@@ -85,7 +85,7 @@ class Keeper:
             self._run(connection, message)
 
     def _run(self, connection: Socket, message: Message) -> None:
-        _, numbers, recorded, output, words, *rest = message.fields
+        _, numbers, recorded, streams, words, *rest = message.fields
         key = _key(numbers)
         self._let_go(recorded)
         with self._lock:
@@ -93,9 +93,10 @@ class Keeper:
                 return
             self._running[key] = 0
         argv, own = rest[: int(words)], rest[int(words) :]
-        log, leases = (message.files[0], message.files[1:]) if output == b"1" else (None, message.files)
+        leases = message.files[len(streams) :]
+        outputs = tuple(zip(message.files, map(int, streams.decode()), strict=False))
         try:
-            pid = self._starter.start(argv, own, tuple(leases), log)
+            pid = self._starter.start(argv, own, tuple(leases), outputs)
         except OSError as error:
             self._forget(key)
             _tell(connection, b"failed", b"%d" % (error.errno or 0))

@@ -3,13 +3,25 @@
 A sink is built from `SinkOptions`, takes what it needs of them, and knows no other sink.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from simple_gpu_scheduler.events import Sink
+from simple_gpu_scheduler.publishing import Sink
+from simple_gpu_scheduler.run_rules import log_of
 
-from .dry_run import DryRun
 from .plain import PlainLines
+from .words import Words
+
+
+class GpuVitals(NamedTuple):
+    """What a GPU does, as far as that is told: per cent, bytes, degrees, watts."""
+
+    gpu: str
+    utilization: int | None = None
+    used: int | None = None
+    total: int | None = None
+    temperature: int | None = None
+    power: float | None = None
 
 
 class SinkOptions(NamedTuple):
@@ -17,8 +29,45 @@ class SinkOptions(NamedTuple):
 
     quiet: bool = False
     verbose: bool = False
+    progress: bool = True
     joblog: str = ""
     keeps_joblog: bool = False
+    logs: str = ""
+    output: str = "inherit"
+    failed_logs_only: bool = False
+    vitals: Callable[[], Sequence[GpuVitals]] = list
+
+
+def _words(options: SinkOptions) -> Words:
+    return Words(quiet=options.quiet, verbose=options.verbose, progress=options.progress)
+
+
+def _live(options: SinkOptions) -> Sink:
+    from .live import Live  # noqa: PLC0415 - as below
+
+    return Live(_words(options), options.vitals)
+
+
+def _logs(options: SinkOptions) -> Sink:
+    from .logs import Logs, Relay  # noqa: PLC0415 - as below
+
+    relay: Relay | None = None
+    if options.output == "group":
+        from .grouped import Grouped  # noqa: PLC0415 - as below
+
+        relay = Grouped()
+    elif options.output == "tag":
+        from .stdout import may_colour  # noqa: PLC0415 - as below
+        from .tagged import Tagged  # noqa: PLC0415 - as below
+
+        relay = Tagged(coloured=may_colour())
+    return Logs(lambda job: log_of(options.logs, job), relay, failed_only=options.failed_logs_only)
+
+
+def _dry_run(_options: SinkOptions) -> Sink:
+    from .dry_run import DryRun  # noqa: PLC0415 - as below
+
+    return DryRun()
 
 
 def _joblog(options: SinkOptions) -> Sink:
@@ -28,7 +77,9 @@ def _joblog(options: SinkOptions) -> Sink:
 
 
 SINKS: Mapping[str, Callable[[SinkOptions], Sink]] = {
-    "plain": lambda options: PlainLines(quiet=options.quiet, verbose=options.verbose),
+    "plain": lambda options: PlainLines(_words(options)),
+    "live": _live,
+    "logs": _logs,
     "joblog": _joblog,
-    "dry-run": lambda _options: DryRun(),
+    "dry-run": _dry_run,
 }

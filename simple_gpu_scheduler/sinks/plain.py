@@ -1,158 +1,29 @@
 """The plain sink: one line on stderr for each thing that a person should know. Needs no terminal.
 
-It words events; how the words get out without ever making the run wait is the writer's.
+How lines are worded is for `words`, and how they get out without ever making the run wait for the writer.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from simple_gpu_scheduler.events import Event
 
-from simple_gpu_scheduler.events import (
-    Event,
-    GpuReturned,
-    GpuSetAside,
-    JobDropped,
-    JobEnded,
-    JobStarted,
-    LeftBehind,
-    LineRefused,
-    Noticed,
-    Paused,
-    RunEnded,
-    StatusAsked,
-    StopAsked,
-    Waited,
-)
-from simple_gpu_scheduler.units import show_duration
-from simple_gpu_scheduler.wording import safe, show_command, show_gpus, show_job, show_outcome, show_waits
-
+from .words import Words
 from .writer import Writer
 
 _STDERR = 2
-_MOST_NUMBERS = 10
 
 
 class PlainLines:
-    """Writes lines to stderr; `quiet` leaves failures only, `verbose` adds the successes."""
+    """Writes lines to stderr."""
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False) -> None:
-        self._quiet = quiet
-        self._verbose = verbose
+    def __init__(self, words: Words) -> None:
+        self._words = words
         self._writer = Writer(_STDERR)
-
-        self._words: Mapping[type, Callable[[Any], str]] = {
-            JobStarted: self._started,
-            JobEnded: self._ended,
-            JobDropped: _dropped,
-            LeftBehind: self._left_behind,
-            LineRefused: _refused,
-            StopAsked: _stopping,
-            Paused: self._paused,
-            StatusAsked: _status,
-            Waited: self._waiting,
-            GpuSetAside: _set_aside,
-            GpuReturned: _returned,
-            Noticed: self._noticed,
-            RunEnded: self._summary,
-        }
 
     def take(self, event: Event, /) -> None:
         """Write the event's line, if it has one."""
-        word = self._words.get(type(event))
-        line = word(event) if word else ""
+        line = self._words.line(event)
         if line:
             self._writer.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
         """Wait until everything is written, or nobody reads any more."""
         self._writer.close()
-
-    def _started(self, event: JobStarted) -> str:
-        if self._quiet:
-            return ""
-        attempt = event.attempt
-        line = f"Processing command `{show_command(attempt.job.command)}` on {show_gpus(attempt)}"
-        if self._verbose:
-            line += f": {show_job(attempt.job)}, attempt {attempt.number}, slot {attempt.slots[0]}"
-        return line
-
-    def _ended(self, event: JobEnded) -> str:
-        outcome, job = event.outcome, event.attempt.job
-        if outcome.kind == "succeeded" and not self._verbose:
-            return ""
-        again = "" if event.is_final else ", trying again"
-        took = "" if outcome.kind == "not started" else f" after {show_duration(event.runtime)}"
-        return f"{show_job(job)} {show_outcome(outcome)}{took}{again}: {show_command(job.command)}"
-
-    def _left_behind(self, event: LeftBehind) -> str:
-        job = show_job(event.attempt.job)
-        if event.beyond_us:
-            return f"{job} left processes that this user may not end: {event.beyond_us}"
-        was = "a process running, which was" if event.swept == 1 else f"{event.swept} processes running, which were"
-        return "" if self._quiet else f"{job} left {was} ended (does the command end in `&`?)"
-
-    def _waiting(self, event: Waited) -> str:
-        return "" if self._quiet else f"waiting: {show_waits(event.waits)}"
-
-    def _paused(self, event: Paused) -> str:
-        if self._quiet:
-            return ""
-        return "paused: starting nothing more until `simple_gpu_scheduler continue`" if event.is_paused else "going on"
-
-    def _noticed(self, event: Noticed) -> str:
-        return "" if self._quiet and not event.is_failure else safe(event.sentence)
-
-    def _summary(self, event: RunEnded) -> str:
-        return "" if self._quiet else _summary(event)
-
-
-def _summary(event: RunEnded) -> str:
-    if not any(event[:4]) and event.all_read:
-        return "no commands were read"
-    unread = "" if event.all_read else ", the rest of the input was not read"
-    return (
-        f"{event.succeeded} succeeded, {event.failed} failed, {event.timed_out} timed out, "
-        f"{event.not_started} not started{unread} in {show_duration(event.elapsed)}"
-    )
-
-
-def _set_aside(event: GpuSetAside) -> str:
-    numbers = ", ".join(str(job.number) for job in event.again[:_MOST_NUMBERS])
-    more = f" and {len(event.again) - _MOST_NUMBERS} more" if len(event.again) > _MOST_NUMBERS else ""
-    one = len(event.again) == 1
-    again = f"; job{'' if one else 's'} {numbers}{more} {'is' if one else 'are'} tried elsewhere" if event.again else ""
-    return f"gpu {event.gpu} is set aside: {safe(event.reason)}{again}"
-
-
-def _returned(event: GpuReturned) -> str:
-    return f"gpu {event.gpu} is used again: what failed there failed elsewhere too"
-
-
-def _dropped(event: JobDropped) -> str:
-    return f"{show_job(event.job)} was not started: {event.reason}: {show_command(event.job.command)}"
-
-
-def _refused(event: LineRefused) -> str:
-    return f"{event.place}: not started: {safe(event.problem)}"
-
-
-def _stopping(event: StopAsked) -> str:
-    jobs = f"{event.running} running job{'' if event.running == 1 else 's'}"
-    if not event.running:
-        what = "nothing is running"
-    elif event.by_force:
-        what = f"killing {jobs}"
-    elif event.ends_running:
-        what = f"ending {jobs}"
-    else:
-        again = "again " if event.why == "Ctrl-C" else ""
-        what = f"waiting for {jobs} (Ctrl-C {again}ends {'it' if event.running == 1 else 'them'})"
-    return f"{event.why}: starting nothing more, {what}"
-
-
-def _status(event: StatusAsked) -> str:
-    lines = [
-        f"running on {show_gpus(attempt)} for {show_duration(runtime)}: {show_job(attempt.job)}: "
-        f"{show_command(attempt.job.command)}"
-        for attempt, runtime in event.running
-    ]
-    return "\n".join([*lines, f"{len(lines)} running, {event.waiting} waiting"])

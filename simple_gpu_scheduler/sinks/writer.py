@@ -45,6 +45,11 @@ class Writer:
             if text:
                 self._keep(text)
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether something waits to be taken by the terminal or pipe."""
+        return bool(self._kept or self._is_writing)
+
     def close(self) -> None:
         """Wait until all is written or nobody is there to read it."""
         with self._lock:  # or the thread, between looking at the one and clearing the other, would wait for ever

@@ -1,0 +1,57 @@
+"""The logs of a run's jobs: in which directory, opening one for an attempt, and the sinks that show and keep them."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+
+from simple_gpu_scheduler.errors import Trouble, UserError
+from simple_gpu_scheduler.job_logs import create, header
+from simple_gpu_scheduler.jobs import Attempt
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.processes import Streams
+from simple_gpu_scheduler.run_rules import log_of
+
+from .options import Options
+from .showing import Showing
+
+
+def log_directory(options: Options, showing: Showing, journal: str) -> str:
+    """Where logs go: where it was said, else beside the journal; nothing for where our own output goes."""
+    if not showing.logged:
+        return ""
+    if options.logs:
+        return make_directory(options.logs)
+    if not journal:
+        return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
+    directory = files.logs_of(journal)
+    os.makedirs(directory, 0o700, exist_ok=True)
+    return directory
+
+
+def make_directory(logs: str) -> str:
+    """The directory that `--logs` names."""
+    directory = os.path.abspath(logs)
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"--logs {logs}: {error.strerror}") from None
+    return directory
+
+
+def stream_opener(directory: str, showing: Showing, put: Callable[[Trouble], None]) -> Callable[[Attempt], Streams]:
+    """Opens the log of an attempt. Where that fails, the job runs all the same, and prints where we do."""
+
+    def open_streams(attempt: Attempt) -> Streams:
+        path = log_of(directory, attempt.job)
+        if not path:
+            return ()
+        try:
+            fd = create(path)
+            os.write(fd, header(attempt, time.time()))
+        except OSError as error:
+            put(Trouble(f"job {attempt.job.number} prints here, since its log {path} failed: {error.strerror}"))
+            return ()
+        return tuple([(fd, stream) for stream in showing.logged])
+
+    return open_streams

@@ -1,0 +1,53 @@
+"""`--output group`: what an attempt has printed is shown whole when it has ended, and so never mixed with another's."""
+
+import os
+from contextlib import suppress
+from queue import SimpleQueue
+
+from simple_gpu_scheduler.jobs import Attempt
+from simple_gpu_scheduler.threads import start_thread
+
+from .logs import Printed
+from .stdout import UNKNOWN, Stdout, behind_header
+
+
+class Grouped:
+    """A thread copies log after log."""
+
+    def __init__(self) -> None:
+        self._stdout = Stdout()
+        self._ended: SimpleQueue[Printed | None] = SimpleQueue()
+        self._thread = start_thread(self._show_all)
+
+    def started(self, attempt: Attempt, log: str, begin: int) -> None:
+        """There is nothing to show yet."""
+
+    def ended(self, printed: Printed) -> None:
+        """See `Relay`."""
+        self._ended.put(printed)
+
+    @property
+    def problem(self) -> str:
+        """See `Relay`."""
+        return self._stdout.problem
+
+    def close(self) -> None:
+        """See `Relay`."""
+        self._ended.put(None)
+        self._thread.join()
+
+    def _show_all(self) -> None:
+        while (printed := self._ended.get()) is not None:
+            with suppress(OSError):  # somebody has deleted it
+                self._show(printed)
+
+    def _show(self, printed: Printed) -> None:
+        fd = os.open(printed.log, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            begin = behind_header(fd, printed.begin)
+            if begin != UNKNOWN:
+                self._stdout.copy(fd, begin, printed.end)
+        finally:
+            os.close(fd)
+        if printed.is_unwanted:
+            os.unlink(printed.log)

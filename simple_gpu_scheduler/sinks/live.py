@@ -1,0 +1,133 @@
+"""The live view: a thread draws what the board knows, four times a second, and lets messages pass above it.
+
+The thread has the terminal to itself and waits for nobody who matters: the loop only tells the board. How the picture
+looks is `frame`'s, how it gets to the terminal `screen`'s.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from simple_gpu_scheduler.events import Event, JobEnded
+from simple_gpu_scheduler.job_logs import last_lines, last_shown, read_tail
+from simple_gpu_scheduler.threads import start_thread
+
+from . import GpuVitals
+from .board import Board, UnderWay
+from .frame import Failed, Picture, Running, frame
+from .screen import Screen
+from .words import Words
+
+_STDERR = 2
+_PAUSE = 0.25
+_BETWEEN_LOOKS = 1.0
+_LAST_OUTPUT, _FAILURE_OUTPUT, _FAILURE_LINES = 2048, 8192, 3
+# Blocked, so that the thread can wait for them: the end of a Ctrl-Z, and what tells it to wake up.
+_WAKING = (signal.SIGCONT, signal.SIGWINCH)
+_DONE_WITHIN = 1.0
+
+
+class Live:
+    """To be made in the main thread."""
+
+    def __init__(self, words: Words, vitals: Callable[[], Sequence[GpuVitals]]) -> None:
+        self._words = words
+        self._vitals = vitals
+        self._board = Board()
+        self._messages: list[str] = []
+        self._lock = threading.Lock()  # over the two above
+        self._outputs: dict[
+            str, tuple[int, str]
+        ] = {}  # of each log its size when it was read, and what stood last in it
+        self._gpus: Sequence[GpuVitals] = ()
+        self._looked_at = float("-inf")
+        self._screen = Screen(_STDERR, coloured=not os.environ.get("NO_COLOR"))
+        self._drawing = threading.Lock()  # the end is drawn by who closes it
+        self._is_closed = False
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
+        self._thread = start_thread(self._draw_on)
+
+    def take(self, event: Event, /) -> None:
+        """One event."""
+        with self._lock:
+            self._board.take(event, time.monotonic())
+            line = self._words.line(event)
+            if line:
+                self._messages.append(line)
+
+    def close(self) -> None:
+        """Leave nothing on the screen but the messages."""
+        self._is_closed = True
+        signal.pthread_kill(self._thread.ident or 0, signal.SIGWINCH)
+        self._thread.join(_DONE_WITHIN)  # it may be asking a driver that does not answer
+        with self._drawing:
+            self._screen.draw(self._take_messages(), ())
+        self._screen.close()
+
+    def _draw_on(self) -> None:
+        while not self._is_closed:
+            came = signal.sigtimedwait(_WAKING, _PAUSE)
+            if came and came.si_signo == signal.SIGCONT:
+                self._screen.forget()
+            self._look()
+            with self._drawing:
+                if not self._is_closed:
+                    self._draw()
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked_at >= _BETWEEN_LOOKS:
+            self._looked_at = now
+            self._gpus = self._vitals()
+
+    def _draw(self) -> None:
+        if self._screen.is_behind:
+            return
+        if not self._screen.is_ours:  # others use the terminal meanwhile
+            self._screen.forget()
+            messages = self._take_messages()
+            if messages:
+                self._screen.draw(messages, ())
+            return
+        width, height = self._screen.size()
+        picture = self._picture()
+        messages = self._take_messages()
+        self._screen.draw(messages, frame(picture, width - 1, height - 1) if not self._board.is_over else ())
+
+    def _take_messages(self) -> list[str]:
+        with self._lock:
+            messages, self._messages = self._messages, []
+        return messages
+
+    def _picture(self) -> Picture:
+        now = time.monotonic()
+        with self._lock:
+            board = self._board
+            running, failures = list(board.running.values()), list(board.failures)
+            counts, eta, waits = board.counts(), board.eta(now), board.waits
+            state = "starting nothing more" if board.is_stopping else "paused" if board.is_paused else ""
+        self._forget_outputs(running)
+        shown = [Running(each.attempt, now - each.began, self._printed(each.log)) for each in running]
+        return Picture(shown, self._gpus, counts, eta, waits, [self._failed(*each) for each in failures], state)
+
+    def _printed(self, log: str) -> str:
+        """The last that stands in a log, which is read only when it has grown."""
+        if not log:
+            return ""
+        try:
+            size = os.stat(log).st_size
+        except OSError:
+            return ""
+        if log not in self._outputs or self._outputs[log][0] != size:
+            self._outputs[log] = size, last_shown(read_tail(log, _LAST_OUTPUT))
+        return self._outputs[log][1]
+
+    def _forget_outputs(self, running: Sequence[UnderWay]) -> None:
+        logs = {each.log for each in running}
+        self._outputs = {log: known for log, known in self._outputs.items() if log in logs}
+
+    def _failed(self, event: JobEnded, log: str) -> Failed:
+        printed = last_lines(read_tail(log, _FAILURE_OUTPUT), _FAILURE_LINES) if log else ()
+        return Failed(self._words.line(event), printed)
