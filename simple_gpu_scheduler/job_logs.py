@@ -38,6 +38,16 @@ def create(path: str) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
+def newest_header(path: str) -> int:
+    """Where the header of the newest attempt begins."""
+    import mmap  # noqa: PLC0415 - seldom needed
+
+    if not os.stat(path).st_size:
+        return 0
+    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
+        return content.rfind(f"\n{_MARK}job ".encode()) + 1
+
+
 def read_tail(path: str, most: int = TAIL) -> str:
     """The last that the newest attempt has printed; nothing when there is no log, or it cannot be read."""
     try:

@@ -325,7 +325,7 @@ def test_a_job_without_a_log_says_why_there_is_none(program: Program, written: W
     for args in (["logs", "1"], ["logs", "1", "-f"]):
         done = program.run(*args)
         assert done.returncode == 2
-        assert b"was started without --logs DIR, and so its output went where the run's own did" in done.stderr
+        assert b"has no log, since its output went where the run's own did" in done.stderr
     assert program.run("logs", "no-such").returncode == 2
 
 

@@ -22,7 +22,7 @@ _EXAMPLES = r"""
 simple_gpu_scheduler logs 12
 simple_gpu_scheduler logs big-model -f --run 20260102-0304
 """
-_HELP = """Print what a job wrote, in a run that was started with --logs DIR.
+_HELP = """Print what a job wrote, in a run that keeps it: one with a live view, --output or --logs.
 
 JOB is a number or a name.
 """
@@ -84,7 +84,7 @@ def _logs(word: str, follow: bool, run: str) -> int:
     if follow:
         _follow(journal, job.job.number)
         return 0
-    if not job.log:
+    if not job.log or not os.path.exists(job.log):
         raise UserError(_say_none(state, job))
     _Output().print_on(job.log)
     return 0
@@ -114,7 +114,10 @@ def _say_none(state: RunState, job: JobState) -> str:
     which = f"job {job.job.number} of run {state.run}"
     if not job.attempts:
         return f"{which} has not been started, so that it has written nothing"
-    return f"{which} has no log: the run was started without --logs DIR, and so its output went where the run's own did"
+    if job.log:
+        why = ", as --logs-failed-only has it for one that succeeded" if job.state == "succeeded" else ""
+        return f"the log of {which} is gone{why}: {job.log}"
+    return f"{which} has no log, since its output went where the run's own did; --output files or --logs DIR keeps it"
 
 
 logs_command = Command(

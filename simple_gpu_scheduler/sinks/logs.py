@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.events import Event, JobEnded, JobStarted
-from simple_gpu_scheduler.job_logs import footer
+from simple_gpu_scheduler.job_logs import footer, newest_header
 from simple_gpu_scheduler.jobs import Attempt, Job
 from simple_gpu_scheduler.publishing import SinkTroubleError
 
@@ -85,11 +85,13 @@ class Logs:
 
     def _end(self, event: JobEnded, log: str) -> None:
         is_unwanted = self._failed_only and event.outcome.kind == "succeeded"
-        begin = self._begins.pop(event.attempt.key, 0)
+        begin = self._begins.pop(event.attempt.key, None)
         try:
+            if begin is None and self._relay:  # an earlier scheduler had started it
+                begin = newest_header(log)
             end = _finish(log, b"" if is_unwanted else footer(event.outcome, event.runtime, time.time()))
             if self._relay:
-                self._relay.ended(Printed(event.attempt, log, begin, end, is_unwanted))
+                self._relay.ended(Printed(event.attempt, log, begin or 0, end, is_unwanted))
             elif is_unwanted:
                 os.unlink(log)
         except FileNotFoundError:  # it could not be made, which was said; or somebody wants it no more
