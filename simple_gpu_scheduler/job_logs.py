@@ -54,12 +54,13 @@ def read_tail(path: str, most: int = TAIL) -> str:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return ""
-    with os.fdopen(fd, "rb") as file:
+    try:
         state = os.fstat(fd)
         if not stat.S_ISREG(state.st_mode):
             return ""
-        file.seek(max(0, state.st_size - most))
-        return output_of(file.read().decode("utf-8", "backslashreplace"))
+        return output_of(os.pread(fd, most, max(0, state.st_size - most)).decode("utf-8", "backslashreplace"))
+    finally:
+        os.close(fd)
 
 
 def output_of(text: str) -> str:

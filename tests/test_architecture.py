@@ -35,7 +35,7 @@ PURE = {
     "run_rules",
     "waiting",
 }
-PURE |= {"hypersearch", "errors"}
+PURE |= {"hypersearch", "errors", "templates", "notifying"}
 NOT_FOR_PURE = {"time", "threading", "subprocess", "pynvml", "rich", "click", "os", "socket", "signal", "ctypes"}
 ONLY_IN = {
     "pynvml": {"gpus"},
@@ -43,6 +43,7 @@ ONLY_IN = {
     "rich": {"sinks", "cli"},
     "ctypes": {"processes", "gpus", "inotify", "leases", "unyielding"},
     "scipy": {"hypersearch"},
+    "matplotlib": {"report"},
     "yaml": {"hypersearch"},
 }
 
@@ -64,7 +65,7 @@ MAY_KNOW = {
     "tally": {"errors", "events", "jobs"},
     "lines": {"comments", "events", "options", "jobs", "units"},
     "sources": {"cutting", "errors", "events", "feeds", "jobs", "lines"},
-    "hypersearch": {"comments", "errors", "lines", "options"},
+    "hypersearch": {"comments", "errors", "installing", "lines", "options"},
     "scheduler": {"dependencies", "jobs", "lineup", "policies", "slots"},
     "dependencies": {"jobs"},
     "lineup": {"jobs"},
@@ -139,6 +140,9 @@ MAY_KNOW = {
     "process_tree": FIRST,
     "inbox": {"engines", "errors", "leases", "outliving", "server", "signals", "sources"},
     "engines": FIRST | {"keeper", "leases", "ownership", "processes", "process_tree", "threads"},
+    "installing": set(),
+    "templates": set(),
+    "report": {"errors", "installing", "job_logs", "jobs", "journal", "past", "templates", "wording"},
     "wording": {"jobs", "waiting"},
     "job_logs": {"jobs", "units", "wording"},
     "publishing": {"events"},

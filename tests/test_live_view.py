@@ -1,5 +1,6 @@
 """The live view, read from the screen of a real terminal."""
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -107,7 +108,7 @@ def test_it_is_drawn_once_after_the_terminal_was_made_another_size(
     terminal.shows("xxxx…")
     for columns, lines in (size, (100, 30)):
         terminal.resize(columns, lines)
-        until(lambda: is_drawn(terminal, columns), f"it is drawn once, {columns} wide:\n{terminal.screen()}")
+        until(functools.partial(is_drawn, terminal, columns), f"it is drawn once, {columns} wide:\n{terminal.screen()}")
         assert len(rows(terminal)) == 5
     go()
     terminal.shows("3 succeeded")
@@ -241,9 +242,9 @@ def test_where_nothing_can_be_drawn_there_are_lines(
     terminal_of: Callable[..., Terminal], environment: dict[str, str], size: dict[str, int], end: str
 ) -> None:
     terminal = terminal_of("true\n", environment, **size)
-    terminal.type(
-        f"simple_gpu_scheduler --gpus 0 --progress live jobs{end}; clear; simple_gpu_scheduler --gpus 0 --logs x jobs{end}"
-    )
+    terminal.type(f"simple_gpu_scheduler --gpus 0 --progress live jobs{end}")
+    terminal.shows("1 succeeded")
+    terminal.type(f"clear; simple_gpu_scheduler --gpus 0 --logs x jobs{end}")
     terminal.shows("Processing command")
     terminal.shows("1 succeeded")
     assert "done" not in terminal.screen(history=True)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from simple_gpu_scheduler.cli.report_view import show
 from simple_gpu_scheduler.journal.reading import Record, read_records
 from simple_gpu_scheduler.journal.states import RunState
 from simple_gpu_scheduler.report import summary, tails
@@ -187,6 +188,29 @@ class TestWhatRanWhen:
         )
         found = {(each.gpu, each.reason): (each.since - START, (each.until or 0) - START) for each in spans.waits}
         assert found == {("1", "eve"): (1, 4), ("0", "bob"): (1, 9), ("1", "ann"): (4, 12)}
+
+    def test_what_outlived_its_scheduler_ran_until_its_end_and_not_until_that_was_written_down(self) -> None:
+        records = [began(), read(1), started(1, 1), alone(2, (1, 1)), exited(4, 1), began(100)]
+        report = built(*records, ended(101, 1, runtime=100), over(102))
+        assert report["jobs"][0]["runtime"] == 3
+        assert report["templates"][0]["longest"] == 3
+
+
+def test_waits_are_summed_by_whom_they_were_for() -> None:
+    alice, bob = "alice python 11.2 GiB for 2 h", "leased by bob (pid 4242, train.py)"
+    later = {"gpu0": "alice python 300 MiB for 2 h 4 min", "gpu1": "leased by bob (pid 99, train.py)"}
+    report = built(began(), waited(0, gpu0=alice, gpu1=bob), waited(60, **later), over(180))
+    lines = show(report, None)
+    assert lines[lines.index("WAITED  GPU  FOR") + 1 :] == [
+        " 3 min  0    alice python",
+        " 3 min  1    leased by bob (train.py)",
+    ]
+
+
+def test_on_a_terminal_tables_are_cut_to_its_width() -> None:
+    report = built(began(), read(1, "true " + "字" * 100), started(0, 1), ended(1, 1), over(2))
+    assert max(len(line) for line in show(report, 60)) <= 60 < max(len(line) for line in show(report, None))
+    assert any(line.endswith("…") for line in show(report, 60))
 
 
 class TestNumbers:
@@ -395,7 +419,7 @@ class TestOfARealRun:
         assert len(rows) == 5
 
     def test_a_name_that_nobody_prints_is_said(self, run: Path) -> None:
-        assert told("--metric", "acc", cwd=run).endswith("acc: no job printed a number behind this name\n")
+        assert told("--metric", "acc", cwd=run).endswith("acc: no log has a number behind this name\n")
 
     def test_logs_that_are_gone_are_no_error(self, run: Path) -> None:
         for log in (run / "logs").iterdir():

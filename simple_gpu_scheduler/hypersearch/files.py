@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.installing import install
 
-from .wording import install, shown
+from .wording import shown
 
 _NULLS = ("", "~", "null", "Null", "NULL")
 

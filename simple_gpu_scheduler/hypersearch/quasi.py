@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from simple_gpu_scheduler.errors import UserError
-
-from .wording import install
+from simple_gpu_scheduler.installing import install
 
 _SMALLEST = 2**-53
 _AT_ONCE = 1024

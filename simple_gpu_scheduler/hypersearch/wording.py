@@ -1,6 +1,5 @@
-"""Parts of sentences: words of the user on one line, what they may have meant, how to get what is not installed."""
+"""Parts of sentences: words of the user on one line, and what they may have meant."""
 
-import sys
 from collections.abc import Collection
 
 _LONGEST = 60
@@ -27,12 +26,3 @@ def meant(word: str, known: Collection[str]) -> str:
     if close:
         return f"; did you mean {by_lower[close[0]]}?"
     return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= _FEW else ""
-
-
-def install(library: str, extra: str) -> str:
-    """How to get a library that only some need, as the end of a sentence."""
-    from importlib.util import find_spec  # noqa: PLC0415 - only an error needs it
-
-    python = sys.executable
-    pip = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
-    return f"install it with {pip} {library}, or this program with its extra [{extra}]"

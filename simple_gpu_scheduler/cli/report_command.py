@@ -1,0 +1,146 @@
+"""`report`: what became of a run, in the terminal, as a page, as a picture, or as data for other programs."""
+
+import json
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from .params import Command
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.report.building import Report
+
+_EXAMPLES = r"""
+simple_gpu_scheduler report
+simple_gpu_scheduler report 2b4a4e --html report.html
+simple_gpu_scheduler report --metric loss --html sweep.html --png sweep.png
+simple_gpu_scheduler report --metric val/acc --csv > sweep.csv
+simple_gpu_scheduler report --json | jq '.gpus[] | {gpu, share}'
+"""
+_HELP = """Sum up a run: what became of its jobs, what took how long, how busy the GPUs were, and why jobs failed.
+
+RUN is the id of a run, the begin of it or of its last part, or a journal's file; without one it is the newest, first
+among those of this directory.
+
+What jobs printed is there when it was kept, by --output files or --logs DIR. --metric NAME looks in it for the last
+number that each job printed behind that name: "loss 0.5", "loss: 0.5", "loss=0.5" or "loss": 0.5 in a line of JSON. The
+name is matched whole and as it is written; train_loss is another one than loss.
+
+Parameters are read from the commands: what varies among those that do the same, by its name (--lr 0.1, lr=0.1), or by
+its place (#1).
+
+Files are readable for you alone, since they show commands. Pictures need matplotlib: simple_gpu_scheduler[plot].
+"""
+_SECTIONS = (
+    ("What is made (without any: a summary)", ("html", "png", "as_csv", "as_json")),
+    ("What is looked for", ("metric",)),
+)
+
+
+def _options() -> list[click.Parameter]:
+    return [
+        click.Argument(["run"], default="", metavar="[RUN]"),
+        click.Option(["--html"], metavar="FILE", help="Write a page with charts and tables, for a browser."),
+        click.Option(["--png"], metavar="FILE", help="Write a picture of what ran when on which GPU."),
+        click.Option(["--csv", "as_csv"], is_flag=True, help="Print a table: a row for each job."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print all of it as JSON."),
+        click.Option(["--metric"], default="", metavar="NAME", help="The name of the number that jobs print."),
+    ]
+
+
+def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: bool, metric: str) -> int:
+    if as_csv and as_json:
+        raise click.UsageError("--csv and --json both print; choose one")
+    report = _build(run, metric)
+    made = []  # all before the first is written
+    if html is not None:
+        made.append((html, _page(report)))
+    if png is not None:
+        made.append((png, _figure(report)))
+    _write(made)
+    if as_json:
+        _print(json.dumps(report, allow_nan=False))
+    elif as_csv:
+        _print_csv(report)
+    elif not made:
+        _show(report)
+    return 0
+
+
+def _build(word: str, metric: str) -> "Report":
+    from simple_gpu_scheduler import __version__  # noqa: PLC0415 - not for --help
+    from simple_gpu_scheduler.journal import files  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.journal.reading import read_records  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.journal.states import RunState  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.report.building import Asked, build  # noqa: PLC0415 - as above
+
+    from .runs import choose, is_elsewhere, look  # noqa: PLC0415 - as above
+
+    seen = look(choose(word))
+    records = read_records(files.read(seen.path)).records
+    state, lives = seen.state, seen.is_alive or seen.is_kept
+    if lives:  # it may have been written to since
+        state = RunState()
+        state.feed(records)
+    goes_on = lives or (is_elsewhere(state) and not state.ended)  # of which nobody knows here
+    return build(Asked(state, records, seen.standing, seen.is_alive, goes_on, time.time(), __version__, metric))
+
+
+def _page(report: "Report") -> bytes:
+    from simple_gpu_scheduler.report.page import page  # noqa: PLC0415 - it reads the page's parts
+
+    return page(report).encode()
+
+
+def _figure(report: "Report") -> bytes:
+    from simple_gpu_scheduler.report.figure import draw  # noqa: PLC0415 - half a second to load
+
+    return draw(report)
+
+
+def _write(made: list[tuple[str, bytes]]) -> None:
+    from simple_gpu_scheduler.report.writing import write_file  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.wording import safe  # noqa: PLC0415 - as above
+
+    for path, data in made:
+        write_file(path, data)
+        print(f"written {safe(path)}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+
+
+def _show(report: "Report") -> None:
+    from .report_view import show  # noqa: PLC0415 - as above
+
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    _print("\n".join(show(report, width)))
+
+
+def _print_csv(report: "Report") -> None:
+    import csv  # noqa: PLC0415 - as above
+    import io  # noqa: PLC0415 - as above
+
+    from .report_view import table  # noqa: PLC0415 - as above
+
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(table(report))
+    sys.stdout.buffer.write(text.getvalue().encode("utf-8", "backslashreplace"))
+    sys.stdout.buffer.flush()
+
+
+def _print(text: str) -> None:
+    """Print; what the locale cannot say is escaped."""
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "backslashreplace") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+report_command = Command(
+    "report",
+    params=_options(),
+    callback=_report,
+    help=_HELP,
+    short_help="Sum up a run, also as a page or a picture.",
+    sections=_SECTIONS,
+    examples=_EXAMPLES,
+)

@@ -1,0 +1,22 @@
+// Reads what is embedded and has each part show itself.
+
+const afterLayout = []; // what can only be drawn once its box has a width
+
+function start() {
+  const report = JSON.parse(byId("report").textContent);
+  closeOnBackdrop();
+  window.addEventListener("wheel", hideTip, { passive: true }); // what it tells of has moved away from under it
+  showHead(report);
+  showTiles(report);
+  showOutcomes(report);
+  showGantt(report);
+  showSweep(report);
+  showWaits(report);
+  showFailures(report);
+  showJobs(report);
+  afterLayout.forEach((draw) => draw());
+  performance.mark("drawn");
+  document.body.dataset.ready = "1";
+}
+
+start();

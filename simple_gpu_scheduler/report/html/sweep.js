@@ -1,0 +1,108 @@
+// A sweep: its parameters against the result; without a metric, against the runtime.
+
+function showSweep(report) {
+  if (!report.parameters.length) return;
+  const box = shown("sweep");
+  const jobs = report.jobs.filter((job) => report.parameters.some((name) => name in job.parameters));
+  const result = report.metric ? short(report.metric, 40) : "runtime in s";
+  const valueOf = (job) => (report.metric ? job.result : job.runtime);
+  const points = jobs
+    .filter((job) => typeof valueOf(job) === "number")
+    .map((job) => ({
+      job,
+      result: valueOf(job),
+      values: [...report.parameters.map((name) => job.parameters[name]), valueOf(job)],
+    }));
+  if (!report.metric)
+    box.append(
+      element(
+        "p",
+        { class: "note" },
+        "This shows how long the jobs took. With ",
+        element("code", {}, "--metric loss"),
+        " the report shows the last number that each job printed for that name.",
+      ),
+    );
+  if (points.length) box.append(pictureOf(report, points, jobs.length, result));
+  box.append(sweepTable(report, jobs, result, valueOf));
+}
+
+function pictureOf(report, points, jobs, result) {
+  const names = [...report.parameters, result];
+  const axes = names.map((name, index) =>
+    axisOf(
+      name,
+      points.map((point) => point.values[index]),
+    ),
+  );
+  const sentence =
+    (axes.length > 2 ? "Parallel coordinates of " : "Scatter of ") +
+    names.map((name) => short(name, 40)).join(", ") +
+    ". Arrow keys go from job to job by the result, Enter shows the details.";
+  const picture = new (axes.length > 2 ? Parallel : Scatter)(points, axes, sentence);
+  const drawSoon = () => picture.box.clientWidth && picture.draw();
+  new ResizeObserver(drawSoon).observe(picture.box);
+  const caption = element(
+    "figcaption",
+    { id: "picture-figures" },
+    element("p", {}, sweepFigures(picture, jobs, result)),
+    stepLegend(result),
+  );
+  picture.svg.setAttribute("aria-describedby", "picture-figures");
+  afterLayout.push(drawSoon);
+  return element("figure", {}, picture.box, caption);
+}
+
+function sweepFigures(picture, jobs, result) {
+  const drawn = picture.points;
+  if (!drawn.length) return "No job has a value for each of the parameters.";
+  const [first, last] = [drawn[0], drawn[drawn.length - 1]];
+  const without = jobs - drawn.length;
+  return (
+    "Lowest " +
+    result +
+    " " +
+    figure(first.result) +
+    " (job " +
+    first.job.job +
+    "), highest " +
+    figure(last.result) +
+    " (job " +
+    last.job.job +
+    "), " +
+    counted(drawn.length, "job") +
+    "." +
+    (without ? " Not in the picture, for want of a value: " + counted(without, "job") + "." : "")
+  );
+}
+
+function stepLegend(result) {
+  const lines = Array.from({ length: STEPS }, (_, index) =>
+    shape(
+      "svg",
+      { class: "swatch", width: 22, height: 14, "aria-hidden": "true" },
+      shape("path", { class: "lines thick step-" + index, d: "M0 7H22" }),
+    ),
+  );
+  return element("p", { class: "legend" }, element("span", {}, "low " + result), ...lines, element("span", {}, "high"));
+}
+
+function sweepTable(report, jobs, result, valueOf) {
+  const table = new Table(
+    "Parameters and results",
+    [
+      { label: "Job", value: (job) => job.job, cell: jobButton },
+      ...report.parameters.map((name) => ({
+        label: short(name, 40),
+        value: (job) => sortKey(job.parameters[name]),
+        cell: (job) => user(job.parameters[name] ?? NOTHING, 60),
+      })),
+      { label: result, value: valueOf, cell: (job) => figure(valueOf(job)), number: true },
+      { label: "Outcome", value: (job) => job.state, cell: (job) => chip(job.state) },
+    ],
+    jobs,
+    20,
+  );
+  table.box.id = "sweep-table";
+  return table.box;
+}

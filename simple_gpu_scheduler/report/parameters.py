@@ -1,0 +1,123 @@
+"""The commands of a sweep -> its parameters: the names whose values vary, and the values in each command. Pure.
+
+It cuts a command into words as a shell does, and takes `--name VALUE`, `--name=VALUE`, `-n VALUE` and `name=VALUE` for
+parameters, and the other words for what it does; it knows no program's own grammar. Commands that do the same are one
+sweep.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from simple_gpu_scheduler.templates import PLACEHOLDER, template_of
+
+PRESENT = "yes"  # the value of an option that has none
+_LONGEST = 4000
+_WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*'|["'\\])+""", re.DOTALL)
+_ASSIGNED = re.compile(r"([+~]*[A-Za-z_][\w./@:-]*)=(.*)", re.DOTALL)
+_OPTION = re.compile(r"--?[A-Za-z][^\s=]*")
+_QUOTES = re.compile(r"""\\(.)|"((?:[^"\\]|\\.)*)"|'([^']*)'""", re.DOTALL)
+_REDIRECTION = re.compile(r"[0-9]*(?:>[>&|]?|<[<&>]?)|&>>?")
+_BY_SHELL = frozenset("<>|&;()")
+
+
+class _Parts(NamedTuple):
+    """A command: what it does, its parameters in their order, and the words that have no name."""
+
+    named: Mapping[str, str]
+    alone: Sequence[str]
+
+
+class Parameters(NamedTuple):
+    """The names in the order of the commands, and for each command its values; a name that it lacks is not there."""
+
+    names: Sequence[str]
+    values: Sequence[Mapping[str, str]]
+
+
+def find_parameters(commands: Sequence[str]) -> Parameters:
+    """What varies among those commands that do the same; a command with no like has no parameters."""
+    values: list[dict[str, str]] = [{} for _ in commands]
+    names: dict[str, None] = {}
+    for sweep in _sweeps(commands).values():
+        if len(sweep) > 1:
+            varying = _varying([parts for _, parts in sweep])
+            names.update(dict.fromkeys(varying))
+            for index, parts in sweep:
+                values[index] = _values_of(parts, varying)
+    return Parameters(tuple(names), values)
+
+
+def _sweeps(commands: Sequence[str]) -> Mapping[tuple[str, ...], list[tuple[int, _Parts]]]:
+    """By what they do: the words that have no name, with their numbers left open."""
+    found: dict[tuple[str, ...], list[tuple[int, _Parts]]] = {}
+    open_words: dict[str, str] = {}
+    for index, command in enumerate(commands):
+        parts = _parts(command[:_LONGEST])
+        for word in parts.alone:
+            if word not in open_words:
+                open_words[word] = PLACEHOLDER if word[0] in "\"'" else template_of(word)
+        found.setdefault(tuple(open_words[word] for word in parts.alone), []).append((index, parts))
+    return found
+
+
+def _parts(command: str) -> _Parts:
+    named: dict[str, str] = {}
+    alone: list[str] = []
+    words = _WORD.findall(command)
+    at, count = 0, len(words)
+    while at < count:
+        word = words[at]
+        at += 1
+        if word[0] == "-" and _OPTION.match(word):
+            name, equals, value = word.lstrip("-").partition("=")
+            if not equals and at < count and _is_value(words[at]):
+                value = words[at]
+                at += 1
+            _add(named, name, value if equals or value else PRESENT)
+        elif redirection := _REDIRECTION.match(word):  # where output goes says nothing of what is done
+            at += redirection.end() == len(word)
+        elif "=" in word and (match := _ASSIGNED.fullmatch(word)):
+            _add(named, match[1].lstrip("+~"), match[2])
+        else:
+            alone.append(word)
+    return _Parts(named, alone)
+
+
+def _is_value(word: str) -> bool:
+    """Whether it may be the value of the option before it: no option itself, though a negative number may be."""
+    return not (_OPTION.match(word) or word[0] in _BY_SHELL or _REDIRECTION.match(word) or word == "--")
+
+
+def _add(named: dict[str, str], name: str, value: str) -> None:
+    named[name] = f"{named[name]} {value}" if name in named else value
+
+
+def _varying(sweep: Sequence[_Parts]) -> Mapping[str, int | None]:
+    """The names, in their order, and for `#1` which of the words that have no name it is."""
+    known: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    differing: set[str] = set()
+    for parts in sweep:
+        counts.update(parts.named.keys())
+        for name, value in parts.named.items():
+            if known.setdefault(name, value) != value:
+                differing.add(name)
+    found: dict[str, int | None] = {name: None for name in known if name in differing or counts[name] < len(sweep)}
+    first = sweep[0].alone
+    places = [place for place in range(len(first)) if any(parts.alone[place] != first[place] for parts in sweep)]
+    return found | {f"#{number}": place for number, place in enumerate(places, 1)}
+
+
+def _values_of(parts: _Parts, varying: Mapping[str, int | None]) -> dict[str, str]:
+    return {
+        name: _bare(parts.alone[place] if place is not None else parts.named[name])
+        for name, place in varying.items()
+        if place is not None or name in parts.named
+    }
+
+
+def _bare(word: str) -> str:
+    """What the shell would hand over: without quotes; and without the `;` that ends a command."""
+    return _QUOTES.sub(lambda match: "".join(filter(None, match.groups())), word.rstrip(";"))

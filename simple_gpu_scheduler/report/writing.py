@@ -1,0 +1,36 @@
+"""Writes a file whole or not at all, for its owner alone, in the place of what was there."""
+
+import os
+import stat
+from contextlib import suppress
+
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.wording import safe
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Through a file beside it, so that who reads it meanwhile has the old one."""
+    target = os.path.realpath(path)  # a link is followed, and stays one
+    try:
+        with suppress(FileNotFoundError):
+            mode = os.stat(target).st_mode
+            if stat.S_ISDIR(mode):
+                raise UserError(f"cannot write {safe(path)}: it is a directory; name a file in it")
+            if not stat.S_ISREG(mode):  # a device would be replaced
+                raise UserError(f"cannot write {safe(path)}: it is no plain file")
+        _replace(target, data)
+    except OSError as error:
+        raise UserError(f"cannot write {safe(path)}: {error.strerror}") from None
+
+
+def _replace(target: str, data: bytes) -> None:
+    beside = f"{target}.{os.getpid()}.new"
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+        os.rename(beside, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
