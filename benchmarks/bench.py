@@ -17,6 +17,7 @@ from pathlib import Path
 import gpus
 import hypersearch
 import journal
+import output
 from peers import LAUNCHER, NQ, OLD, OURS, PARALLEL, ROOT, TASK_SPOOLER, XARGS, Peer, peak_while_running, peers, run
 from tables import percentile, show, verdict
 
@@ -157,7 +158,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the scheduler beside its peers (bin/bench --install-peers).")
     parser.add_argument("--quick", action="store_true", help="small numbers: a look, not a claim")
     parser.add_argument(
-        "--only", choices=["start-up", "throughput", "gap", "memory", "journal", "gpus", "hypersearch"], help="one part"
+        "--only",
+        choices=["start-up", "throughput", "gap", "memory", "journal", "output", "gpus", "hypersearch"],
+        help="one part",
     )
     arguments = parser.parse_args()
     quick = arguments.quick
@@ -174,6 +177,7 @@ def main() -> None:
             "gap": lambda: gap(installed, directory, 50 if quick else 400, 1 if quick else 3),
             "memory": lambda: memory(installed, directory, 20_000 if quick else 1_000_000, 3 if quick else 15),
             "journal": lambda: journal.measure(quick=quick),
+            "output": lambda: output.measure(quick=quick),
             "gpus": lambda: gpus.measure(quick=quick),
             "hypersearch": lambda: hypersearch.measure(quick=quick),
         }

@@ -35,13 +35,13 @@ PURE = {
     "run_rules",
     "waiting",
 }
-PURE |= {"hypersearch", "errors", "templates", "notifying"}
+PURE |= {"hypersearch", "errors", "templates", "notifying", "occasions"}
 NOT_FOR_PURE = {"time", "threading", "subprocess", "pynvml", "rich", "click", "os", "socket", "signal", "ctypes"}
 ONLY_IN = {
     "pynvml": {"gpus"},
     "click": {"cli"},
     "rich": {"sinks", "cli"},
-    "ctypes": {"processes", "gpus", "inotify", "leases", "unyielding"},
+    "ctypes": {"processes", "gpus", "guardian", "inotify", "leases", "unyielding"},
     "scipy": {"hypersearch"},
     "matplotlib": {"report"},
     "yaml": {"hypersearch"},
@@ -139,15 +139,19 @@ MAY_KNOW = {
     "processes": FIRST,
     "process_tree": FIRST,
     "inbox": {"engines", "errors", "leases", "outliving", "server", "signals", "sources"},
-    "engines": FIRST | {"keeper", "leases", "ownership", "processes", "process_tree", "threads"},
+    "engines": FIRST | {"bystanders", "keeper", "leases", "ownership", "processes", "process_tree", "threads"},
     "installing": set(),
+    "occasions": set(),
+    "notifying": {"events", "jobs", "occasions", "wording"},
+    "bystanders": {"guardian", "processes"},
+    "guardian": set(),
     "templates": set(),
     "report": {"errors", "installing", "job_logs", "jobs", "journal", "past", "templates", "wording"},
     "wording": {"jobs", "waiting"},
     "job_logs": {"jobs", "units", "wording"},
     "publishing": {"events"},
     "sinks": FIRST
-    | {"eta", "job_logs", "publishing", "run_rules", "wording"}
+    | {"bystanders", "eta", "job_logs", "notifying", "occasions", "processes", "publishing", "run_rules", "wording"}
     | {"joblog_resume", "journal", "threads", "waiting"},
 }
 

@@ -23,6 +23,7 @@ from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.runner import Runner
 from simple_gpu_scheduler.scheduler import Rules, Scheduler
 from simple_gpu_scheduler.signals import signals_to
+from simple_gpu_scheduler.sinks import Notifying
 from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.sources import Parser, Reader
 from simple_gpu_scheduler.threads import Meanwhile
@@ -56,6 +57,7 @@ class Begun(NamedTuple):
     parser: Parser
     showing: Showing
     logs: str
+    notifying: Notifying | None
     by_log: "SkippingParser | None" = None
 
     @property
@@ -124,7 +126,9 @@ def _begin(
     record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
     journal = record.sinks()
     logs = job_output.log_directory(options, showing, record.path)
-    publisher = Publisher([*parts.sinks(options, showing, logs, machine, keeps=resumed is not None), *journal])
+    notifying = parts.notifying(options, shell)
+    sinks = parts.sinks(options, showing, logs, machine, notifying, keeps=resumed is not None)
+    publisher = Publisher([*sinks, *journal])
     # It was made before we went to the directory of a run that goes on.
     directory = options.chdir or (os.curdir if resumed else None)
     keeper = parts.brief(keeper if record.path else None, record.path, directory)
@@ -133,7 +137,9 @@ def _begin(
     publisher.publish(recording.run_began(run_id, options.argv, gathered.inputs, resumed))
     parts.enter(options.chdir)
     matching = parts.matching(parser, state) if state else by_log or parser
-    return Begun(run_id, shell, record, journal, publisher, keeper, gathered, matching, showing, logs, by_log)
+    return Begun(
+        run_id, shell, record, journal, publisher, keeper, gathered, matching, showing, logs, notifying, by_log
+    )
 
 
 def _run(runner: Runner, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
@@ -187,8 +193,9 @@ def _build(
         logs=begun.logs,
     )
     open_streams = job_output.stream_opener(begun.logs, begun.showing, inbox.put)
+    bystanders = begun.notifying.bystanders if begun.notifying else None
     engine_options = EngineOptions(
-        inbox.put, begun.run_id, begun.shell, options.grace, os.environb, begun.keeper, open_streams
+        inbox.put, begun.run_id, begun.shell, options.grace, os.environb, begun.keeper, open_streams, bystanders
     )
     if options.dry_run:
         allotment = allot_without_leases(machine)

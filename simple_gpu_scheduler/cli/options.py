@@ -4,6 +4,7 @@ from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.halting import Halt
 from simple_gpu_scheduler.machine import Wants
+from simple_gpu_scheduler.occasions import Occasion
 
 
 class Options(NamedTuple):
@@ -36,6 +37,8 @@ class Options(NamedTuple):
     output: Literal["inherit", "group", "tag", "files"] | None
     logs: str | None
     logs_failed_only: bool
+    notify: str | None
+    notify_on: tuple[frozenset[Occasion], ...]
     resume: str | None
     resume_failed: bool
     files: tuple[str, ...]

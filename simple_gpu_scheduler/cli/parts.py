@@ -14,10 +14,11 @@ from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.lines import LineParser
+from simple_gpu_scheduler.occasions import Occasion
 from simple_gpu_scheduler.outliving import Outlived
 from simple_gpu_scheduler.publishing import Publisher, Sink
 from simple_gpu_scheduler.server import Server, serve
-from simple_gpu_scheduler.sinks import SINKS, GpuVitals, SinkOptions
+from simple_gpu_scheduler.sinks import SINKS, GpuVitals, Notifying, SinkOptions
 from simple_gpu_scheduler.sources import Parser
 from simple_gpu_scheduler.threads import Meanwhile, start_thread
 
@@ -121,7 +122,15 @@ def find_shell(shell: str) -> str:
     return found
 
 
-def sinks(options: Options, showing: Showing, logs: str, machine: "Meanwhile[Machine]", *, keeps: bool) -> list[Sink]:
+def sinks(
+    options: Options,
+    showing: Showing,
+    logs: str,
+    machine: "Meanwhile[Machine]",
+    notifying: Notifying | None,
+    *,
+    keeps: bool,
+) -> list[Sink]:
     """What shows and logs; `keeps` what an earlier scheduler of the run has logged."""
     names = ["live" if showing.progress == "live" else "plain"]
     if logs:
@@ -129,8 +138,9 @@ def sinks(options: Options, showing: Showing, logs: str, machine: "Meanwhile[Mac
     if options.dry_run:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a listing ends quietly with its reader
         names.append("dry-run")
-    elif options.joblog:
-        names.append("joblog")
+    else:
+        names += ["joblog"] if options.joblog else []
+        names += ["notify"] if notifying else []
     sink_options = SinkOptions(
         options.quiet or options.dry_run,
         options.verbose and not options.dry_run,
@@ -141,8 +151,19 @@ def sinks(options: Options, showing: Showing, logs: str, machine: "Meanwhile[Mac
         showing.output,
         options.logs_failed_only,
         _vitals(machine) if showing.progress == "live" else list,
+        notifying,
     )
     return [SINKS[name](sink_options) for name in names]
+
+
+def notifying(options: Options, shell: str) -> Notifying | None:
+    """Who is to be told, and how."""
+    if not options.notify or options.dry_run:
+        return None
+    from simple_gpu_scheduler.bystanders import Bystanders  # noqa: PLC0415 - few want it
+
+    on = frozenset[Occasion]().union(*options.notify_on) or frozenset[Occasion](["end"])
+    return Notifying(options.notify, on, shell, os.environb, Bystanders())
 
 
 def _vitals(machine: "Meanwhile[Machine]") -> "Callable[[], Sequence[GpuVitals]]":

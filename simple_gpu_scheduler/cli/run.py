@@ -8,6 +8,7 @@ import click
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.halting import parse_halt
+from simple_gpu_scheduler.occasions import parse_occasions
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.units import parse_duration
 
@@ -25,6 +26,7 @@ _SECTIONS = (
     ("How commands are read and run", ("null", "follow", "no_follow", "shell", "chdir")),
     ("What is shown", ("progress", "quiet", "verbose", "dry_run")),
     ("Where the jobs' output goes", ("output", "logs", "logs_failed_only")),
+    ("Who is told", ("notify", "notify_on")),
     ("What is remembered", ("joblog", "resume", "resume_failed", "journal", "no_journal", "keep_runs")),
 )
 
@@ -148,6 +150,18 @@ def _options_of_inputs() -> list[click.Parameter]:
             help="Keep what each job prints in a file of its own there.  [default: beside the journal]",
         ),
         _option("--logs-failed-only", is_flag=True, help="Delete the file of a job that succeeds."),
+        _option(
+            "--notify",
+            metavar="CMD",
+            help="Run this shell command to tell somebody, with a summary in its environment and as JSON on its stdin.",
+        ),
+        _option(
+            "--notify-on",
+            type=Parsed("WORDS", parse_occasions),
+            multiple=True,
+            help="When: at the end of the run, when a job fails, or when each ends; several with commas.  "
+            "[default: end]",
+        ),
         OptionalValue(
             ["--resume"],
             takes=looks_like_run,
@@ -175,6 +189,8 @@ def _run(**options: Any) -> int:
 
     if options["quiet"] and options["verbose"]:
         raise click.UsageError("--quiet and --verbose exclude each other.")
+    if options["notify_on"] and not options["notify"]:
+        raise click.UsageError("--notify-on says when to run the command of --notify, which is missing.")
     context = click.get_current_context()
     resumed = resumed_run(context, options)
     cores = len(os.sched_getaffinity(0))

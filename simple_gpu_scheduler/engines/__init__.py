@@ -6,13 +6,13 @@ An engine runs what it is told to and says how it ended. It knows nothing of wai
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from simple_gpu_scheduler.bystanders import Bystanders
 from simple_gpu_scheduler.errors import Broken
 from simple_gpu_scheduler.jobs import Attempt, Outcome
 from simple_gpu_scheduler.leases import Hold
 from simple_gpu_scheduler.processes import Streams
 
 if TYPE_CHECKING:
+    from simple_gpu_scheduler.bystanders import Bystanders
     from simple_gpu_scheduler.keeper.client import KeeperClient
 
 
@@ -63,7 +63,7 @@ class EngineOptions(NamedTuple):
     environment: Mapping[bytes, bytes] = {}
     keeper: "KeeperClient | None" = None
     open_streams: Callable[[Attempt], Streams] = lambda _attempt: ()
-    bystanders: Bystanders | None = None
+    bystanders: "Bystanders | None" = None
 
 
 def _local(options: EngineOptions) -> Engine:

@@ -4,13 +4,17 @@ A sink is built from `SinkOptions`, takes what it needs of them, and knows no ot
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from simple_gpu_scheduler.occasions import Occasion
 from simple_gpu_scheduler.publishing import Sink
 from simple_gpu_scheduler.run_rules import log_of
 
 from .plain import PlainLines
 from .words import Words
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.bystanders import Bystanders
 
 
 class GpuVitals(NamedTuple):
@@ -22,6 +26,16 @@ class GpuVitals(NamedTuple):
     total: int | None = None
     temperature: int | None = None
     power: float | None = None
+
+
+class Notifying(NamedTuple):
+    """The command that tells somebody, when it does, and what it is run with."""
+
+    command: str
+    on: frozenset[Occasion]
+    shell: str
+    environment: Mapping[bytes, bytes]
+    bystanders: "Bystanders"
 
 
 class SinkOptions(NamedTuple):
@@ -36,6 +50,7 @@ class SinkOptions(NamedTuple):
     output: str = "inherit"
     failed_logs_only: bool = False
     vitals: Callable[[], Sequence[GpuVitals]] = list
+    notifying: Notifying | None = None
 
 
 def _words(options: SinkOptions) -> Words:
@@ -64,6 +79,16 @@ def _logs(options: SinkOptions) -> Sink:
     return Logs(lambda job: log_of(options.logs, job), relay, failed_only=options.failed_logs_only)
 
 
+def _notify(options: SinkOptions) -> Sink:
+    from .notifier import Notifier  # noqa: PLC0415 - as below
+    from .notify import Notify  # noqa: PLC0415 - as below
+
+    who = options.notifying
+    assert who  # noqa: S101 - who asks for it says how
+    notifier = Notifier(who.command, who.shell, who.environment, who.bystanders)
+    return Notify(notifier, who.on, lambda job: log_of(options.logs, job))
+
+
 def _dry_run(_options: SinkOptions) -> Sink:
     from .dry_run import DryRun  # noqa: PLC0415 - as below
 
@@ -81,5 +106,6 @@ SINKS: Mapping[str, Callable[[SinkOptions], Sink]] = {
     "live": _live,
     "logs": _logs,
     "joblog": _joblog,
+    "notify": _notify,
     "dry-run": _dry_run,
 }

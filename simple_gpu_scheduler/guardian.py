@@ -1,0 +1,36 @@
+"""A program of its own: runs a command and stays for a while until all that the command has left running is over too.
+
+`mail` leaves when it has started what sends the mail. Without a guardian the scheduler would adopt that, take it for
+the leftover of a job, and end it. It is run by its path, knows no other file of ours, and exits as the command does.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from contextlib import suppress
+
+_PR_SET_CHILD_SUBREAPER = 36
+_LONGEST_FOR_THE_REST = 5  # seconds; a daemon would stay for ever
+_BY_SIGNAL = 128
+# Python ignores them, and a program must not inherit that.
+_TO_DEFAULT = (signal.SIGPIPE, signal.SIGXFSZ)
+
+
+def guard(argv: list[str]) -> None:
+    """Run it, wait for it and what it leaves, and exit with its code; 128 and the signal if one has killed it."""
+    code = 0
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    main = os.posix_spawn(argv[0], argv, os.environ, setsigdef=_TO_DEFAULT)
+    signal.signal(signal.SIGALRM, lambda *_: os._exit(code))
+    with suppress(ChildProcessError):  # nobody is left
+        while True:
+            pid, status = os.wait()
+            if pid == main:
+                code = _BY_SIGNAL + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                signal.alarm(_LONGEST_FOR_THE_REST)
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    guard(sys.argv[1:])
