@@ -78,7 +78,8 @@ class JobStarted(NamedTuple):
 class JobEnded(NamedTuple):
     """An attempt has ended and nothing of it is left; `is_final` unless the job is tried again.
 
-    `is_interrupted` when it did not end by itself, or was to be tried again, but the run was stopped.
+    `is_interrupted` when it did not end by itself, or was to be tried again, but the run was stopped; `is_cancelled`
+    when somebody wanted it to end.
     """
 
     attempt: Attempt
@@ -87,6 +88,7 @@ class JobEnded(NamedTuple):
     runtime: float
     is_final: bool
     is_interrupted: bool = False
+    is_cancelled: bool = False
 
 
 class JobDropped(NamedTuple):

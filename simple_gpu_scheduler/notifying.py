@@ -64,7 +64,8 @@ def is_failure(event: JobEnd) -> bool:
     """Whether a job has failed for good, by itself."""
     if isinstance(event, JobDropped):
         return not event.is_cancelled
-    return event.is_final and not event.is_interrupted and event.outcome.kind != "succeeded"
+    by_others = event.is_interrupted or event.is_cancelled
+    return event.is_final and not by_others and event.outcome.kind != "succeeded"
 
 
 def is_end(event: JobEnd) -> bool:

@@ -43,7 +43,7 @@ class Outcomes:
         """An attempt has ended: the event, which is published, and the jobs that will never start therefore."""
         verdict = self._scheduler.end(attempt, outcome, now)
         interrupted = ending == "stopped" and outcome.kind != "succeeded"
-        event = JobEnded(attempt, outcome, began_at, runtime, not verdict.retries, interrupted)
+        event = JobEnded(attempt, outcome, began_at, runtime, not verdict.retries, interrupted, ending == "cancelled")
         self._publisher.publish(event)
         self.interrupted += interrupted
         if verdict.retries:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +25,17 @@ from simple_gpu_scheduler.events import (
     LineRefused,
     RunBegan,
     RunEnded,
+    TakenOver,
 )
 from simple_gpu_scheduler.job_logs import footer, header
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.notifying import Occasion, parse_occasions
+from simple_gpu_scheduler.notifying import Notification, told, variables
+from simple_gpu_scheduler.occasions import Occasion, parse_occasions
 from simple_gpu_scheduler.publishing import SinkTroubleError
 from simple_gpu_scheduler.sinks.notifier import Notifier
 from simple_gpu_scheduler.sinks.notify import Notify
 
-from .conftest import Program, has_text, is_alive, until
+from .conftest import Program, is_alive, until
 
 FAILED = Outcome("failed", 1)
 BEGAN = RunBegan("20261118-aaaaaa", 1, "0", "deep", "", 1, 1, "/home/ada/x", (), ())
@@ -85,7 +87,7 @@ class Subject:
         self.said: list[str] = []
         self.bystanders = Bystanders()
         self.sink: Notify | None = None
-        self.log_of: Callable[[Job], str] = lambda _job: ""
+        self.logs: dict[int, str] = {}
 
     def make(
         self, *on: Occasion, command: str = KEEP, environment: Mapping[bytes, bytes] | None = None, **settings: float
@@ -96,7 +98,7 @@ class Subject:
             os.environb if environment is None else environment,
             self.bystanders,
         )
-        self.sink = Notify(notifier, frozenset(on), lambda job: self.log_of(job), **settings)
+        self.sink = Notify(notifier, frozenset(on), lambda job: self.logs.get(job.number, ""), **settings)
 
     def take(self, *events: Event) -> None:
         for event in events:
@@ -109,8 +111,7 @@ class Subject:
         try:
             call()
         except SinkTroubleError as trouble:
-            assert not trouble.is_failure
-            self.said.append(str(trouble))
+            self.said.append(f"FAILURE: {trouble}" if trouble.is_failure else str(trouble))
 
 
 @pytest.fixture
@@ -187,7 +188,7 @@ class TestWhatIsTold:
         log = tmp_path / "0003.log"
         one = ended(3)
         log.write_bytes(header(one.attempt, 0) + b"epoch 1\nout of \x1b[31mmemory\x1b[0m\x07\n" + footer(FAILED, 2, 0))
-        subject.log_of = lambda job: str(tmp_path / f"000{job.number}.log")
+        subject.logs = {number: str(tmp_path / f"000{number}.log") for number in (3, 4)}
         subject.make("fail")
         subject.take(one, JobDropped(job(4), "job 3 failed"))
         subject.close()
@@ -240,6 +241,13 @@ class TestWhatIsTold:
         assert subject.told.events() == [("fail", [1]), ("fail", [3]), ("end", [1, 3])]
         assert [told["failed"] for told in subject.told.all()] == [1, 2, 2]
 
+    def test_what_an_earlier_scheduler_of_the_run_has_done_counts(self, subject: Subject) -> None:
+        subject.make("fail")
+        subject.take(TakenOver(5, 3, 2, (), ()), ended(9))
+        subject.close()
+        [told] = subject.told.all()
+        assert (told["succeeded"], told["failed"], told["not_started"]) == (5, 4, 2)
+
     def test_lines_that_were_refused_count_as_not_started(self, subject: Subject) -> None:
         subject.make("fail")
         subject.take(LineRefused(Place(1), "no"), ended(2))
@@ -254,7 +262,7 @@ class TestAFlood:
         until(subject.told.count(1))
         subject.take(*(ended(number) for number in range(2, 201)))
         time.sleep(0.2)
-        assert subject.told.count(1)() and not subject.told.count(2)()
+        assert len(subject.told.files()) == 1
         subject.take(run_ended())
         subject.close()
         first, rest, end = subject.told.all()
@@ -320,8 +328,8 @@ class TestANotifier:
         subject.take(run_ended())
         subject.close()
         assert subject.said == ["the notifier had not ended after 0.5 s and was killed"]
-        for name in ("child", "main"):
-            until(lambda pid=pids(name): not is_alive(pid))
+        left = [pids("child"), pids("main")]
+        until(lambda: not any(map(is_alive, left)))
 
     def test_that_hangs_holds_the_end_up_no_longer_than_one_may(self, subject: Subject) -> None:
         subject.make("each", command="sleep 1000", limit=1.5)
@@ -331,7 +339,7 @@ class TestANotifier:
         subject.take(ended(2), run_ended())
         subject.close()
         assert 1.4 < time.monotonic() - began < 2.5
-        assert "; ".join(subject.said).count("was killed") == 3
+        assert subject.said[-1] == "the notifier had not ended after 0.5 s and was killed"
 
     def test_never_makes_the_loop_wait(self, subject: Subject) -> None:
         subject.make("each", command="sleep 0.5")
@@ -341,12 +349,11 @@ class TestANotifier:
         subject.close()
 
     def test_that_says_a_lot_fills_no_memory(self, subject: Subject) -> None:
-        subject.make("end", command="yes 2> /dev/null >&2 & yes >&2; echo no >&2; exit 1", limit=1)
+        subject.make("end", command="head -c 2000000 /dev/zero >&2 || touch full; echo no >&2; exit 1")
         subject.take(run_ended())
-        began = time.monotonic()
         subject.close()
-        assert time.monotonic() - began < 6
-        assert len(subject.said[0]) < 300
+        assert (subject.directory / "full").exists()
+        assert subject.said == ["the notifier failed with exit code 1"]
 
     def test_reads_from_a_file_and_so_need_not_read(self, subject: Subject) -> None:
         subject.make("fail", command="exit 0")
@@ -355,7 +362,7 @@ class TestANotifier:
         assert subject.said == []
 
     def test_is_no_leader_of_our_terminal_and_blocks_no_signal(self, subject: Subject) -> None:
-        subject.make("end", command="ps -o sid= -p $$ > sid; grep -E 'Sig(Blk|Ign)' /proc/$$/status > signals")
+        subject.make("end", command="ps -o sid= -p $$ > sid; grep -E 'Sig(Blk|Ign)' /proc/self/status > signals")
         subject.take(run_ended())
         subject.close()
         assert int((subject.directory / "sid").read_text()) != os.getsid(0)
@@ -408,7 +415,8 @@ class TestStringsOfJobs:
         given = variables[b"SGS_COMMAND"]
         assert command.startswith(given)
         assert len(given) == len(command) or 131_050 <= len(b"SGS_COMMAND=" + given) <= 131_071
-        assert "\n" not in told["summary"] and len(told["summary"].encode()) <= 900
+        assert "\n" not in told["summary"]
+        assert len(told["summary"].encode()) <= 900
         if len(command) > len(given):
             given.decode()
 
@@ -428,6 +436,10 @@ class TestStringsOfJobs:
             resource.setrlimit(resource.RLIMIT_STACK, old)
         assert subject.said == []
         assert int((subject.directory / "length").read_text()) <= 1024
+
+    def test_have_no_nul_there(self) -> None:
+        about = variables(Notification("fail", "", jobs=[told(ended(1, command=b"a\0b"))]))
+        assert about[b"SGS_COMMAND"] == b"a?b"
 
     def test_of_an_outer_job_are_not_taken_for_ours(self, subject: Subject) -> None:
         outer = {b"SGS_JOB": b"77", b"SGS_SLOT": b"5", b"SGS_TREE": b"/outer.77.1", b"SGS_CODE": b"9", b"MINE": b"\xff"}
@@ -499,9 +511,143 @@ sink.close()
 assert os.path.exists("sent")
 """)
 
-    def test_is_not_waited_for_when_a_notifier_leaves_a_daemon(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_is_not_waited_for_when_a_notifier_leaves_a_daemon(self) -> None:
         source = Path(process_tree.__file__).with_name("guardian.py")
         began = time.monotonic()
         argv = [sys.executable, "-I", "-S", str(source), "/bin/sh", "-c", "setsid sleep 7 & exit 3"]
         assert subprocess.run(argv, check=False).returncode == 3
         assert 4.5 < time.monotonic() - began < 6.9
+
+
+@pytest.mark.usefixtures("idle_gpus")
+class TestTheProgram:
+    @pytest.fixture
+    def told(self, tmp_path: Path) -> Told:
+        return Told(tmp_path)
+
+    def test_tells_of_its_end_whatever_is_on_its_stdin(self, program: Program, told: Told, tmp_path: Path) -> None:
+        done = program.run("--gpus", "0,1", "--notify", KEEP, stdin="true\nfalse\nexit 3 #: name=third\n")
+        assert done.returncode == 1
+        [end] = told.all()
+        assert b"1 succeeded, 2 failed, 0 timed out, 0 not started in " in done.stderr
+        assert end["summary"].encode() in done.stderr
+        assert (end["event"], end["code"], end["directory"]) == ("end", 1, str(tmp_path))
+        assert {each["job"]: each["code"] for each in end["jobs"]} == {2: 1, 3: 3}
+        journal = tmp_path / "state" / "simple_gpu_scheduler" / "runs" / f"{end['run']}.jsonl"
+        assert journal.exists()
+
+    def test_tells_of_a_failure_while_others_run_and_shows_its_log(
+        self, program: Program, told: Told, tmp_path: Path
+    ) -> None:
+        process = program.start("--gpus", "0,1", "--logs", "out", "--notify", KEEP, "--notify-on", "fail")
+        program.feed(process, "echo out of memory; exit 1\nwhile [ ! -e go ]; do sleep 0.01; done\n")
+        until(told.count(1))
+        (tmp_path / "go").touch()
+        assert process.wait(timeout=60) == 1
+        [failure] = told.all()
+        [about] = failure["jobs"]
+        assert (about["last_lines"], about["log"]) == (["out of memory"], str(tmp_path / "out" / "0001.log"))
+
+    def test_tells_of_each_job_and_the_end(self, program: Program, told: Told) -> None:
+        done = program.run("--gpus", "0,1", "--notify", KEEP, "--notify-on", "each", stdin="true\n" * 4)
+        assert done.returncode == 0
+        assert sorted(number for _, jobs in told.events() for number in jobs) == [1, 2, 3, 4]
+        assert [told.events()[0][0], told.events()[-1]] == ["each", ("end", [])]
+
+    def test_tells_of_a_flood_in_three_pieces(self, program: Program, told: Told) -> None:
+        arguments = (
+            "--cpu-slots",
+            "2",
+            "--quarantine",
+            "0",
+            "--notify",
+            KEEP,
+            "--notify-on",
+            "end",
+            "--notify-on",
+            "fail",
+        )
+        done = program.run("--gpus", "0", *arguments, stdin="false #: gpus=0\n" * 200)
+        assert done.returncode == 1
+        first, rest, end = told.all()
+        assert len(first["jobs"]) + len(rest["jobs"]) + rest["more_jobs"] == 200
+        assert (end["event"], end["failed"]) == ("end", 200)
+
+    def test_says_that_the_notifier_fails_and_exits_as_the_jobs_do(self, program: Program) -> None:
+        done = program.run("--gpus", "0", "--notify", "no-such-mail", stdin="true\n")
+        assert done.returncode == 0
+        assert b"the notifier failed with exit code 127: " in done.stderr.splitlines()[-1]
+
+    @pytest.mark.parametrize(
+        "command",
+        ["printf '%s' 'a\n\"b\"'; false", "false " + "ü" * 60_000, "false '\udcff\udcfe' \x1b[31m"],
+        ids=["newline", "huge", "no UTF-8"],
+    )
+    def test_tells_of_any_command(self, program: Program, told: Told, command: str) -> None:
+        arguments = ("--gpus", "0", "--notify", KEEP, "--notify-on", "fail", "--null")
+        done = program.run(*arguments, stdin=command.encode("utf-8", "surrogateescape"))
+        assert done.returncode == 1
+        assert b"notifier" not in done.stderr
+        [variables] = told.environments()
+        assert variables[b"SGS_COMMAND"] == command.encode("utf-8", "surrogateescape")
+
+    def test_ends_no_notifier_when_jobs_end_around_it(self, program: Program, told: Told) -> None:
+        slow = f"touch began; while [ ! -e go ]; do sleep 0.01; done; {KEEP}"
+        process = program.start("--gpus", "0,1", "--notify", slow, "--notify-on", "fail")
+        leaves = "(setsid sleep 1000 &) ; sleep 0.05\n" * 5
+        program.feed(process, f"false\nuntil [ -e began ]; do sleep 0.01; done\n{leaves}touch go\n")
+        assert process.wait(timeout=60) == 1
+        assert told.events() == [("fail", [1])]
+
+    def test_goes_on_telling_when_the_keeper_is_killed(self, program: Program, told: Told, tmp_path: Path) -> None:
+        slow = f"touch began; until [ -e go ]; do sleep 0.01; done; {KEEP}"
+        process = program.start("--gpus", "0,1", "--notify", slow, "--notify-on", "fail,end")
+        program.feed(process, "false\nuntil [ -e go ]; do sleep 0.01; done; (sleep 1000 &); exit 5\n")
+        until((tmp_path / "began").exists)
+        [keeper] = [
+            pid
+            for pid in process_tree.children(process.pid)
+            if b"--notify-on" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
+        os.kill(keeper, signal.SIGKILL)
+        until(lambda: not is_alive(keeper))
+        (tmp_path / "go").touch()
+        assert process.wait(timeout=60) == 1
+        assert [event for event, _ in told.events()] == ["fail", "fail", "end"]
+        assert {each["job"]: each["code"] for each in told.all()[-1]["jobs"]} == {1: 1, 2: 5}
+
+    def test_tells_of_a_run_that_is_stopped(self, program: Program, told: Told, tmp_path: Path) -> None:
+        process = program.start("--gpus", "0", "--notify", KEEP, "--notify-on", "end,fail")
+        program.feed(process, "touch began; exec sleep 1000\n" * 2)
+        until((tmp_path / "began").exists)
+        process.terminate()
+        assert process.wait(timeout=60) == 143
+        assert [(each["event"], each["code"], each["not_started"]) for each in told.all()] == [("end", 143, 1)]
+
+    def test_ctrl_c_reaches_no_notifier(self, program: Program, told: Told, tmp_path: Path) -> None:
+        slow = f"touch telling; until [ -e go ]; do sleep 0.01; done; {KEEP}"
+        arguments = ("--gpus", "0,1", "--notify", slow, "--notify-on", "fail")
+        process = program.start(*arguments, start_new_session=True)
+        program.feed(process, "false\nuntil [ -e go ]; do sleep 0.01; done\n")
+        until((tmp_path / "telling").exists)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr
+        until(lambda: b"Ctrl-C" in process.stderr.readline())  # type: ignore[union-attr]
+        (tmp_path / "go").touch()
+        assert process.wait(timeout=60) == 130
+        assert told.events() == [("fail", [1])]
+
+    def test_tells_nobody_of_what_it_would_do(self, program: Program, told: Told) -> None:
+        program.run("--gpus", "0", "--dry-run", "--notify", KEEP, "--notify-on", "each", stdin="false\n")
+        assert told.all() == []
+
+    def test_refuses_what_is_no_occasion(self, program: Program) -> None:
+        done = program.run("--notify", "true", "--notify-on", "often", stdin="true\n")
+        assert done.returncode == 2
+        assert b"'often' is none of end, fail, each" in done.stderr
+
+    def test_writes_nothing_that_others_could_read(self, program: Program, tmp_path: Path) -> None:
+        look = f"ls -l /proc/self/fd > {tmp_path}/fds"
+        assert program.run("--gpus", "0", "--notify", look, stdin="true\n").returncode == 0
+        targets = [line.partition(" -> ")[2] for line in (tmp_path / "fds").read_text().splitlines()]
+        assert sum("memfd:notification" in target for target in targets) == 2

@@ -127,8 +127,8 @@ def _begin(
     journal = record.sinks()
     logs = job_output.log_directory(options, showing, record.path)
     notifying = parts.notifying(options, shell)
-    sinks = parts.sinks(options, showing, logs, machine, notifying, keeps=resumed is not None)
-    publisher = Publisher([*sinks, *journal])
+    shown = parts.sinks(options, showing, logs, machine, keeps=resumed is not None)
+    publisher = Publisher([*shown, *journal, *parts.telling(notifying, logs)])
     # It was made before we went to the directory of a run that goes on.
     directory = options.chdir or (os.curdir if resumed else None)
     keeper = parts.brief(keeper if record.path else None, record.path, directory)

@@ -127,7 +127,6 @@ def sinks(
     showing: Showing,
     logs: str,
     machine: "Meanwhile[Machine]",
-    notifying: Notifying | None,
     *,
     keeps: bool,
 ) -> list[Sink]:
@@ -138,9 +137,8 @@ def sinks(
     if options.dry_run:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a listing ends quietly with its reader
         names.append("dry-run")
-    else:
-        names += ["joblog"] if options.joblog else []
-        names += ["notify"] if notifying else []
+    elif options.joblog:
+        names.append("joblog")
     sink_options = SinkOptions(
         options.quiet or options.dry_run,
         options.verbose and not options.dry_run,
@@ -151,9 +149,13 @@ def sinks(
         showing.output,
         options.logs_failed_only,
         _vitals(machine) if showing.progress == "live" else list,
-        notifying,
     )
     return [SINKS[name](sink_options) for name in names]
+
+
+def telling(notifying: Notifying | None, logs: str) -> list[Sink]:
+    """What tells somebody; it comes behind the journal, so that what it tells is on record."""
+    return [SINKS["notify"](SinkOptions(logs=logs, notifying=notifying))] if notifying else []
 
 
 def notifying(options: Options, shell: str) -> Notifying | None:
