@@ -24,7 +24,7 @@ COMMANDS = [
     ["simple_gpu_scheduler", "gpus"],
     *(
         ["simple_gpu_scheduler", name]
-        for name in (*("status", "stop", "pause", "continue", "cancel", "retry", "logs", "wait", "history", "submit"),)
+        for name in (*("status", "stop", "pause", "continue", "cancel", "retry", "logs", "wait", "history", "report", "submit"),)
     ),
     ["simple_hypersearch"],
 ]
@@ -49,10 +49,12 @@ def comparable(lines: list[str]) -> list[str]:
     """Without what differs from run to run: times, which GPU was free first, what was learnt, and the order."""
     for pattern, placeholder in (
         (r"\b\d{8}-\d{6}-[0-9a-f]{6}\b", "RUN"),
-        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "WHEN"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d( [+-]\d{4})?", "WHEN"),
         (r"(/home/ada|/tmp)\S*", "HERE"),
         (r"\d+\.\d s\b", "T s"),
         (r"\bgpu[ =]\d", "gpu N"),
+        (r" *\b\d+ %", " N %"),
+        (r"[#.]{20,}", "BAR"),
         (r"(loss|accuracy) \d\.\d+", r"\1 X"),
     ):
         lines = [re.sub(pattern, placeholder, line) for line in lines]
