@@ -1,6 +1,7 @@
 """Handing events to the sinks, and going on whatever ails one. It does not know what events mean."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Protocol
 
 from .events import Event, Noticed
@@ -54,6 +55,11 @@ class Publisher:
                 self._say(trouble)
             except Exception as error:  # noqa: BLE001 - as above
                 self._lose(sink, error)
+
+    def close_first(self) -> None:
+        """Close the one that shows things, and no other, when there is a bug and nobody knows what else is broken."""
+        with suppress(Exception):
+            self._sinks[0].close()
 
     def _say(self, trouble: SinkTroubleError) -> None:
         self.has_lost_a_sink |= trouble.is_failure

@@ -3,6 +3,7 @@
 import functools
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -70,10 +71,10 @@ def test_it_has_a_row_for_each_gpu_with_its_job_and_what_it_printed_last(
     shown = rows(terminal)
     assert re.fullmatch(r"GPU  JOB +TRY +TIME  UTIL +MEMORY +TEMP  POWER  LAST OUTPUT", shown[0])
     vitals = r"97 %  0\.0/80 GiB  71 °C  312 W"
-    assert re.fullmatch(rf"0    1 resnet +\d\.\d s  {vitals}  45%", shown[1])
+    assert re.fullmatch(rf"0    1 resnet +1  \d\.\d s  {vitals}  45%", shown[1])
     assert re.fullmatch(rf"1    2 +2  \d\.\d s  {vitals}  second", shown[2])
     assert re.fullmatch(rf"2 +{vitals}  idle", shown[3])
-    assert re.fullmatch(r"cpu  3 +\d\.\d s +one", shown[4])
+    assert re.fullmatch(r"cpu  3 +1  \d\.\d s +one", shown[4])
     assert shown[-1].endswith("0 of 3 done, 3 running, 0 waiting")
     go()
     terminal.shows("3 succeeded, 0 failed, 0 timed out, 0 not started in")
@@ -196,6 +197,21 @@ def test_a_kill_leaves_a_terminal_that_can_be_used(terminal_of: Callable[..., Te
     terminal.shows("Killed")
     terminal.type("echo $((6 * 7))")
     terminal.shows("\n42\n$")
+
+
+def test_the_report_of_a_bug_stands_on_a_clean_screen(terminal_of: Callable[..., Terminal], tmp_path: Path) -> None:
+    terminal = terminal_of("sleep 1; false\n")
+    (tmp_path / "broken.py").write_text(
+        "from simple_gpu_scheduler import outcomes\n"
+        "def broken(*_args): raise AssertionError('this is the bug')\n"
+        "outcomes.Outcomes._count = broken\n"
+        "from simple_gpu_scheduler.cli import simple_gpu_scheduler as run\nrun()\n"
+    )
+    terminal.type(f"{sys.executable} broken.py --gpus 0 --progress live jobs; echo code $?")
+    terminal.shows("1 running")
+    terminal.shows("code 3")
+    assert "this is a bug in the program" in terminal.screen()
+    assert HEADINGS not in terminal.screen()
 
 
 def test_what_a_job_prints_cannot_harm_the_terminal(

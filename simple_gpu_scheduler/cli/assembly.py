@@ -79,6 +79,9 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
         if not resumed and not any(each.spool for each in begun.gathered.inputs):
             begun.record.forget()  # nothing was taken in
         raise
+    except Exception:  # a bug, whose report must not be drawn over
+        begun.publisher.close_first()
+        raise
 
 
 def _run_begun(options: Options, machine: "Meanwhile[Machine]", begun: Begun, resumed: "Resumed | None") -> int:

@@ -93,10 +93,10 @@ def _rows(picture: Picture) -> Iterator[_Row]:
 
 
 def _job(each: Running) -> dict[str, str]:
-    job, attempt = each.attempt.job, each.attempt.number
+    job = each.attempt.job
     return {
         "JOB": f"{job.number} {safe(job.name)}".strip(),
-        "TRY": str(attempt) if attempt > 1 else "",
+        "TRY": str(each.attempt.number),
         "TIME": show_duration(each.runtime),
     }
 
