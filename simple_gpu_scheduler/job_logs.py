@@ -3,6 +3,7 @@
 It knows the form of the file and reads it; when an attempt starts and ends, and where its log is, others know.
 """
 
+import errno
 import os
 import re
 import stat
@@ -14,6 +15,9 @@ from .wording import show_command, show_gpus, show_job, show_outcome
 
 # No more than this is read to show what a job printed last.
 TAIL = 8192
+UNKNOWN = -1
+_LONGEST_HEADER = 64 * 1024
+_HEADER_LINES = 2
 _MARK = "[simple_gpu_scheduler] "
 _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
 _OWN = re.compile(rf"^{re.escape(_MARK)}(?:job \d|command: |ended ).*\n?", re.MULTILINE)
@@ -33,9 +37,53 @@ def footer(outcome: Outcome, runtime: float, at: float) -> bytes:
     return f"{_ENDED}{_moment(at)} after {show_duration(runtime)}: {how}\n".encode()
 
 
-def create(path: str) -> int:
+def create(path: str, its_header: bytes) -> int:
     """The log, open for appending; for its owner alone, since it shows what was typed. An OSError says why not."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    fd = _open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(fd, its_header)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def open_to_read(path: str) -> int:
+    """A log, open for reading; an OSError says why not."""
+    return _open_plain(path, os.O_RDONLY)
+
+
+def open_to_finish(path: str) -> int:
+    """A log that is there, open for reading and appending; an OSError says why not."""
+    return _open_plain(path, os.O_RDWR | os.O_APPEND)
+
+
+def _open_plain(path: str, flags: int) -> int:
+    """What is no plain file could be waited for without an end, and a link could be somebody else's."""
+    fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return fd
+
+
+def behind_header(fd: int, begin: int) -> int:
+    """Where the output begins whose header is at `begin`; UNKNOWN while the header is not there.
+
+    A job that opens /dev/stderr anew empties its log: then the output begins at the begin.
+    """
+    begin = max(0, begin)
+    start = os.pread(fd, _LONGEST_HEADER, begin)
+    if not start and os.fstat(fd).st_size >= begin:
+        return UNKNOWN
+    if not start.startswith(_MARK.encode()):
+        return 0
+    at = 0
+    for _ in range(_HEADER_LINES):
+        at = start.find(b"\n", at) + 1
+        if not at:
+            return UNKNOWN
+    return begin + at
 
 
 def newest_header(path: str) -> int:
@@ -51,14 +99,12 @@ def newest_header(path: str) -> int:
 def read_tail(path: str, most: int = TAIL) -> str:
     """The last that the newest attempt has printed; nothing when there is no log, or it cannot be read."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        fd = open_to_read(path)
     except OSError:
         return ""
     try:
-        state = os.fstat(fd)
-        if not stat.S_ISREG(state.st_mode):
-            return ""
-        return output_of(os.pread(fd, most, max(0, state.st_size - most)).decode("utf-8", "backslashreplace"))
+        start = max(0, os.fstat(fd).st_size - most)
+        return output_of(os.pread(fd, most, start).decode("utf-8", "backslashreplace"))
     finally:
         os.close(fd)
 

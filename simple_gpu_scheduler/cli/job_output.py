@@ -1,5 +1,6 @@
 """The logs of a run's jobs: in which directory, opening one for an attempt, and the sinks that show and keep them."""
 
+import fcntl
 import os
 import tempfile
 import time
@@ -21,7 +22,7 @@ def log_directory(options: Options, showing: Showing, journal: str) -> str:
     if not showing.logged:
         return ""
     if options.logs:
-        return make_directory(options.logs)
+        return os.path.abspath(options.logs)
     if not journal:
         return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
     directory = files.logs_of(journal)
@@ -29,14 +30,25 @@ def log_directory(options: Options, showing: Showing, journal: str) -> str:
     return directory
 
 
-def make_directory(logs: str) -> str:
-    """The directory that `--logs` names."""
+def make_directory(logs: str) -> None:
+    """The directory that `--logs` names, which is ours from here on."""
     directory = os.path.abspath(logs)
     try:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:
         raise UserError(f"--logs {logs}: {error.strerror}") from None
-    return directory
+    _hold(directory)
+
+
+def _hold(directory: str) -> None:
+    """Keep other runs from writing there for as long as we live: logs of the same number would be mixed."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"another run keeps its logs in {directory} now; name another directory: --logs DIR") from None
+    except OSError:  # a file system without locks, where nobody can tell
+        os.close(fd)
 
 
 def stream_opener(directory: str, showing: Showing, put: Callable[[Trouble], None]) -> Callable[[Attempt], Streams]:
@@ -47,8 +59,7 @@ def stream_opener(directory: str, showing: Showing, put: Callable[[Trouble], Non
         if not path:
             return ()
         try:
-            fd = create(path)
-            os.write(fd, header(attempt, time.time()))
+            fd = create(path, header(attempt, time.time()))
         except OSError as error:
             put(Trouble(f"job {attempt.job.number} prints here, since its log {path} failed: {error.strerror}"))
             return ()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.gpus import NO_LIMIT, Gpu
 from simple_gpu_scheduler.gpus.nvml import Nvml
 from simple_gpu_scheduler.machine import Machine, open_nvml
@@ -18,7 +19,10 @@ class VitalsReader:
 
     def read(self) -> list[GpuVitals]:
         """One of each GPU of the run; but for its name nothing where there is no NVML."""
-        machine = self._machine()
+        try:
+            machine = self._machine()
+        except UserError:  # the run says so, and does not begin
+            return []
         if not self._has_asked:
             self._has_asked = True
             self._nvml = machine.nvml or open_nvml()[0]

@@ -4,11 +4,12 @@ import os
 from contextlib import suppress
 from queue import SimpleQueue
 
+from simple_gpu_scheduler.job_logs import UNKNOWN, behind_header, open_to_read
 from simple_gpu_scheduler.jobs import Attempt
 from simple_gpu_scheduler.threads import start_thread
 
 from .logs import Printed
-from .stdout import UNKNOWN, Stdout, behind_header
+from .stdout import Stdout
 
 
 class Grouped:
@@ -42,12 +43,13 @@ class Grouped:
                 self._show(printed)
 
     def _show(self, printed: Printed) -> None:
-        fd = os.open(printed.log, os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_to_read(printed.log)
         try:
+            end = os.fstat(fd).st_size if printed.end is None else printed.end
             begin = behind_header(fd, printed.begin)
             if begin != UNKNOWN:
-                self._stdout.copy(fd, begin, printed.end)
+                self._stdout.copy(fd, begin, end)
         finally:
             os.close(fd)
-        if printed.is_unwanted:
-            os.unlink(printed.log)
+        if not self._stdout.is_gone:  # else it stands nowhere but there
+            printed.cut()

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 
 from simple_gpu_scheduler.events import Event, JobEnded
@@ -17,16 +18,21 @@ from simple_gpu_scheduler.threads import start_thread
 from . import GpuVitals
 from .board import Board, UnderWay
 from .frame import Failed, Picture, Running, frame
+from .looking import Looking
 from .screen import Screen
 from .words import Words
 
 _STDERR = 2
 _PAUSE = 0.25
-_BETWEEN_LOOKS = 1.0
+_DONE_WITHIN = 5.0
+# While the terminal takes none, as after Ctrl-S, so many are kept.
+_MOST_MESSAGES = 20_000
 _LAST_OUTPUT, _FAILURE_OUTPUT, _FAILURE_LINES = 2048, 8192, 3
 # Blocked, so that the thread can wait for them: the end of a Ctrl-Z, and what tells it to wake up.
 _WAKING = (signal.SIGCONT, signal.SIGWINCH)
-_DONE_WITHIN = 1.0
+
+
+Key = tuple[int, int]
 
 
 class Live:
@@ -34,18 +40,14 @@ class Live:
 
     def __init__(self, words: Words, vitals: Callable[[], Sequence[GpuVitals]]) -> None:
         self._words = words
-        self._vitals = vitals
         self._board = Board()
-        self._messages: list[str] = []
+        self._messages: deque[str] = deque(maxlen=_MOST_MESSAGES)
         self._lock = threading.Lock()  # over the two above
-        self._outputs: dict[
-            str, tuple[int, str]
-        ] = {}  # of each log its size when it was read, and what stood last in it
-        self._gpus: Sequence[GpuVitals] = ()
-        self._looked_at = float("-inf")
+        self._outputs: dict[str, tuple[int, str]] = {}  # of each log its size when it was read, and its last line
+        self._failed: dict[Key, Failed] = {}
+        self._looking = Looking(vitals)
         self._screen = Screen(_STDERR, coloured=not os.environ.get("NO_COLOR"))
-        self._drawing = threading.Lock()  # the end is drawn by who closes it
-        self._is_closed = False
+        self._is_closed = self._is_broken = False
         signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
         self._thread = start_thread(self._draw_on)
 
@@ -60,10 +62,10 @@ class Live:
     def close(self) -> None:
         """Leave nothing on the screen but the messages."""
         self._is_closed = True
-        signal.pthread_kill(self._thread.ident or 0, signal.SIGWINCH)
-        self._thread.join(_DONE_WITHIN)  # it may be asking a driver that does not answer
-        with self._drawing:
-            self._screen.draw(self._take_messages(), ())
+        if self._thread.is_alive():
+            signal.pthread_kill(self._thread.ident or 0, signal.SIGWINCH)
+        self._thread.join(_DONE_WITHIN)  # it may be reading a file system that hangs
+        self._screen.draw(self._take_messages(), ())
         self._screen.close()
 
     def _draw_on(self) -> None:
@@ -71,21 +73,22 @@ class Live:
             came = signal.sigtimedwait(_WAKING, _PAUSE)
             if came and came.si_signo == signal.SIGCONT:
                 self._screen.forget()
-            self._look()
-            with self._drawing:
-                if not self._is_closed:
-                    self._draw()
+            if self._is_closed:
+                return
+            try:
+                self._draw()
+            except Exception as error:  # noqa: BLE001 - a fault of the view is no reason to say nothing more
+                self._is_broken = True
+                self._say(f"the live view has met a bug, and shows only lines from here on: {error!r}")
 
-    def _look(self) -> None:
-        now = time.monotonic()
-        if now - self._looked_at >= _BETWEEN_LOOKS:
-            self._looked_at = now
-            self._gpus = self._vitals()
+    def _say(self, line: str) -> None:
+        with self._lock:
+            self._messages.append(line)
 
     def _draw(self) -> None:
         if self._screen.is_behind:
             return
-        if not self._screen.is_ours:  # others use the terminal meanwhile
+        if self._is_broken or not self._screen.is_ours:  # others use the terminal meanwhile
             self._screen.forget()
             messages = self._take_messages()
             if messages:
@@ -98,7 +101,8 @@ class Live:
 
     def _take_messages(self) -> list[str]:
         with self._lock:
-            messages, self._messages = self._messages, []
+            messages = list(self._messages)
+            self._messages.clear()
         return messages
 
     def _picture(self) -> Picture:
@@ -110,7 +114,7 @@ class Live:
             state = "starting nothing more" if board.is_stopping else "paused" if board.is_paused else ""
         self._forget_outputs(running)
         shown = [Running(each.attempt, now - each.began, self._printed(each.log)) for each in running]
-        return Picture(shown, self._gpus, counts, eta, waits, [self._failed(*each) for each in failures], state)
+        return Picture(shown, self._looking.newest, counts, eta, waits, self._show_failed(failures), state)
 
     def _printed(self, log: str) -> str:
         """The last that stands in a log, which is read only when it has grown."""
@@ -128,6 +132,14 @@ class Live:
         logs = {each.log for each in running}
         self._outputs = {log: known for log, known in self._outputs.items() if log in logs}
 
-    def _failed(self, event: JobEnded, log: str) -> Failed:
+    def _show_failed(self, failures: Sequence[tuple[JobEnded, str]]) -> list[Failed]:
+        """Read once: the next attempt prints to the same log."""
+        known = self._failed
+        self._failed = {
+            event.attempt.key: known.get(event.attempt.key) or self._read(event, log) for event, log in failures
+        }
+        return list(self._failed.values())
+
+    def _read(self, event: JobEnded, log: str) -> Failed:
         printed = last_lines(read_tail(log, _FAILURE_OUTPUT), _FAILURE_LINES) if log else ()
         return Failed(self._words.line(event), printed)

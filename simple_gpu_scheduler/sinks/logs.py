@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.events import Event, JobEnded, JobStarted
-from simple_gpu_scheduler.job_logs import footer, newest_header
+from simple_gpu_scheduler.job_logs import UNKNOWN, footer, newest_header, open_to_finish
 from simple_gpu_scheduler.jobs import Attempt, Job
 from simple_gpu_scheduler.publishing import SinkTroubleError
 
@@ -20,13 +20,24 @@ Key = tuple[int, int]
 
 
 class Printed(NamedTuple):
-    """What one attempt has printed: from where to where in its log, and whether the log is not wanted any more."""
+    """What one attempt has printed: from where to where in its log; to the end, when nobody can tell where that is.
+
+    With `cut_at` the log is wanted no more from there on.
+    """
 
     attempt: Attempt
     log: str
     begin: int
-    end: int
-    is_unwanted: bool = False
+    end: int | None = None
+    cut_at: int | None = None
+
+    def cut(self) -> None:
+        """Take away what is not wanted; what an earlier run has left in the log stays."""
+        with suppress(OSError):  # somebody has deleted it
+            if self.cut_at:
+                os.truncate(self.log, self.cut_at)
+            elif self.cut_at is not None:
+                os.unlink(self.log)
 
 
 class Relay(Protocol):
@@ -54,6 +65,7 @@ class Logs:
         self._relay = relay
         self._failed_only = failed_only
         self._begins: dict[Key, int] = {}
+        self._firsts: dict[int, int] = {}  # where the first attempt of a job begins, if succeeding deletes them all
         self._to_retry: set[Key] = set()  # whose end may be said a second time, as their last word
         self._has_complained = False
 
@@ -75,47 +87,55 @@ class Logs:
             self._complain(self._relay.problem)
 
     def _start(self, attempt: Attempt, log: str) -> None:
-        if self._relay is None:
-            return
         begin = 0
         with suppress(OSError):  # it is the first attempt
             begin = os.stat(log).st_size
         self._begins[attempt.key] = begin
-        self._relay.started(attempt, log, begin)
+        if self._failed_only:
+            self._firsts.setdefault(attempt.job.number, begin)
+        if self._relay:
+            self._relay.started(attempt, log, begin)
 
     def _end(self, event: JobEnded, log: str) -> None:
-        is_unwanted = self._failed_only and event.outcome.kind == "succeeded"
-        begin = self._begins.pop(event.attempt.key, None)
+        printed = Printed(event.attempt, log, self._begins.pop(event.attempt.key, UNKNOWN))
+        fd = None
         try:
-            if begin is None and self._relay:  # an earlier scheduler had started it
-                begin = newest_header(log)
-            end = _finish(log, b"" if is_unwanted else footer(event.outcome, event.runtime, time.time()))
-            if self._relay:
-                self._relay.ended(Printed(event.attempt, log, begin or 0, end, is_unwanted))
-            elif is_unwanted:
-                os.unlink(log)
-        except FileNotFoundError:  # it could not be made, which was said; or somebody wants it no more
-            return
+            fd = open_to_finish(log)
+            printed = self._look(printed, fd, has_succeeded=event.outcome.kind == "succeeded")
+            self._show(printed)  # before there is a footer, which is not to be shown
+            if printed.cut_at is None:
+                write_all(fd, footer(event.outcome, event.runtime, time.time()))
         except OSError as error:
-            self._complain(f"the log {log} cannot be finished: {error.strerror}")
+            if fd is None:
+                self._show(printed)
+            if not isinstance(error, FileNotFoundError):  # it could not be made, which was said; or is wanted no more
+                self._complain(f"the log {log} cannot be finished: {error.strerror}")
+        finally:
+            if fd is not None:
+                os.close(fd)
         if self._relay:
             self._complain(self._relay.problem)
+
+    def _look(self, printed: Printed, fd: int, *, has_succeeded: bool) -> Printed:
+        """Where the output ends, on a line of its own, and what is not wanted."""
+        size = os.fstat(fd).st_size
+        if printed.begin == UNKNOWN:  # an earlier scheduler had started it
+            printed = printed._replace(begin=newest_header(printed.log))
+        first = self._firsts.pop(printed.attempt.job.number, printed.begin) if has_succeeded else 0
+        printed = printed._replace(end=size, cut_at=first if self._failed_only and has_succeeded else None)
+        if size and os.pread(fd, 1, size - 1) != b"\n":
+            with suppress(OSError):  # the disk is full; what stands there is shown all the same
+                write_all(fd, b"\n")
+                printed = printed._replace(end=size + 1)
+        return printed
+
+    def _show(self, printed: Printed) -> None:
+        if self._relay:
+            self._relay.ended(printed)
+        else:
+            printed.cut()
 
     def _complain(self, problem: str) -> None:
         if problem and not self._has_complained:
             self._has_complained = True
             raise SinkTroubleError(problem)
-
-
-def _finish(log: str, end: bytes) -> int:
-    """Write the footer, on a line of its own; where the output before it ends."""
-    fd = os.open(log, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        size = os.fstat(fd).st_size
-        if size and os.pread(fd, 1, size - 1) != b"\n":
-            write_all(fd, b"\n")
-            size += 1
-        write_all(fd, end)
-    finally:
-        os.close(fd)
-    return size

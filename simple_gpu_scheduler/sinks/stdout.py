@@ -8,9 +8,6 @@ from .writer import write_all
 
 _STDOUT = 1
 _AT_ONCE = 4 * 1024 * 1024
-_LONGEST_HEADER = 64 * 1024
-_HEADER_LINES = 2
-UNKNOWN = -1
 
 
 class Stdout:
@@ -18,7 +15,7 @@ class Stdout:
 
     def __init__(self) -> None:
         self.problem = ""  # but for a reader that has gone: that is no failure, as with any filter
-        self._is_gone = False
+        self.is_gone = False
         self._can_send = True  # not to a file that is open for appending, nor to some terminals
 
     def write(self, data: bytes) -> None:
@@ -30,14 +27,14 @@ class Stdout:
         self._or_give_up(lambda: self._copy(fd, begin, end))
 
     def _or_give_up(self, write: Callable[[], None]) -> None:
-        if self._is_gone:
+        if self.is_gone:
             return
         try:
             write()
         except BrokenPipeError:
-            self._is_gone = True
+            self.is_gone = True
         except OSError as error:
-            self._is_gone = True
+            self.is_gone = True
             self.problem = f"the jobs' output cannot be shown any more ({error.strerror}); it stands in their logs"
 
     def _copy(self, fd: int, begin: int, end: int) -> None:
@@ -63,14 +60,3 @@ class Stdout:
 def may_colour() -> bool:
     """Whether it is a terminal that takes colours."""
     return os.isatty(_STDOUT) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-def behind_header(fd: int, begin: int) -> int:
-    """Where the output begins whose header is at `begin`; UNKNOWN while the header is not there."""
-    start = os.pread(fd, _LONGEST_HEADER, begin)
-    at = 0
-    for _ in range(_HEADER_LINES):
-        at = start.find(b"\n", at) + 1
-        if not at:
-            return UNKNOWN
-    return begin + at

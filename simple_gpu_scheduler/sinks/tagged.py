@@ -5,16 +5,19 @@ to the scheduler does not reach them.
 """
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
+from simple_gpu_scheduler.job_logs import UNKNOWN, behind_header, open_to_read
 from simple_gpu_scheduler.jobs import Attempt, Job
 from simple_gpu_scheduler.threads import start_thread
 from simple_gpu_scheduler.wording import safe
 
 from .logs import Key, Printed
-from .stdout import UNKNOWN, Stdout, behind_header
+from .stdout import Stdout
 
 _AT_ONCE = 256 * 1024
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
@@ -35,6 +38,7 @@ class Tagged:
         self._coloured = coloured
         self._told: SimpleQueue[_Started | Printed | None] = SimpleQueue()
         self._running: dict[Key, _Followed] = {}
+        self._ends: dict[Key, int] = {}  # set before there is a footer, so that none is ever shown
         self._is_closing = False
         self._thread = start_thread(self._show_all)
 
@@ -44,6 +48,8 @@ class Tagged:
 
     def ended(self, printed: Printed) -> None:
         """See `Relay`."""
+        if printed.end is not None:
+            self._ends[printed.attempt.key] = printed.end
         self._told.put(printed)
 
     @property
@@ -61,8 +67,8 @@ class Tagged:
         while not self._is_closing:
             self._listen(pause if self._running else None)
             has_more = False
-            for each in self._running.values():
-                text = each.read_on()
+            for key, each in self._running.items():
+                text = each.read_on(partial(self._ends.get, key))
                 has_more |= text is not None
                 self._stdout.write(text or b"")
             pause = _SHORTEST_PAUSE if has_more else min(2 * pause, _LONGEST_PAUSE)
@@ -80,13 +86,16 @@ class Tagged:
             self._running[told.attempt.key] = self._follow(told)
         else:
             followed = self._running.pop(told.attempt.key, None) or self._follow(_Started(*told[:3]))
-            while (text := followed.read_on(told.end)) is not None:
-                self._stdout.write(text)
-            self._stdout.write(followed.rest())
-            followed.close()
-            if told.is_unwanted:
-                with suppress(OSError):  # somebody was quicker
-                    os.unlink(told.log)
+            self._show_rest(followed, told)
+            self._ends.pop(told.attempt.key, None)
+
+    def _show_rest(self, followed: "_Followed", printed: Printed) -> None:
+        while (text := followed.read_on(lambda: printed.end)) is not None:
+            self._stdout.write(text)
+        self._stdout.write(followed.rest())
+        followed.close()
+        if not self._stdout.is_gone:  # else it stands nowhere but there
+            printed.cut()
 
     def _follow(self, started: _Started) -> "_Followed":
         return _Followed(started.log, started.begin, tag(started.attempt.job, coloured=self._coloured))
@@ -120,12 +129,16 @@ class _Followed:
         self._at = UNKNOWN
         self._kept = b""  # of a line without an end
 
-    def read_on(self, end: int | None = None) -> bytes | None:
-        """The next whole lines, with their tags; None when there is nothing new."""
+    def read_on(self, end_of: Callable[[], int | None]) -> bytes | None:
+        """The next whole lines, with their tags; None when there is nothing new. `end_of` is asked behind reading."""
         if self._at == UNKNOWN and not self._open():
             return None
-        most = _AT_ONCE if end is None else min(_AT_ONCE, end - self._at)
-        data = os.pread(self._fd, most, self._at) if most > 0 else b""
+        if os.fstat(self._fd).st_size < self._at:  # the job has emptied it
+            self._at = 0
+        data = os.pread(self._fd, _AT_ONCE, self._at)
+        end = end_of()
+        if end is not None:
+            data = data[: max(0, end - self._at)]
         if not data:
             return None
         self._at += len(data)
@@ -148,7 +161,7 @@ class _Followed:
     def _open(self) -> bool:
         if self._fd < 0:
             with suppress(OSError):  # it is not there yet
-                self._fd = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
+                self._fd = open_to_read(self._log)
         if self._fd >= 0:
             self._at = behind_header(self._fd, self._header)
         return self._at != UNKNOWN

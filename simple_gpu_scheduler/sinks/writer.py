@@ -75,7 +75,7 @@ class Writer:
     def _keep(self, text: bytes) -> None:
         self._kept.append(text)
         self._size += len(text)
-        while self._size > _MOST_KEPT:
+        while self._size > _MOST_KEPT and len(self._kept) > 1:  # the newest stays, however long it is
             self._size -= len(self._kept.pop(0))
             self._dropped += 1
         if self._thread is None:
