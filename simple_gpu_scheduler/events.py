@@ -59,13 +59,18 @@ class AllRead(NamedTuple):
 
 
 class TakenOver(NamedTuple):
-    """How a run stood that is gone on with: how its jobs had ended, and for how long those have run that still do."""
+    """How a run stood that is gone on with.
+
+    Of those that run still: for how long, and to which log they print. `dropped` are those of `not_started` that were
+    jobs, and may be tried again.
+    """
 
     succeeded: int
     failed: int
     not_started: int
-    running: Sequence[tuple[Attempt, float]]
+    running: Sequence[tuple[Attempt, float, str]]
     waiting: Sequence[Job]
+    dropped: Sequence[int] = ()
 
 
 class JobStarted(NamedTuple):

@@ -39,9 +39,11 @@ def footer(outcome: Outcome, runtime: float, at: float) -> bytes:
 
 def create(path: str, its_header: bytes) -> int:
     """The log, open for appending; for its owner alone, since it shows what was typed. An OSError says why not."""
-    fd = _open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    fd = _open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
-        os.write(fd, its_header)
+        size = os.fstat(fd).st_size
+        is_torn = size and os.pread(fd, 1, size - 1) != b"\n"  # nobody saw the end of the last attempt
+        os.write(fd, (b"\n" if is_torn else b"") + its_header)
     except OSError:
         os.close(fd)
         raise
@@ -76,9 +78,9 @@ def behind_header(fd: int, begin: int) -> int:
     start = os.pread(fd, _LONGEST_HEADER, begin)
     if not start and os.fstat(fd).st_size >= begin:
         return UNKNOWN
-    if not start.startswith(_MARK.encode()):
+    at = int(start.startswith(b"\n"))
+    if not start.startswith(_MARK.encode(), at):
         return 0
-    at = 0
     for _ in range(_HEADER_LINES):
         at = start.find(b"\n", at) + 1
         if not at:
@@ -121,8 +123,8 @@ def last_line(path: str) -> str:
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """The last lines with something in them, each as a terminal would show it."""
-    lines = [shown for line in text.split("\n") if (shown := last_shown(line))]
+    """The last lines with something in them, each as a terminal would show it, indented as they are."""
+    lines = [shown for line in text.split("\n") if (shown := _last_segment(line).rstrip())]
     return lines[-count:]
 
 
@@ -131,8 +133,12 @@ def last_shown(text: str) -> str:
 
     It may still hold control characters, but for those that make colours and the like.
     """
+    return _last_segment(text).strip()
+
+
+def _last_segment(text: str) -> str:
     lines = re.split(r"[\r\n]", _ESCAPES.sub("", text))
-    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return next((line for line in reversed(lines) if line.strip()), "")
 
 
 def _moment(at: float) -> str:

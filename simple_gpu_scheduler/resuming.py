@@ -4,7 +4,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from .events import ReadMark
+from .events import ReadMark, RunEnded, TakenOver
 from .jobs import Attempt, Job, Kind
 from .journal.states import JobState, Key, RunState
 from .lines import LineParser, Refusal
@@ -22,6 +22,7 @@ class Outliving(NamedTuple):
     began_at: float
     excused: int
     status: int | None = None
+    log: str = ""
 
 
 class Resumption(NamedTuple):
@@ -31,6 +32,18 @@ class Resumption(NamedTuple):
     outliving: tuple[Outliving, ...] = ()
     ended: tuple[tuple[Job, Kind, Begin], ...] = ()
     refused: int = 0
+
+    def as_event(self, counts: RunEnded, runtimes: Iterable[tuple[Attempt, float]]) -> TakenOver:
+        """The same, with what it comes to and how long those have run that still do."""
+        logs = {each.attempt.key: each.log for each in self.outliving}
+        return TakenOver(
+            counts.succeeded,
+            counts.failed + counts.timed_out,
+            counts.not_started,
+            [(attempt, runtime, logs[attempt.key]) for attempt, runtime in runtimes],
+            [job for job, _ in self.waiting],
+            [job.number for job, kind, _ in self.ended if kind == "not started"],
+        )
 
     def sentence(self, run: str) -> str:
         """What a person should know of it."""
@@ -58,9 +71,9 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
         job, key = each.job, (number, each.attempts)
         attempt = Attempt(job, each.attempts, (), ())
         if each.exited is not None:
-            outliving.append(Outliving(attempt, 0, each.started_at, each.interrupted, each.exited))
+            outliving.append(Outliving(attempt, 0, each.started_at, each.interrupted, each.exited, each.log))
         elif each.state == "running" and key in alive:
-            outliving.append(Outliving(attempt, alive[key], each.started_at, each.interrupted))
+            outliving.append(Outliving(attempt, alive[key], each.started_at, each.interrupted, log=each.log))
         elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):
             waiting.append((job, _begin(each, failed_too=failed_too)))
         else:

@@ -16,7 +16,7 @@ from .clock import Clock
 from .control import Control
 from .engines import Ended, Engine
 from .errors import Broken, Trouble
-from .events import AllRead, InputEnded, JobRequeued, JobsRead, LeftBehind, LineRefused, Noticed, StatusAsked, TakenOver
+from .events import AllRead, InputEnded, JobRequeued, JobsRead, LeftBehind, LineRefused, Noticed, StatusAsked
 from .gpu_watch import GpuWatch
 from .inbox import Inbox, Message
 from .jobs import Job, Outcome, Place
@@ -104,11 +104,7 @@ class Runner:
         for job, begin in left.waiting:
             self._outcomes.drop(self._scheduler.add(job, begin))
         self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
-        counts = self._tally.summary(0, all_read=False)
-        failed = counts.failed + counts.timed_out
-        waiting = [job for job, _ in left.waiting]
-        running = self._adopted.runtimes()
-        self._publisher.publish(TakenOver(counts.succeeded, failed, counts.not_started, running, waiting))
+        self._publisher.publish(left.as_event(self._tally.summary(0, all_read=False), self._adopted.runtimes()))
 
     def leave_out(self, failed: Iterable[int]) -> None:
         """These are not run, and have failed before: what comes after one of them must not start."""

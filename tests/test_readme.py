@@ -24,7 +24,9 @@ COMMANDS = [
     ["simple_gpu_scheduler", "gpus"],
     *(
         ["simple_gpu_scheduler", name]
-        for name in (*("status", "stop", "pause", "continue", "cancel", "retry", "logs", "wait", "history", "report", "submit"),)
+        for name in (
+            *("status", "stop", "pause", "continue", "cancel", "retry", "logs", "wait", "history", "report", "submit"),
+        )
     ),
     ["simple_hypersearch"],
 ]

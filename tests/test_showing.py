@@ -200,7 +200,7 @@ def test_the_counts_always_add_up(steps: list[tuple[str, int]]) -> None:
 def test_a_run_that_goes_on_begins_with_what_it_had() -> None:
     board = Board()
     outliving = Attempt(job(4), 1, (), ())
-    board.take(TakenOver(1, 2, 1, [(outliving, 30.0)], [job(5), job(6)]), 100.0)
+    board.take(TakenOver(1, 2, 1, [(outliving, 30.0, "")], [job(5), job(6)]), 100.0)
     board.take(AllRead(), 100.0)
     assert board.counts() == Counts(1, 2, 1, 1, 2, 7, all_read=True)
     assert board.running[outliving.key].began == 70.0

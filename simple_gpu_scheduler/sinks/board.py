@@ -111,8 +111,9 @@ class Board:
     def _take_over(self, event: TakenOver, now: float) -> None:
         self._succeeded, self._failed, self._not_started = event.succeeded, event.failed, event.not_started
         self._read += sum(event[:3]) + len(event.running) + len(event.waiting)
-        for attempt, runtime in event.running:
-            self.running[attempt.key] = UnderWay(attempt, now - runtime)
+        for attempt, runtime, log in event.running:
+            self.running[attempt.key] = UnderWay(attempt, now - runtime, log)
+        self._did_not_start.update(event.dropped)
         self._progress.take(JobsRead(event.waiting))
 
     def _start(self, event: JobStarted, now: float) -> None:

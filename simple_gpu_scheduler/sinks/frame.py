@@ -70,7 +70,7 @@ def frame(picture: Picture, width: int, height: int) -> list[Line]:
     if len(rows) + len(failures) > room:
         failures = failures[: max(0, room - len(rows))] if len(failures) > 1 else []
     lines = [*_table(rows, width, max(1, room - len(failures))), *failures, *below]
-    return [_cut(line, width) for line in lines[-height:]]
+    return [_cut(line, width) for line in lines[-height:] if height > 0]
 
 
 def _rows(picture: Picture) -> Iterator[_Row]:

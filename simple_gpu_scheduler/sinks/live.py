@@ -89,10 +89,7 @@ class Live:
         if self._screen.is_behind:
             return
         if self._is_broken or not self._screen.is_ours:  # others use the terminal meanwhile
-            self._screen.forget()
-            messages = self._take_messages()
-            if messages:
-                self._screen.draw(messages, ())
+            self._screen.say(self._take_messages())
             return
         width, height = self._screen.size()
         picture = self._picture()

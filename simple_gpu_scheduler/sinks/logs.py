@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from simple_gpu_scheduler.events import Event, JobEnded, JobStarted
+from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, TakenOver
 from simple_gpu_scheduler.job_logs import UNKNOWN, footer, newest_header, open_to_finish
 from simple_gpu_scheduler.jobs import Attempt, Job
 from simple_gpu_scheduler.publishing import SinkTroubleError
@@ -66,6 +66,7 @@ class Logs:
         self._failed_only = failed_only
         self._begins: dict[Key, int] = {}
         self._firsts: dict[int, int] = {}  # where the first attempt of a job begins, if succeeding deletes them all
+        self._outlived: dict[Key, str] = {}  # the logs of attempts that an earlier scheduler had started
         self._to_retry: set[Key] = set()  # whose end may be said a second time, as their last word
         self._has_complained = False
 
@@ -73,12 +74,16 @@ class Logs:
         """One event."""
         if isinstance(event, JobStarted) and event.log:
             self._start(event.attempt, event.log)
+        elif isinstance(event, TakenOver):
+            self._outlived = {attempt.key: log for attempt, _, log in event.running}
         elif isinstance(event, JobEnded) and event.attempt.key in self._to_retry:
             self._to_retry.discard(event.attempt.key)
         elif isinstance(event, JobEnded):
             if not event.is_final:
                 self._to_retry.add(event.attempt.key)
-            self._end(event, self._log_of(event.attempt.job))
+            log = self._outlived.pop(event.attempt.key, self._log_of(event.attempt.job))
+            if log:
+                self._end(event, log)
 
     def close(self) -> None:
         """Nothing follows."""

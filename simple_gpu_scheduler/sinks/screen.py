@@ -56,6 +56,13 @@ class Screen:
         self._widths.clear()
         self._shown = ()
 
+    def say(self, messages: Sequence[str]) -> None:
+        """Only the messages, where others may write as well; what they have drawn stays."""
+        self.forget()
+        if messages:
+            text = "".join([f"{_TO_END_OF_LINE}{message}\n" for message in messages])
+            self._writer.write(f"\r{text}".encode("utf-8", "backslashreplace"))
+
     def draw(self, messages: Sequence[str], lines: Sequence[Line]) -> None:
         """Messages stay above; the lines take the place of those that were drawn before."""
         if not messages and lines == self._shown:
