@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import tempfile
 import time
 from collections.abc import Callable
 
@@ -24,6 +23,8 @@ def log_directory(options: Options, showing: Showing, journal: str) -> str:
     if options.logs:
         return os.path.abspath(options.logs)
     if not journal:
+        import tempfile  # noqa: PLC0415 - 4 ms that hardly anybody needs
+
         return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
     directory = files.logs_of(journal)
     os.makedirs(directory, 0o700, exist_ok=True)

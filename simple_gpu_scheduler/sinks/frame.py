@@ -70,6 +70,8 @@ def frame(picture: Picture, width: int, height: int) -> list[Line]:
     if len(rows) + len(failures) > room:
         failures = failures[: max(0, room - len(rows))] if len(failures) > 1 else []
     lines = [*_table(rows, width, max(1, room - len(failures))), *failures, *below]
+    if len(lines) < height:  # apart from what has passed above
+        lines.insert(0, [])
     return [_cut(line, width) for line in lines[-height:] if height > 0]
 
 
