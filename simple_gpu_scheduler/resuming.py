@@ -23,6 +23,7 @@ class Outliving(NamedTuple):
     excused: int
     status: int | None = None
     log: str = ""
+    gpus: tuple[str, ...] = ()
 
 
 class Resumption(NamedTuple):
@@ -35,12 +36,15 @@ class Resumption(NamedTuple):
 
     def as_event(self, counts: RunEnded, runtimes: Iterable[tuple[Attempt, float]]) -> TakenOver:
         """The same, with what it comes to and how long those have run that still do."""
-        logs = {each.attempt.key: each.log for each in self.outliving}
+        outliving = {each.attempt.key: each for each in self.outliving}
         return TakenOver(
             counts.succeeded,
             counts.failed + counts.timed_out,
             counts.not_started,
-            [(attempt, runtime, logs[attempt.key]) for attempt, runtime in runtimes],
+            [
+                (attempt._replace(gpus=outliving[attempt.key].gpus), runtime, outliving[attempt.key].log)
+                for attempt, runtime in runtimes
+            ],
             [job for job, _ in self.waiting],
             [job.number for job, kind, _ in self.ended if kind == "not started"],
         )
@@ -71,9 +75,11 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
         job, key = each.job, (number, each.attempts)
         attempt = Attempt(job, each.attempts, (), ())
         if each.exited is not None:
-            outliving.append(Outliving(attempt, 0, each.started_at, each.interrupted, each.exited, each.log))
+            outliving.append(Outliving(attempt, 0, each.started_at, each.interrupted, each.exited, each.log, each.gpus))
         elif each.state == "running" and key in alive:
-            outliving.append(Outliving(attempt, alive[key], each.started_at, each.interrupted, log=each.log))
+            outliving.append(
+                Outliving(attempt, alive[key], each.started_at, each.interrupted, None, each.log, each.gpus)
+            )
         elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):
             waiting.append((job, _begin(each, failed_too=failed_too)))
         else:

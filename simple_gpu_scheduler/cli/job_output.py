@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 
 from simple_gpu_scheduler.errors import Trouble, UserError
-from simple_gpu_scheduler.job_logs import create, header
 from simple_gpu_scheduler.jobs import Attempt
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.processes import Streams
@@ -54,11 +53,12 @@ def _hold(directory: str) -> None:
 
 def stream_opener(directory: str, showing: Showing, put: Callable[[Trouble], None]) -> Callable[[Attempt], Streams]:
     """Opens the log of an attempt. Where that fails, the job runs all the same, and prints where we do."""
+    if not directory:
+        return lambda _attempt: ()
+    from simple_gpu_scheduler.job_logs import create, header  # noqa: PLC0415 - 1 ms
 
     def open_streams(attempt: Attempt) -> Streams:
         path = log_of(directory, attempt.job)
-        if not path:
-            return ()
         try:
             fd = create(path, header(attempt, time.time()))
         except OSError as error:

@@ -3,7 +3,6 @@
 What it costs depends on what runs and not on what waits.
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,8 +24,6 @@ from simple_gpu_scheduler.events import (
 )
 from simple_gpu_scheduler.jobs import Attempt
 from simple_gpu_scheduler.waiting import Wait
-
-_MOST_FAILURES = 2
 
 
 class UnderWay(NamedTuple):
@@ -54,7 +51,6 @@ class Board:
 
     def __init__(self) -> None:
         self.running: dict[tuple[int, int], UnderWay] = {}
-        self.failures: deque[tuple[JobEnded, str]] = deque(maxlen=_MOST_FAILURES)  # each with its log
         self.waits: Sequence[Wait] = ()
         self.is_paused = self.is_stopping = self.is_over = False
         self._all_read = False
@@ -121,13 +117,10 @@ class Board:
 
     def _end(self, event: JobEnded, _now: float) -> None:
         number = event.attempt.job.number
-        run = self.running.pop(event.attempt.key, None)
-        has_failed = event.outcome.kind != "succeeded"
-        if has_failed and run and not event.is_interrupted:
-            self.failures.append((event, run.log))
+        self.running.pop(event.attempt.key, None)
         if not event.is_final or event.is_interrupted:
             return
-        if not has_failed:
+        if event.outcome.kind == "succeeded":
             self._succeeded += 1
         elif event.outcome.kind == "not started":
             self._drop(number)

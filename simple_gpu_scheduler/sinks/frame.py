@@ -77,9 +77,8 @@ def frame(picture: Picture, width: int, height: int) -> list[Line]:
 
 def _rows(picture: Picture) -> Iterator[_Row]:
     waits = {wait.gpu: wait for wait in picture.waits}
-    left = list(picture.running)
     for vitals in picture.gpus:
-        here = [each for each in left if vitals.gpu in each.attempt.gpus]
+        here = [each for each in picture.running if vitals.gpu in each.attempt.gpus]
         cells = {"GPU": safe(vitals.gpu), **_vitals(vitals)}
         for each in here:
             yield _Row({**cells, **_job(each)}, *_last(each))
@@ -88,7 +87,7 @@ def _rows(picture: Picture) -> Iterator[_Row]:
             wait = waits.get(vitals.gpu)
             yield _Row(cells, safe(wait.sentence) if wait else "idle", "yellow" if wait else "dim")
     known = {vitals.gpu for vitals in picture.gpus}
-    for each in left:
+    for each in picture.running:
         if not known.intersection(each.attempt.gpus):
             where = ",".join(each.attempt.gpus) or "cpu"
             yield _Row({"GPU": safe(where), **_job(each)}, *_last(each))

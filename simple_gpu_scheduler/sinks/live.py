@@ -27,12 +27,10 @@ _PAUSE = 0.25
 _DONE_WITHIN = 5.0
 # While the terminal takes none, as after Ctrl-S, so many are kept.
 _MOST_MESSAGES = 20_000
+_MOST_FAILURES = 2
 _LAST_OUTPUT, _FAILURE_OUTPUT, _FAILURE_LINES = 2048, 8192, 3
 # Blocked, so that the thread can wait for them: the end of a Ctrl-Z, and what tells it to wake up.
 _WAKING = (signal.SIGCONT, signal.SIGWINCH)
-
-
-Key = tuple[int, int]
 
 
 class Live:
@@ -42,9 +40,10 @@ class Live:
         self._words = words
         self._board = Board()
         self._messages: deque[str] = deque(maxlen=_MOST_MESSAGES)
-        self._lock = threading.Lock()  # over the two above
+        self._dropped = 0
+        self._failures: deque[Failed] = deque(maxlen=_MOST_FAILURES)
+        self._lock = threading.Lock()  # over all above but the first
         self._outputs: dict[str, tuple[int, str]] = {}  # of each log its size when it was read, and its last line
-        self._failed: dict[Key, Failed] = {}
         self._looking = Looking(vitals)
         self._screen = Screen(_STDERR, coloured=not os.environ.get("NO_COLOR"))
         self._is_closed = self._is_broken = False
@@ -53,11 +52,22 @@ class Live:
 
     def take(self, event: Event, /) -> None:
         """One event."""
+        failure = self._failure(event) if isinstance(event, JobEnded) else None
         with self._lock:
             self._board.take(event, time.monotonic())
-            line = self._words.line(event)
-            if line:
-                self._messages.append(line)
+            if failure:
+                self._failures.append(failure)
+        line = self._words.line(event)
+        if line:
+            self._say(line)
+
+    def _failure(self, event: JobEnded) -> Failed | None:
+        """Read at once: the next attempt will print to the same log."""
+        run = self._board.running.get(event.attempt.key)
+        if run is None or event.outcome.kind == "succeeded" or event.is_interrupted:
+            return None
+        printed = last_lines(read_tail(run.log, _FAILURE_OUTPUT), _FAILURE_LINES) if run.log else ()
+        return Failed(self._words.line(event), printed)
 
     def close(self) -> None:
         """Leave nothing on the screen but the messages."""
@@ -83,6 +93,7 @@ class Live:
 
     def _say(self, line: str) -> None:
         with self._lock:
+            self._dropped += len(self._messages) == _MOST_MESSAGES
             self._messages.append(line)
 
     def _draw(self) -> None:
@@ -99,6 +110,9 @@ class Live:
     def _take_messages(self) -> list[str]:
         with self._lock:
             messages = list(self._messages)
+            if self._dropped:
+                messages.insert(0, f"({self._dropped} lines were dropped while nobody read them)")
+            self._dropped = 0
             self._messages.clear()
         return messages
 
@@ -106,12 +120,12 @@ class Live:
         now = time.monotonic()
         with self._lock:
             board = self._board
-            running, failures = list(board.running.values()), list(board.failures)
+            running, failures = list(board.running.values()), list(self._failures)
             counts, eta, waits = board.counts(), board.eta(now), board.waits
             state = "starting nothing more" if board.is_stopping else "paused" if board.is_paused else ""
         self._forget_outputs(running)
         shown = [Running(each.attempt, now - each.began, self._printed(each.log)) for each in running]
-        return Picture(shown, self._looking.newest, counts, eta, waits, self._show_failed(failures), state)
+        return Picture(shown, self._looking.newest, counts, eta, waits, failures, state)
 
     def _printed(self, log: str) -> str:
         """The last that stands in a log, which is read only when it has grown."""
@@ -128,15 +142,3 @@ class Live:
     def _forget_outputs(self, running: Sequence[UnderWay]) -> None:
         logs = {each.log for each in running}
         self._outputs = {log: known for log, known in self._outputs.items() if log in logs}
-
-    def _show_failed(self, failures: Sequence[tuple[JobEnded, str]]) -> list[Failed]:
-        """Read once: the next attempt prints to the same log."""
-        known = self._failed
-        self._failed = {
-            event.attempt.key: known.get(event.attempt.key) or self._read(event, log) for event, log in failures
-        }
-        return list(self._failed.values())
-
-    def _read(self, event: JobEnded, log: str) -> Failed:
-        printed = last_lines(read_tail(log, _FAILURE_OUTPUT), _FAILURE_LINES) if log else ()
-        return Failed(self._words.line(event), printed)

@@ -68,7 +68,7 @@ class Logs:
         self._firsts: dict[int, int] = {}  # where the first attempt of a job begins, if succeeding deletes them all
         self._outlived: dict[Key, str] = {}  # the logs of attempts that an earlier scheduler had started
         self._to_retry: set[Key] = set()  # whose end may be said a second time, as their last word
-        self._has_complained = False
+        self._complained: set[str] = set()
 
     def take(self, event: Event, /) -> None:
         """One event."""
@@ -89,13 +89,14 @@ class Logs:
         """Nothing follows."""
         if self._relay:
             self._relay.close()
-            self._complain(self._relay.problem)
+            self._complain("relay", self._relay.problem)
 
     def _start(self, attempt: Attempt, log: str) -> None:
         begin = 0
         with suppress(OSError):  # it is the first attempt
             begin = os.stat(log).st_size
         self._begins[attempt.key] = begin
+        self._to_retry.discard((attempt.job.number, attempt.number - 1))
         if self._failed_only:
             self._firsts.setdefault(attempt.job.number, begin)
         if self._relay:
@@ -114,12 +115,12 @@ class Logs:
             if fd is None:
                 self._show(printed)
             if not isinstance(error, FileNotFoundError):  # it could not be made, which was said; or is wanted no more
-                self._complain(f"the log {log} cannot be finished: {error.strerror}")
+                self._complain("logs", f"the log {log} cannot be finished: {error.strerror}")
         finally:
             if fd is not None:
                 os.close(fd)
         if self._relay:
-            self._complain(self._relay.problem)
+            self._complain("relay", self._relay.problem)
 
     def _look(self, printed: Printed, fd: int, *, has_succeeded: bool) -> Printed:
         """Where the output ends, on a line of its own, and what is not wanted."""
@@ -140,7 +141,8 @@ class Logs:
         else:
             printed.cut()
 
-    def _complain(self, problem: str) -> None:
-        if problem and not self._has_complained:
-            self._has_complained = True
+    def _complain(self, of: str, problem: str) -> None:
+        """Once of each."""
+        if problem and of not in self._complained:
+            self._complained.add(of)
             raise SinkTroubleError(problem)
