@@ -24,7 +24,7 @@ class Estimates(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What an estimate is made of: the mean runtime of what has ended, and the `time=` of those that said it."""
+    """What an estimate is made of: the mean runtime of what has succeeded, and the `time=` of those that said it."""
 
     mean: float | None
     running: Sequence[tuple[float | None, float]]  # each one's `time=`, and for how long it has run
@@ -41,7 +41,7 @@ def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
         return Eta(None, "nothing runs now")
     has_unknown = waiting > known.estimates.jobs or any(time is None for time, _ in known.running)
     if has_unknown and known.mean is None:
-        return Eta(None, "nothing has ended yet")
+        return Eta(None, "nothing has succeeded yet")
     mean = known.mean or 0.0
     left = [max(0.0, (mean if time is None else time) - runtime) for time, runtime in known.running]
     to_come = known.estimates if waiting else Estimates()
@@ -55,7 +55,7 @@ class Progress:
     """Is told what happens, and remembers which jobs wait and what estimates are made of."""
 
     def __init__(self) -> None:
-        self._ended = 0
+        self._succeeded = 0
         self._runtime = 0.0
         self._waiting: dict[int, float | None] = {}  # the `time=` of each job that waits
         self._times: Counter[float] = Counter()  # how many there are of each
@@ -77,7 +77,10 @@ class Progress:
 
     def known(self, running: Sequence[tuple[Job, float]], waiting: int) -> Known:
         """All that is known, given what runs and for how long."""
-        mean = self._runtime / self._ended if self._ended else None
+        mean = self._runtime / self._succeeded if self._succeeded else None
+        if mean is not None:  # what has run for longer already will raise it
+            longer = [runtime for job, runtime in running if job.time is None and runtime > mean]
+            mean = (self._runtime + sum(longer)) / (self._succeeded + len(longer))
         estimates = Estimates(self._times.total(), self._total, max(self._times, default=0.0))
         return Known(mean, [(job.time, runtime) for job, runtime in running], waiting, estimates)
 
@@ -101,9 +104,8 @@ class Progress:
                 del self._times[time]
 
     def _end(self, event: JobEnded) -> None:
-        is_said_again = event.attempt.job.number in self._waiting  # as the last word on a job that was to be retried
-        if event.outcome.kind != "not started" and not event.is_interrupted and not is_said_again:
-            self._ended += 1
+        if event.outcome.kind == "succeeded":  # one that fails in its first second says nothing of the others
+            self._succeeded += 1
             self._runtime += event.runtime
         if event.is_final:
             self._wait_no_more(event.attempt.job.number)

@@ -170,10 +170,14 @@ class GpuReturned(NamedTuple):
 
 
 class Noticed(NamedTuple):
-    """Something worth a sentence; `is_failure` when it is one that the exit code tells of."""
+    """Something worth a sentence; `is_failure` when it is one that the exit code tells of.
+
+    One that `is_warning` is said also to those who want to hear of failures only.
+    """
 
     sentence: str
     is_failure: bool = False
+    is_warning: bool = False
 
 
 class RunEnded(NamedTuple):

@@ -123,8 +123,11 @@ def last_line(path: str) -> str:
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """The last lines with something in them, each as a terminal would show it, indented as they are."""
-    lines = [shown for line in text.split("\n") if (shown := _last_segment(line).rstrip())]
+    """The last lines with something in them, each as a terminal would show it, indented as they are.
+
+    The marks that Python puts below a line of code say nothing where that is cut off.
+    """
+    lines = [shown for line in text.split("\n") if (shown := _last_segment(line).rstrip()).strip(" ^~")]
     return lines[-count:]
 
 

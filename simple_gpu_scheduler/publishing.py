@@ -63,7 +63,7 @@ class Publisher:
 
     def _say(self, trouble: SinkTroubleError) -> None:
         self.has_lost_a_sink |= trouble.is_failure
-        self.publish(Noticed(str(trouble), trouble.is_failure))
+        self.publish(Noticed(str(trouble), trouble.is_failure, is_warning=True))
 
     def _lose(self, sink: Sink, error: Exception) -> None:
         if sink not in self._sinks:

@@ -1,10 +1,18 @@
-"""Signals as messages: a handler does nothing but put one on the inbox. It knows nothing of what they lead to."""
+"""Signals as messages: a thread waits for them and puts each on the inbox. It knows nothing of what they lead to.
+
+Python's own handlers run in the main thread, between two of its instructions. A signal that comes when it is just about
+to wait is noted, and the wait begins all the same: seldom, and under load, Ctrl-C and TERM did nothing until the next
+message. What a thread waits for is never lost.
+"""
 
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import NamedTuple
+
+from .errors import UserError
+from .threads import start_thread
 
 _MESSAGES = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1)
 
@@ -20,17 +28,32 @@ class Signalled(NamedTuple):
 @contextmanager
 def signals_to(put: Callable[[Signalled], None]) -> Iterator[None]:
     """Put signals on the inbox while the run goes on. Afterwards Ctrl-C and the like end the program at once."""
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        put(Signalled(number))
-
-    taken = [number for number in _MESSAGES if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores one
-    for number in taken:
-        signal.signal(number, on_signal)
     # Writing to a terminal from the background must not stop the run where `stty tostop` is set.
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    taken = [number for number in _MESSAGES if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores one
+    if not taken:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, taken)
+    is_over = threading.Event()
+
+    def listen() -> None:
+        while True:
+            number = signal.sigwait(taken)
+            if is_over.is_set():
+                return
+            put(Signalled(number))
+
+    try:
+        thread = start_thread(listen)
+    except RuntimeError:
+        raise UserError("the system lets this user start no more threads (ulimit -u); nothing was started") from None
     try:
         yield
     finally:
+        is_over.set()
+        signal.pthread_kill(thread.ident or 0, taken[0])
+        thread.join()
         for number in taken:
             signal.signal(number, signal.SIG_IGN if number in _NOT_TO_END else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -134,7 +134,7 @@ MAY_KNOW = {
         "slots",
         "waiting",
     },
-    "signals": FIRST,
+    "signals": FIRST | {"threads"},
     "threads": set(),
     "processes": FIRST,
     "process_tree": FIRST,

@@ -422,8 +422,8 @@ def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
     ("known", "settings", "why"),
     [
         (Known(10, [(None, 4)], 3), {"all_read": False}, "the input is still open"),
-        (Known(None, [(None, 4)], 0), {}, "nothing has ended yet"),
-        (Known(None, [(9, 4)], 2, Estimates(1, 9, 9)), {}, "nothing has ended yet"),
+        (Known(None, [(None, 4)], 0), {}, "nothing has succeeded yet"),
+        (Known(None, [(9, 4)], 2, Estimates(1, 9, 9)), {}, "nothing has succeeded yet"),
         (Known(10, [], 3), {}, "nothing runs now"),
         (Known(10, [(None, 40)], 0), {}, "what runs takes longer than was expected"),
     ],

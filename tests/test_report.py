@@ -221,7 +221,7 @@ class TestNumbers:
             return made
 
         used = [span(0, 10, "2"), span(5, 15, "2", "10"), span(40, 50, "2"), span(41, 42, "2"), span(0, 1)]
-        found = {each.gpu: (each.attempts, each.busy, each.share) for each in summary.by_gpu(used, 100, 100)}
+        found = {each.gpu: (each.attempts, each.busy, each.share) for each in summary.by_gpu(used, [(0, 100)], 100)}
         assert found == {"2": (4, 25, 0.25), "10": (1, 10, 0.1), "cpu": (1, 1, 0.01)}
         assert list(found) == ["2", "10", "cpu"]
 

@@ -4,12 +4,14 @@ import json
 import random
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -266,6 +268,40 @@ def test_the_table_is_filtered_by_text_and_by_outcome(view: Page) -> None:
     assert view.text("#count") == "Showing 30 of 30 jobs"
 
 
+def test_the_last_lines_of_a_failure_are_lines_and_all_of_them_are_seen(view: Page) -> None:
+    tail = "Traceback:\n" + "  File x\n" * 30 + "RuntimeError: CUDA out of memory\n"
+    view.open(report([job(1, 0, state="failed", tail=tail), job(2, 9, state="killed", code=9)]))
+    box = view.one(".card pre")
+    assert box.text.splitlines()[-2:] == ["  File x", "RuntimeError: CUDA out of memory"]
+    assert view.js("return arguments[0].scrollHeight <= arguments[0].clientHeight", box)
+    assert view.column(".card .chip") == ["failed, exit code 1", "killed, signal 9"]
+    assert view.one("#tiles a").get_attribute("href").endswith("#failures")
+
+
+def test_why_jobs_were_not_started_is_told_once(view: Page) -> None:
+    reasons = ["job 1 did not succeed", "unknown option", "job 1 did not succeed"]
+    jobs = [job(number, state="not started", reason=reason) for number, reason in enumerate(reasons, 2)]
+    jobs[1]["command"] = ""
+    view.open(report([job(1, 0, state="failed"), *jobs]))
+    assert "2 jobs: job 1 did not succeed1 job: unknown option" in view.text("#failures")
+    assert "unknown option" in view.column("#jobs td:nth-child(2)")
+
+
+def test_what_outlived_its_scheduler_is_drawn_up_to_now(view: Page) -> None:
+    values = report([job(1, 0, state="running")])
+    values["run"]["ended"], values["made"] = BEGUN + 10, BEGUN + 1000
+    view.open(values)
+    left, width = view.js("const box = document.querySelector('#gantt .bars').getBBox(); return [box.x, box.width]")
+    assert width > 0.95 * (view.one("#gantt").size["width"] - left)
+
+
+@pytest.mark.parametrize(("of", "shown"), [(1000, [">99 %", "<1 %"]), (4, ["75 %", "25 %"])])
+def test_a_share_is_all_or_nothing_only_where_it_is(view: Page, of: int, shown: list[str]) -> None:
+    values = report([job(1, 0), job(2, 60, state="failed")])
+    view.open(values | {"outcomes": {"succeeded": of - 1, "failed": 1}})
+    assert [text.replace("\u00a0", " ") for text in view.column("#outcomes .legend .quiet")] == shown
+
+
 def test_the_details_open_by_click_and_close_on_escape(view: Page) -> None:
     view.open(report([job(1, 0), job(2, 60, state="failed", reason="no space left")]))
     view.one("#jobs tbody tr:nth-child(2) .open").click()
@@ -343,6 +379,27 @@ def test_a_sweep_of_several_parameters_is_parallel_coordinates(view: Page) -> No
     assert view.text("#details-title") == "Job 19"
 
 
+def test_one_result_that_diverged_does_not_paint_the_others_alike(view: Page) -> None:
+    values = sweep(["lr", "bs"])
+    values["jobs"][0]["result"] = 1e12
+    view.open(values)
+    assert [one.get_attribute("data-count") for one in view.all("#picture [data-count]")] == ["4", "4", "4", "4", "3"]
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_the_names_of_axes_are_whole_and_lie_beside_each_other(view: Page, width: int) -> None:
+    view.size(width, 800)
+    values = sweep(["lr", "bs"], metric=None)
+    for number, one in enumerate(values["jobs"]):
+        one["runtime"] = 10.0**number
+        one["parameters"]["a_name_that_is_very_long"] = 10.0**number
+    view.open(values | {"parameters": ["lr", "bs", "a_name_that_is_very_long"]})
+    ends = "return [...document.querySelectorAll('#picture .axis-name')].map((n) => [n.getBBox().x, n.getBBox().width])"
+    places = view.js(ends)
+    assert all(x + across <= after for (x, across), (after, _) in pairwise(places))
+    assert sum(places[-1]) <= float(view.one("#picture").get_attribute("width"))
+
+
 def test_the_table_of_a_sweep_sorts_numbers_as_numbers(view: Page) -> None:
     view.open(sweep(["bs", "lr"]))
     view.one("#sweep-table th:nth-child(3) button").click()
@@ -355,7 +412,8 @@ def test_a_sweep_without_a_metric_says_how_to_get_one(view: Page) -> None:
     view.open(sweep(["lr"], metric=None))
     assert "--metric loss" in view.text("#sweep")
     assert view.one("#picture").get_attribute("data-points") == "20"
-    assert "runtime in s" in view.text("#sweep-table")
+    assert "runtime" in view.text("#sweep-table")
+    assert "runtime in s" in view.text("#picture")
 
 
 def test_results_that_are_no_numbers_are_shown_and_left_out_of_the_picture(view: Page) -> None:
@@ -363,7 +421,7 @@ def test_results_that_are_no_numbers_are_shown_and_left_out_of_the_picture(view:
     values["jobs"][0]["result"] = float("nan")
     view.open(values)
     assert view.one("#picture").get_attribute("data-points") == "18"
-    assert "nan" in view.column("#sweep-table td:nth-child(3)")
+    assert "nan" in view.column("#sweep-table td:nth-child(2)")
 
 
 def test_a_job_without_one_of_the_parameters_is_in_the_table_only(view: Page) -> None:
@@ -457,6 +515,50 @@ def test_each_chart_says_in_words_what_it_shows(view: Page) -> None:
     for chart in ("gantt", "picture"):
         described = view.one(f"#{chart}").get_attribute("aria-describedby")
         assert re.search(r"\d", view.text(f"#{described}"))
+
+
+def luminance(colour: str) -> float:
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    red, green, blue = (part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_is_written_can_be_told_from_what_it_stands_on(view: Page, theme: str) -> None:
+    view.theme(theme)
+    states = ["succeeded", "failed", "timed out", "killed", "running", "interrupted"]
+    view.open(report([job(number, 100.0 * number, 90, state) for number, state in enumerate(states)]))
+    style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    for text, ground in (
+        ("body", "body"),
+        (".quiet", "section"),
+        ("a", "body"),
+        (".quiet", "th"),
+        (".badge", ".badge"),
+    ):
+        assert contrast(view.js(style, text, "color"), view.js(style, ground, "backgroundColor")) >= 4.5, text
+    label = view.js(style, ".bar-label", "fill")
+    for state in states:
+        ground = view.js(style, f"pattern .is-{state.replace(' ', '-')}", "fill")
+        assert contrast(label, ground) >= 4.5, state
+
+
+def test_the_tab_key_stops_only_where_there_is_something_to_do(view: Page) -> None:
+    view.open(sweep(["lr", "bs"]))
+    stops = []
+    while len(stops) < 200 and "filter" not in stops:
+        ActionChains(view.browser).send_keys(Keys.TAB).perform()
+        here = "const e = document.activeElement; return e.id || e.ariaLabel || e.textContent"
+        stops.append(view.js(here))
+        assert view.js("return getComputedStyle(document.activeElement).outlineStyle") == "solid", stops
+    charts = [stop for stop in stops if stop in {"to-outcomes", "zoom", "gantt", "picture", "filter"}]
+    assert charts == ["to-outcomes", "zoom", "gantt", "picture", "filter"]
+    assert not any(":" in stop for stop in stops), "a chart that cannot be used is no stop"
 
 
 def test_everything_is_named_and_in_order_for_a_screen_reader(view: Page) -> None:

@@ -130,7 +130,8 @@ def _begin(
     journal = record.sinks()
     logs = job_output.log_directory(options, showing, record.path)
     notifying = parts.notifying(options, shell)
-    shown = parts.sinks(options, showing, logs, machine, keeps=resumed is not None)
+    keeps_joblog, can_resume = resumed is not None, bool(record.path)
+    shown = parts.sinks(options, showing, logs, machine, keeps=keeps_joblog, can_resume=can_resume)
     publisher = Publisher([*shown, *journal, *parts.telling(notifying, logs)])
     # It was made before we went to the directory of a run that goes on.
     directory = options.chdir or (os.curdir if resumed else None)

@@ -129,8 +129,12 @@ def sinks(
     machine: "Meanwhile[Machine]",
     *,
     keeps: bool,
+    can_resume: bool,
 ) -> list[Sink]:
-    """What shows and logs; `keeps` what an earlier scheduler of the run has logged."""
+    """What shows and logs; `keeps` what an earlier scheduler of the run has logged.
+
+    `can_resume`: what is left of the run can be gone on with.
+    """
     names = ["live" if showing.progress == "live" else "plain"]
     if logs:
         names.append("logs")
@@ -148,6 +152,7 @@ def sinks(
         logs,
         showing.output,
         options.logs_failed_only,
+        can_resume,
         _vitals(machine) if showing.progress == "live" else list,
     )
     return [SINKS[name](sink_options) for name in names]

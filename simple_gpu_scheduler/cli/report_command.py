@@ -85,8 +85,9 @@ def _build(word: str, metric: str) -> "Report":
     if lives:  # it may have been written to since
         state = RunState()
         state.feed(records)
-    goes_on = lives or (is_elsewhere(state) and not state.ended)  # of which nobody knows here
-    return build(Asked(state, records, seen.standing, seen.is_alive, goes_on, time.time(), __version__, metric))
+    is_unseen = not lives and is_elsewhere(state) and not state.ended
+    asked = Asked(state, records, seen.standing, seen.is_alive, lives or is_unseen, time.time(), __version__, metric)
+    return build(asked._replace(is_unseen=is_unseen))
 
 
 def _page(report: "Report") -> bytes:

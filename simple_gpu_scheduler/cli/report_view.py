@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -46,6 +47,7 @@ def show(report: Report, width: int | None) -> list[str]:
         _cut(_gpus(report), width),
         _cut(_longest(report, jobs), width),
         _failures(report, jobs),
+        _cut(_not_started(report), width),
         _cut(_waits(report), width),
         _cut(_results(report), width),
     )
@@ -155,6 +157,14 @@ def _failure(job: Report) -> list[str]:
     after = f" after {show_duration(job['runtime'])}" if job["runtime"] is not None else ""
     head = f"  job {job['job']}{name} ({place}){again}, {_where(job)}, {_how(job)}{after}: {_command(job)}"
     return [head, *(f"      | {_short(line)}" for line in job["tail"].split("\n")[-_LAST_LINES:] if line)]
+
+
+def _not_started(report: Report) -> list[str]:
+    """Each reason once: one job that failed may have kept thousands from being started."""
+    counts = Counter(job["reason"] for job in report["jobs"] if job["state"] == "not started" and job["reason"])
+    rows = [(str(count), _short(reason)) for reason, count in counts.most_common(_MOST_FAILURES)]
+    lines = _aligned(("NOT STARTED", "WHY"), rows, ">") if rows else []
+    return lines + _more(len(counts) - _MOST_FAILURES)
 
 
 def _how(job: Report) -> str:

@@ -46,8 +46,8 @@ timeout, time, retries, priority, name, after. The exit code is 0 when every job
 bad input.
 
 Commands stand beside this, each with its own --help: `simple_gpu_scheduler run -- COMMAND` waits for a GPU and runs
-one command on it, `gpus` shows what is on each GPU, `submit` adds jobs to a queue, `status`, `logs`, `wait` and
-`history` tell of runs, `stop`, `pause`, `continue`, `cancel` and `retry` act on them.
+one command on it, `gpus` shows what is on each GPU, `submit` adds jobs to a queue, `status`, `logs`,
+`wait`, `history` and `report` tell of runs, `stop`, `pause`, `continue`, `cancel` and `retry` act on them.
 """
 
 
@@ -142,14 +142,15 @@ def _options_of_inputs() -> list[click.Parameter]:
             "--output",
             type=click.Choice(("inherit", "group", "tag", "files")),
             help="Jobs print where this program does; each job's output whole when it has ended; line by line with the "
-            "job's name or number; or to files only.  [default: inherit; files with --logs and with the live view]",
+            "job's name or number; or to files only.  [default: inherit; files with --logs, --logs-failed-only and the "
+            "live view]",
         ),
         _option(
             "--logs",
             metavar="DIR",
             help="Keep what each job prints in a file of its own there.  [default: beside the journal]",
         ),
-        _option("--logs-failed-only", is_flag=True, help="Delete the file of a job that succeeds."),
+        _option("--logs-failed-only", is_flag=True, help="Delete the file of a job that succeeds in the end."),
         _option(
             "--notify",
             metavar="CMD",

@@ -123,6 +123,6 @@ _LINES: Mapping[type, Callable[[Any, float], str]] = {
         "gpu set aside", at, gpu=event.gpu, reason=event.reason, again=_numbers(event.again)
     ),
     events.GpuReturned: lambda event, at: record("gpu returned", at, gpu=event.gpu),
-    events.Noticed: lambda event, at: record("noticed", at, **event._asdict()),
+    events.Noticed: lambda event, at: record("noticed", at, sentence=event.sentence, is_failure=event.is_failure),
     events.RunEnded: lambda event, at: record("run ended", at, **event._asdict()),
 }

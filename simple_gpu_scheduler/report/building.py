@@ -24,7 +24,8 @@ _HAS_CODE = ("succeeded", "failed", "killed")
 class Asked(NamedTuple):
     """What a report is made of: a run as it was found, and what somebody wants to know of it.
 
-    `standing` is how the run stands; `goes_on` says whether its jobs do, and `is_alive` whether its scheduler does.
+    `standing` is how the run stands; `goes_on` says whether its jobs do, and `is_alive` whether its scheduler does. Of
+    a run on another host, which `is_unseen`, nobody knows more here than was last written.
     """
 
     state: RunState
@@ -35,6 +36,7 @@ class Asked(NamedTuple):
     now: float
     program: str
     metric: str = ""
+    is_unseen: bool = False
 
 
 def build(asked: Asked) -> Report:
@@ -42,11 +44,12 @@ def build(asked: Asked) -> Report:
     spans = Spans()
     spans.feed(asked.records)
     sessions = _sessions(spans, asked)
-    until = asked.now if asked.goes_on else max((end for _, end in sessions), default=asked.now)
-    rows = job_rows(asked.state, "running" if asked.goes_on else "interrupted", asked.now)
+    is_seen = asked.goes_on and not asked.is_unseen
+    until = asked.now if is_seen else max((end for _, end in sessions), default=asked.now)
+    rows = job_rows(asked.state, "running" if asked.goes_on else "interrupted", until)
     spans.close(until, [row.number for row in rows if row.state == "running"])
     rows = [row._replace(runtime=_runtime(row, spans.of_jobs.get(row.number, ()))) for row in rows]
-    run = _run(asked, sessions)
+    run = _run(asked, sessions) | {"heard": until}
     counted = [_counted(row, spans.of_jobs.get(row.number, ()), until) for row in rows]
     templates = summary.by_template(counted)
     failures = summary.failures(counted)
@@ -59,7 +62,7 @@ def build(asked: Asked) -> Report:
         "run": run,
         "outcomes": summary.count_outcomes(counted),
         "templates": [each._asdict() for each in templates],
-        "gpus": [each._asdict() for each in summary.by_gpu(known, run["seconds"], until)],
+        "gpus": [{**each._asdict(), "gpu": visible(each.gpu)} for each in summary.by_gpu(known, sessions, until)],
         "longest": summary.longest(counted),
         "failures": failures,
         "waits": [
@@ -115,7 +118,7 @@ def _counted(row: JobRow, spans: Sequence[Span], until: float) -> summary.Row:
         state = row.outcome.kind
     elif state == "refused":
         state = "not started"
-    seconds = sum((until if span.ended is None else span.ended) - span.started for span in spans)
+    seconds = sum(span.end_by(until) - span.started for span in spans)
     template = template_of(row.job.command.decode("utf-8", "backslashreplace")) if row.job else ""
     return summary.Row(row.number, template, state, row.runtime, seconds)
 
@@ -167,7 +170,7 @@ def _job(row: JobRow, counted: summary.Row, known: JobState | None, spans: Seque
 def _attempt(span: Span) -> Report:
     return {
         "attempt": span.number,
-        "gpus": span.gpus,
+        "gpus": [visible(gpu) for gpu in span.gpus],
         "started": span.started,
         "ended": span.ended,
         "outcome": span.outcome or None,

@@ -9,25 +9,28 @@ from typing import Any
 
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.installing import install
+from simple_gpu_scheduler.wording import safe
 
 from .summary import CPU, STATES, in_order
 
-# Told apart by those who see no red or no green too.
+# As on the page, and told apart by those who see no red or no green too; the greys lie further apart, and timed out is
+# lighter, for want of its patterns.
 COLOURS = {
-    "succeeded": "#009e73",
-    "failed": "#d55e00",
-    "timed out": "#e69f00",
-    "killed": "#cc79a7",
-    "not started": "#7f7f7f",
-    "cancelled": "#b0b0b0",
-    "interrupted": "#56b4e9",
-    "running": "#0072b2",
-    "waiting": "#d9d9d9",
+    "succeeded": "#2f76b0",
+    "failed": "#c74408",
+    "timed out": "#e3ac3b",
+    "killed": "#8b3f9e",
+    "not started": "#4a5260",
+    "cancelled": "#a9b1bd",
+    "interrupted": "#77808f",
+    "running": "#08805d",
+    "waiting": "#d9dde4",
 }
 _UNITS = ((3 * 86400, 86400, "days"), (3 * 3600, 3600, "hours"), (300, 60, "minutes"), (0, 1, "seconds"))
 _WIDTH, _DPI = 10.0, 150
 _LANE, _MOST_HEIGHT = 0.28, 20.0
 _MOST_LANES = 200
+_HAIR = 0.0015  # of the width
 
 Bar = tuple[float, float, str]  # start, end, outcome
 
@@ -35,16 +38,17 @@ Bar = tuple[float, float, str]  # start, end, outcome
 def draw(report: Mapping[str, Any]) -> bytes:
     """The picture. A UserError says how to get matplotlib."""
     figure_of = _matplotlib()
-    run, until = report["run"], report["run"]["ended"] or report["made"]
-    lanes = _lanes(report["jobs"], until)
-    size, unit = next((size, unit) for least, size, unit in _UNITS if until - run["begun"] >= least or not least)
+    run = report["run"]
+    lanes = _lanes(report["jobs"], run["heard"])
+    begun, until = _whole(run, lanes)
+    size, unit = next((size, unit) for least, size, unit in _UNITS if until - begun >= least or not least)
     height = min(_MOST_HEIGHT, 2.6 + _LANE * max(2, len(lanes)))
     figure = figure_of(figsize=(_WIDTH, height), dpi=_DPI, layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=[height - 1.6, 0.5])
-    _draw_lanes(above, lanes, run["begun"], size)
+    _draw_lanes(above, lanes, run["begun"], size, hair=_HAIR * (until - begun))
     above.set_xlabel(f"{unit} since the run began")
-    above.set_xlim(0, max((until - run["begun"]) / size, 1e-3))
-    above.set_title(f"run {run['id']}: {run['state']}", loc="left", parse_math=False)
+    above.set_xlim((begun - run["begun"]) / size, max((until - run["begun"]) / size, 1e-3))
+    above.set_title(safe(f"run {run['id']}: {run['state']}"), loc="left", parse_math=False)
     _draw_outcomes(below, report["outcomes"])
     picture = io.BytesIO()
     figure.savefig(picture, format="png")
@@ -66,12 +70,19 @@ def _matplotlib() -> Any:
     return figure
 
 
+def _whole(run: Mapping[str, Any], lanes: Iterable[tuple[str, list[Bar]]]) -> tuple[float, float]:
+    """From when until when there is something to see; a clock that was set back puts it before the begin."""
+    bars = [bar for _, lane in lanes for bar in lane]
+    begun = min([run["begun"], *(start for start, _, _ in bars)])
+    return begun, max([run["ended"] or run["heard"], *(end for _, end, _ in bars)])
+
+
 def _lanes(jobs: Iterable[Mapping[str, Any]], until: float) -> list[tuple[str, list[Bar]]]:
     """For each GPU as many lanes as there were attempts on it at once, by the names of the GPUs."""
     by_gpu: dict[str, list[Bar]] = {}
     for job in jobs:
         for attempt in job["attempts"]:
-            end = until if attempt["ended"] is None else attempt["ended"]
+            end = max(attempt["started"], until) if attempt["ended"] is None else attempt["ended"]
             for gpu in attempt["gpus"] or [CPU]:
                 by_gpu.setdefault(gpu, []).append((attempt["started"], end, attempt["outcome"] or "running"))
     found: list[tuple[str, list[Bar]]] = []
@@ -92,18 +103,27 @@ def _beside(bars: Iterable[Bar]) -> list[list[Bar]]:
     return lanes
 
 
-def _draw_lanes(axes: Any, lanes: Sequence[tuple[str, list[Bar]]], begun: float, size: float) -> None:
+def _draw_lanes(axes: Any, lanes: Sequence[tuple[str, list[Bar]]], begun: float, size: float, hair: float) -> None:
     for number, (_, lane) in enumerate(lanes):
         for outcome in (state for state in STATES if state in {bar[2] for bar in lane}):  # failures on top
-            spans = [((start - begun) / size, (end - start) / size) for start, end, each in lane if each == outcome]
+            spans = [
+                ((start - begun) / size, _parted(end - start, hair) / size)
+                for start, end, each in lane
+                if each == outcome
+            ]
             # A thin edge of their own colour keeps the shortest to be seen.
             axes.broken_barh(spans, (number - 0.4, 0.8), color=COLOURS[outcome], linewidth=0.3)
     names = [gpu for gpu, _ in lanes]
     firsts = [number for number, gpu in enumerate(names) if not number or names[number - 1] != gpu]
-    labels = [gpu if gpu == CPU else f"gpu {gpu}" for gpu in (names[number] for number in firsts)]
+    labels = [gpu if gpu == CPU else safe(f"gpu {gpu}") for gpu in (names[number] for number in firsts)]
     axes.set_yticks(firsts, labels, parse_math=False)
     axes.set_ylim(max(len(lanes), 1) - 0.5, -0.5)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _parted(seconds: float, hair: float) -> float:
+    """A little is left between two that follow each other, where there is room for it."""
+    return seconds - hair if seconds > 4 * hair else seconds
 
 
 def _draw_outcomes(axes: Any, outcomes: Mapping[str, int]) -> None:

@@ -18,6 +18,7 @@ _WORD = re.compile(r"""(?:[^\s"'\\]|\\.|"(?:[^"\\]|\\.)*"|'[^']*'|["'\\])+""", r
 _ASSIGNED = re.compile(r"([+~]*[A-Za-z_][\w./@:-]*)=(.*)", re.DOTALL)
 _OPTION = re.compile(r"--?[A-Za-z][^\s=]*")
 _QUOTES = re.compile(r"""\\(.)|"((?:[^"\\]|\\.)*)"|'([^']*)'""", re.DOTALL)
+_ESCAPED = re.compile(r"""\\(["\\$`])""")
 _REDIRECTION = re.compile(r"[0-9]*(?:>[>&|]?|<[<&>]?)|&>>?")
 _BY_SHELL = frozenset("<>|&;()")
 
@@ -120,4 +121,9 @@ def _values_of(parts: _Parts, varying: Mapping[str, int | None]) -> dict[str, st
 
 def _bare(word: str) -> str:
     """What the shell would hand over: without quotes; and without the `;` that ends a command."""
-    return _QUOTES.sub(lambda match: "".join(filter(None, match.groups())), word.rstrip(";"))
+    return _QUOTES.sub(_meant, word.rstrip(";"))
+
+
+def _meant(match: re.Match[str]) -> str:
+    escaped, weak, strong = match.groups()
+    return escaped or (_ESCAPED.sub(r"\1", weak) if weak else strong or "")

@@ -34,6 +34,10 @@ class Span:
             self.ended = max(self.started, at)
         self.outcome, self.code = outcome, code
 
+    def end_by(self, until: float) -> float:
+        """When it ended, or how far it had come by then; the clock may have been set back since it began."""
+        return max(self.started, until) if self.ended is None else self.ended
+
     def give_up(self, at: float) -> None:
         """Nobody will see it end."""
         self.end(at if self.lost is None else self.lost, INTERRUPTED, None)
@@ -97,7 +101,8 @@ class Spans:
             until = self.sessions[-1][1]
             self._end_waits(self._waiting, until)
             for span in self._open.values():
-                span.lost = until
+                if span.lost is None:  # else it was lost by an earlier one
+                    span.lost = until
         self.sessions.append((at, at))
 
     def _started(self, record: Record, at: float) -> None:

@@ -22,6 +22,8 @@ FAILED = ("failed", "timed out", "killed")
 CPU = "cpu"
 _LONGEST = 5
 
+Times = tuple[float, float]  # from, to
+
 
 class Row(NamedTuple):
     """One job, as far as it is counted. `seconds` are those of all its attempts, `runtime` that of the newest."""
@@ -84,20 +86,21 @@ def _template(name: str, rows: Sequence[Row]) -> Template:
     )
 
 
-def by_gpu(spans: Iterable[Span], seconds: float, until: float) -> list[Gpu]:
+def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> list[Gpu]:
     """Those that were used, by their numbers; `until` is the end of what has none."""
-    used: dict[str, list[tuple[float, float]]] = {}
+    used: dict[str, list[Times]] = {}
     for span in spans:
-        end = until if span.ended is None else span.ended
         for gpu in span.gpus or (CPU,):
-            used.setdefault(gpu, []).append((span.started, end))
-    return [_gpu(gpu, used[gpu], seconds) for gpu in sorted(used, key=in_order)]
+            used.setdefault(gpu, []).append((span.started, span.end_by(until)))
+    return [_gpu(gpu, used[gpu], sessions) for gpu in sorted(used, key=in_order)]
 
 
-def _gpu(gpu: str, times: list[tuple[float, float]], seconds: float) -> Gpu:
-    busy = round(_union(times), 3)
-    # An attempt that outlived its scheduler was busy while there was none.
-    return Gpu(gpu, len(times), busy, round(min(1.0, busy / seconds), 4) if seconds else 0.0)
+def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> Gpu:
+    whole = _seconds(_union(sessions))
+    united = _union(times)
+    # An attempt that outlived its scheduler was busy while there was none, which is no part of the run.
+    share = _seconds(_both(united, _union(sessions))) / whole if whole else 0.0
+    return Gpu(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
 
 
 def in_order(gpu: str) -> tuple[bool, bool, int, str]:
@@ -106,13 +109,31 @@ def in_order(gpu: str) -> tuple[bool, bool, int, str]:
     return gpu == CPU, not is_number, int(gpu) if is_number else 0, gpu
 
 
-def _union(times: list[tuple[float, float]]) -> float:
-    total, until = 0.0, float("-inf")
+def _union(times: Iterable[Times]) -> list[Times]:
+    """The same times, none twice and in their order."""
+    found: list[Times] = []
     for start, end in sorted(times):
-        if end > until:
-            total += end - max(start, until)
-            until = end
-    return total
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def _both(one: Sequence[Times], other: Sequence[Times]) -> Iterable[Times]:
+    """What is in both of two unions."""
+    at = 0
+    for start, end in one:
+        while at < len(other) and other[at][1] < start:
+            at += 1
+        for since, until in other[at:]:
+            if since >= end:
+                break
+            yield max(start, since), min(end, until)
+
+
+def _seconds(times: Iterable[Times]) -> float:
+    return sum(end - start for start, end in times)
 
 
 def longest(rows: Iterable[Row]) -> list[int]:

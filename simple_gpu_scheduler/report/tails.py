@@ -19,7 +19,7 @@ _IN_ALL = 4_000_000
 _LEAST = 200
 # Blank lines, and bars that take several, leave fewer.
 _LOOKED_AT = 3 * _LINES
-_WHOLE = re.compile(rb"[^\r\n]*[\r\n]")
+_END = re.compile(rb"[\r\n]")
 _BLOCKS = (TAIL, 1 << 18, 1 << 22)
 
 
@@ -36,6 +36,8 @@ def read_tails(logs: Iterable[tuple[int, str]]) -> dict[int, str]:
 
 
 def _tail(log: str) -> str:
+    if "\0" in log:  # the name of no file
+        return ""
     ending = read_tail(log).rsplit("\n", _LOOKED_AT)[-_LOOKED_AT:]
     return "\n".join(last_lines("\n".join(ending), _LINES))[-_CHARACTERS:]
 
@@ -44,7 +46,7 @@ def read_result(log: str, name: str) -> float | None:
     """The last number that the newest attempt gave for a name, in the last few MB of its log."""
     try:
         fd = os.open(log, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    except (OSError, ValueError):  # NUL in a name
         return None
     try:
         state = os.fstat(fd)
@@ -58,9 +60,10 @@ def _search(fd: int, size: int, name: str) -> float | None:
     for most in _BLOCKS:
         data = os.pread(fd, most, max(0, size - most))
         if most < size:  # of a line that is cut, a name may be too
-            data = _WHOLE.sub(b"", data, count=1)
+            end = _END.search(data)
+            data = data[end.end() :] if end else b""
         if wanted in data:
-            found = last_number(output_of(data.decode("utf-8", "backslashreplace")), name)
+            found = last_number(output_of(data.decode("utf-8", "surrogateescape")), name)
             if found is not None:
                 return found
         if most >= size:

@@ -49,12 +49,13 @@ class SinkOptions(NamedTuple):
     logs: str = ""
     output: str = "inherit"
     failed_logs_only: bool = False
+    can_resume: bool = False
     vitals: Callable[[], Sequence[GpuVitals]] = list
     notifying: Notifying | None = None
 
 
 def _words(options: SinkOptions) -> Words:
-    return Words(quiet=options.quiet, verbose=options.verbose, progress=options.progress)
+    return Words(quiet=options.quiet, verbose=options.verbose, progress=options.progress, can_resume=options.can_resume)
 
 
 def _live(options: SinkOptions) -> Sink:

@@ -17,8 +17,11 @@ from .board import Counts
 Line = list[tuple[str, str]]  # pieces of text, each with the name of its style
 
 _BETWEEN = "  "
-_WIDEST_JOB, _WIDEST_BAR = 24, 30
-_LEAST_OUTPUT = 24
+_WIDEST_BAR, _NARROWEST_BAR = 30, 5
+_LEAST_OUTPUT = 26
+_SHARE_OF_JOB = 5  # of the width
+_NARROWEST_JOB = 10
+_FEWEST_LINES = 3  # of failures, or they say nothing
 _GIB = 2**30
 # Left out where there is not room enough for what a job prints, the last of these first.
 _HEADINGS = ("GPU", "JOB", "TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER")
@@ -63,12 +66,12 @@ class _Row(NamedTuple):
 
 def frame(picture: Picture, width: int, height: int) -> list[Line]:
     """Lines of at most `width` cells, at most `height` of them."""
-    below = [*_waits(picture), *_state(picture), _progress(picture)]
+    below = [*_waits(picture), *_state(picture), _progress(picture, width)]
     failures = _failures(picture)
     rows = list(_rows(picture))
-    room = height - len(below) - 1
-    if len(rows) + len(failures) > room:
-        failures = failures[: max(0, room - len(rows))] if len(failures) > 1 else []
+    room = height - len(below)
+    left = room - len(rows) - 1
+    failures = failures[:left] if left >= _FEWEST_LINES else []
     lines = [*_table(rows, width, max(1, room - len(failures))), *failures, *below]
     if len(lines) < height:  # apart from what has passed above
         lines.insert(0, [])
@@ -96,7 +99,7 @@ def _rows(picture: Picture) -> Iterator[_Row]:
 def _job(each: Running) -> dict[str, str]:
     job = each.attempt.job
     return {
-        "JOB": f"{job.number} {safe(job.name)}".strip(),
+        "JOB": f"{job.number} {safe(job.name) or show_command(job.command)}",
         "TRY": str(each.attempt.number),
         "TIME": show_duration(each.runtime),
     }
@@ -130,7 +133,7 @@ def _table(rows: Sequence[_Row], width: int, height: int) -> list[Line]:
             line.append((_fit(row.cells.get(name, ""), size, name) + _BETWEEN, _STYLES.get(name, "")))
         lines.append([*line, (row.last, row.style)])
     if len(shown) < len(rows):
-        lines.append([(f"… and {len(rows) - len(shown)} more rows; the terminal is too low", "dim")])
+        lines.append([(f"… and {len(rows) - len(shown)} more rows; for which the terminal is too low", "dim")])
     return lines
 
 
@@ -146,7 +149,7 @@ def _widths(rows: Sequence[_Row], width: int) -> dict[str, int]:
     for name in _HEADINGS:
         longest = max((cell_len(row.cells.get(name, "")) for row in rows), default=0)
         if longest or name in ("GPU", "JOB", "TIME"):
-            widths[name] = min(_WIDEST_JOB, max(longest, len(name)))
+            widths[name] = min(max(_NARROWEST_JOB, width // _SHARE_OF_JOB), max(longest, len(name)))
     for name in _DISPENSABLE:
         if width - sum(widths.values()) - len(_BETWEEN) * len(widths) >= _LEAST_OUTPUT:
             break
@@ -156,8 +159,9 @@ def _widths(rows: Sequence[_Row], width: int) -> dict[str, int]:
 
 def _fit(text: str, size: int, name: str) -> str:
     missing = size - cell_len(text)
-    if missing < 0:
-        return set_cell_size(text, size - 1) + "…"
+    if missing < 0:  # without its middle: what tells the jobs of a sweep from each other stands at the end
+        head = size // 3
+        return set_cell_size(set_cell_size(text, head) + "…" + text[head + 1 - size :], size)
     return " " * missing + text if name in _ALIGNED_RIGHT else text + " " * missing
 
 
@@ -181,12 +185,11 @@ def _failures(picture: Picture) -> list[Line]:
     return [[("last failures:", "bold")], *lines] if lines else []
 
 
-def _progress(picture: Picture) -> Line:
+def _progress(picture: Picture, width: int) -> Line:
     counts = picture.counts
     ended = counts.succeeded + counts.failed + counts.not_started
     total = f"{counts.total}" if counts.all_read else f"{counts.total} read so far"
-    line = _bar(counts) if counts.total else []
-    line.append((f"{ended} of {total} done", "bold"))
+    line: Line = [(f"{ended} of {total} done", "bold")]
     if counts.failed:
         line += [(", ", ""), (f"{counts.failed} failed", "red")]
     if counts.not_started:
@@ -194,19 +197,16 @@ def _progress(picture: Picture) -> Line:
     line.append((f", {counts.running} running, {counts.waiting} waiting", ""))
     if picture.eta.seconds is not None and ended < counts.total:
         line.append((f", about {show_duration(picture.eta.seconds)} left", "green"))
-    return line
+    size = min(_WIDEST_BAR, width - sum(cell_len(text) for text, _ in line) - 1)
+    return [*_bar(counts, size), *line] if counts.total and size >= _NARROWEST_BAR else line
 
 
-def _bar(counts: Counts) -> Line:
-    """The whole bar is what was read."""
-    sizes = []
-    done = 0
-    for count in (counts.succeeded, counts.failed + counts.not_started, counts.running):
-        start = _WIDEST_BAR * done // counts.total
-        done += count
-        sizes.append(_WIDEST_BAR * done // counts.total - start)
-    pieces = [("━" * size, style) for size, style in zip(sizes, ("green", "red", "cyan"), strict=True) if size]
-    return [*pieces, ("─" * (_WIDEST_BAR - sum(sizes)) + " ", "dim")]
+def _bar(counts: Counts, size: int) -> Line:
+    """The whole bar is what was read; what runs is not done."""
+    ends = (counts.succeeded, counts.failed + counts.not_started)
+    sizes = [size * sum(ends[:at]) // counts.total for at in (0, 1, 2)]
+    pieces = [("━" * (sizes[1] - sizes[0]), "green"), ("━" * (sizes[2] - sizes[1]), "red")]
+    return [*pieces, ("─" * (size - sizes[2]) + " ", "dim")]
 
 
 def _cut(line: Line, width: int) -> Line:

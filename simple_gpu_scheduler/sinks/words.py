@@ -26,9 +26,15 @@ _MOST_NUMBERS = 10
 
 
 class Words:
-    """`quiet` leaves failures only, `verbose` adds the successes; without `progress` starts and waits have no line."""
+    """`quiet` leaves failures only, `verbose` adds the successes; without `progress` starts and waits have no line.
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False, progress: bool = True) -> None:
+    `can_resume`: what is left of the run can be gone on with.
+    """
+
+    def __init__(
+        self, *, quiet: bool = False, verbose: bool = False, progress: bool = True, can_resume: bool = False
+    ) -> None:
+        self._can_resume = can_resume
         self._quiet = quiet
         self._verbose = verbose
         self._progress = progress and not quiet
@@ -86,10 +92,17 @@ class Words:
         return "paused: starting nothing more until `simple_gpu_scheduler continue`" if event.is_paused else "going on"
 
     def _noticed(self, event: Noticed) -> str:
-        return "" if self._quiet and not event.is_failure else safe(event.sentence)
+        return "" if self._quiet and not (event.is_failure or event.is_warning) else safe(event.sentence)
 
     def _summary(self, event: RunEnded) -> str:
-        return "" if self._quiet else _summary(event)
+        if self._quiet:
+            return ""
+        return _summary(event) + (_left(event.left) if event.left and self._can_resume else "")
+
+
+def _left(jobs: int) -> str:
+    are, them = ("is", "it") if jobs == 1 else ("are", "them")
+    return f"\n{jobs} {are} left: simple_gpu_scheduler --resume goes on with {them}"
 
 
 def _summary(event: RunEnded) -> str:

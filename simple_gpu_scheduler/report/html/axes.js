@@ -20,15 +20,22 @@ function numberAxis(label, numbers) {
   };
   const distinct = [...new Set(numbers)];
   const ticks = distinct.length <= 7 ? distinct : log ? powers(least, most) : evenly(least, most);
-  return { label, log, place, ticks: ticks.map((at) => ({ at: place(at), text: figure(at) })) };
+  return { label, log, place, ticks: spaced(ticks.map((at) => ({ at: place(at), text: figure(at) }))) };
+}
+
+// Without those that would be written over one another.
+function spaced(ticks) {
+  let last = -1;
+  const rising = ticks.sort((one, other) => one.at - other.at);
+  return rising.filter((tick) => tick.at - last >= 0.05 && ((last = tick.at), true));
 }
 
 function powers(least, most) {
   const all = [];
   for (let power = Math.ceil(Math.log10(least) - 1e-9); power <= Math.log10(most) + 1e-9; power += 1)
     all.push(10 ** power);
-  const apart = Math.ceil(all.length / 7);
-  return all.filter((_, index) => index % apart === 0).map((value) => Number(value.toPrecision(3)));
+  const every = Math.ceil(all.length / 7);
+  return all.filter((_, index) => index % every === 0).map((value) => Number(value.toPrecision(3)));
 }
 
 function evenly(least, most) {

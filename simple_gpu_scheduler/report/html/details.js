@@ -30,7 +30,7 @@ function jobFacts(job) {
     ["Ended", moment(job.ended)],
     ["Runtime", duration(job.runtime)],
     ["GPUs", placeOf(job.gpus)],
-    ["Exit code", job.code === null ? null : String(job.code)],
+    [job.state === "killed" ? "Signal" : "Exit code", job.code === null ? null : String(job.code)],
     ["Result", job.result === null ? null : figure(job.result)],
     ["Parameters", parameters.length ? listed(parameters) : null],
     ["Log", job.log ? element("bdi", { class: "user", dir: "ltr" }, visible(job.log)) : null],

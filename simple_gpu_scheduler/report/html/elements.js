@@ -79,7 +79,7 @@ function shown(section) {
   return byId(section).querySelector(".here");
 }
 
-// Colours: five steps from low to high. The place on an axis says the same.
+// Colours: five steps from low to high. The place on an axis tells more.
 const STEPS = 5;
 
 function step(position) {

@@ -43,7 +43,10 @@ function figure(value) {
   return typeof value === "number" ? String(Number(value.toPrecision(6))) : visible(value);
 }
 
+// Never all where something is missing, nor nothing where there is some.
 function percent(share) {
+  if (share > 0 && share < 0.005) return "<1" + GAP + "%";
+  if (share < 1 && share >= 0.995) return ">99" + GAP + "%";
   return Math.round(100 * share) + GAP + "%";
 }
 

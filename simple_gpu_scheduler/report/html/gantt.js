@@ -7,7 +7,7 @@ class Gantt {
     const span = spanOf(report);
     this.from = span.from;
     this.until = span.until;
-    this.rows = barsByGpu(report, this.until);
+    this.rows = barsByGpu(report, heardUntil(report));
     this.attempts = new Set(this.rows.flatMap((row) => row.bars.map((bar) => bar.attempt))).size;
     this.pauses = pausesOf(report.run);
     this.height = stackedRows(this.rows, AXIS + 4);
@@ -212,7 +212,8 @@ class Gantt {
   }
 
   words(bar) {
-    const end = bar.attempt.ended === null ? "not ended" : clock(bar.to);
+    const at = day(bar.from) === day(bar.to) ? clock(bar.to) : moment(bar.to);
+    const end = bar.attempt.ended === null ? "not ended" : at;
     const again = bar.job.attempts.length > 1 ? ", attempt " + bar.attempt.attempt : "";
     return [
       "Job " +

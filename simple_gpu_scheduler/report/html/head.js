@@ -36,6 +36,12 @@ function commandLine(run) {
   );
 }
 
+const FAILED = "failed, timed out or killed";
+
+function toFailures() {
+  return element("a", { href: "#failures" }, FAILED);
+}
+
 function showTiles(report) {
   const good = report.outcomes.succeeded ?? 0;
   const gpus = report.gpus.filter((gpu) => gpu.gpu !== "cpu");
@@ -43,7 +49,7 @@ function showTiles(report) {
   const tiles = [
     [count(report.jobs.length), report.jobs.length === 1 ? "job" : "jobs"],
     [count(good), "succeeded"],
-    [count(report.failures.length), "failed, timed out or killed"],
+    [count(report.failures.length), report.failures.length ? toFailures() : FAILED],
     [duration(report.run.seconds), "in all"],
     ...(gpus.length ? [[percent(share), "busy, mean of " + counted(gpus.length, "GPU")]] : []),
   ];

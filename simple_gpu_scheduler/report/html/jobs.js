@@ -64,7 +64,7 @@ function jobColumns(report) {
   });
   return [
     { label: "Job", value: (job) => job.job, cell: jobButton },
-    { label: "Command", value: (job) => job.command, cell: (job) => user(job.command), wide: true },
+    { label: "Command", value: (job) => job.command, cell: commandOf, wide: true },
     { label: "Outcome", value: (job) => job.state, cell: (job) => chip(job.state) },
     ...(report.metric ? [resultColumn(report)] : []),
     { label: "GPU", value: (job) => sortKey(job.gpus[0] ?? "cpu"), cell: (job) => placeOf(job.gpus), minor: true },
@@ -79,6 +79,11 @@ function jobColumns(report) {
       minor: true,
     },
   ];
+}
+
+// A line that was refused has no command.
+function commandOf(job) {
+  return job.command ? user(job.command) : element("span", { class: "quiet" }, user(job.reason ?? ""));
 }
 
 function resultColumn(report) {

@@ -75,7 +75,7 @@ function gpuTable(report) {
     "GPUs and how busy they were",
     [
       { label: "GPU", value: (row) => row.place, cell: (row) => user(row.gpu, 60) },
-      { label: "Attempts", value: (row) => row.attempts, cell: (row) => count(row.attempts), number: true },
+      { label: "Attempts", value: (row) => row.attempts, cell: (row) => count(row.attempts), number: true, minor: true },
       { label: "Busy", value: (row) => row.busy, cell: (row) => duration(row.busy), number: true },
       { label: "Share", value: (row) => row.share, cell: (row) => meter(row.share) },
     ],
@@ -91,7 +91,13 @@ function templateTable(report) {
     number: true,
     minor: name === "longest",
   });
-  const jobs = (label, name) => ({ label, value: (row) => row[name], cell: (row) => count(row[name]), number: true });
+  const jobs = (label, name) => ({
+    label,
+    value: (row) => row[name],
+    cell: (row) => count(row[name]),
+    number: true,
+    minor: name === "succeeded",
+  });
   return new Table(
     "Commands, those that took most time first",
     [

@@ -12,6 +12,10 @@ class Picture {
       .map((point) => ({ ...point, places: axes.map((axis, index) => axis.place(point.values[index])) }))
       .filter((point) => point.places.every((place) => place !== null))
       .sort((one, other) => one.result - other.result);
+    this.points.forEach((point, index, all) => {
+      // By its rank, or one loss that diverged would paint all others alike; equal ones alike.
+      point.step = index && all[index - 1].result === point.result ? all[index - 1].step : step(index / all.length);
+    });
     this.svg = shape("svg", {
       id: "picture",
       class: "chart",
@@ -31,7 +35,7 @@ class Picture {
     filled(this.svg, { width: this.width, viewBox: "0 0 " + this.width + " " + TALL }, []);
     const classes = Array.from({ length: STEPS }, () => ({ d: "", count: 0 }));
     for (const point of this.points) {
-      const drawn = classes[step(point.places[point.places.length - 1])];
+      const drawn = classes[point.step];
       drawn.d += this.path(point);
       drawn.count += 1;
     }
@@ -167,10 +171,15 @@ class Parallel extends Picture {
   }
 
   frame() {
-    return this.axes.flatMap((axis, index) => [
-      shape("path", { class: "axis", d: "M" + this.x(index) + " " + this.y(0) + "V" + this.y(1) }),
-      shape("text", { class: "axis-name", x: this.x(index) - 8, y: 18 }, titled(axis)),
-    ]);
+    const most = Math.floor((this.x(1) - this.x(0)) / 7.5); // characters from one axis to the next
+    return this.axes.flatMap((axis, index) => {
+      const name = titled(axis, most);
+      const x = Math.min(this.x(index) - 8, this.width - 7.5 * name.length);
+      return [
+        shape("path", { class: "axis", d: "M" + this.x(index) + " " + this.y(0) + "V" + this.y(1) }),
+        shape("text", { class: "axis-name", x, y: 18 }, name),
+      ];
+    });
   }
 
   // Above the lines, which would run through them.
@@ -196,8 +205,9 @@ class Parallel extends Picture {
   }
 }
 
-function titled(axis) {
-  return short(axis.label, 16) + (axis.log ? " (log)" : "");
+function titled(axis, most = 22) {
+  const kind = axis.log ? " (log)" : "";
+  return short(axis.label, Math.min(16, most - kind.length - 1)) + kind;
 }
 
 function closest(points, most, distance) {

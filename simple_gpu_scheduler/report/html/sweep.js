@@ -4,7 +4,8 @@ function showSweep(report) {
   if (!report.parameters.length) return;
   const box = shown("sweep");
   const jobs = report.jobs.filter((job) => report.parameters.some((name) => name in job.parameters));
-  const result = report.metric ? short(report.metric, 40) : "runtime in s";
+  const result = report.metric ? short(report.metric, 40) : "runtime";
+  const told = report.metric ? figure : duration;
   const valueOf = (job) => (report.metric ? job.result : job.runtime);
   const points = jobs
     .filter((job) => typeof valueOf(job) === "number")
@@ -23,12 +24,12 @@ function showSweep(report) {
         " the report shows the last number that each job printed for that name.",
       ),
     );
-  if (points.length) box.append(pictureOf(report, points, jobs.length, result));
-  box.append(sweepTable(report, jobs, result, valueOf));
+  if (points.length) box.append(pictureOf(report, points, jobs.length, result, told));
+  box.append(sweepTable(report, jobs, result, (job) => told(valueOf(job)), valueOf));
 }
 
-function pictureOf(report, points, jobs, result) {
-  const names = [...report.parameters, result];
+function pictureOf(report, points, jobs, result, told) {
+  const names = [...report.parameters, report.metric ? result : "runtime in s"];
   const axes = names.map((name, index) =>
     axisOf(
       name,
@@ -45,7 +46,7 @@ function pictureOf(report, points, jobs, result) {
   const caption = element(
     "figcaption",
     { id: "picture-figures" },
-    element("p", {}, sweepFigures(picture, jobs, result)),
+    element("p", {}, sweepFigures(picture, jobs, result, told)),
     stepLegend(result),
   );
   picture.svg.setAttribute("aria-describedby", "picture-figures");
@@ -53,7 +54,7 @@ function pictureOf(report, points, jobs, result) {
   return element("figure", {}, picture.box, caption);
 }
 
-function sweepFigures(picture, jobs, result) {
+function sweepFigures(picture, jobs, result, told) {
   const drawn = picture.points;
   if (!drawn.length) return "No job has a value for each of the parameters.";
   const [first, last] = [drawn[0], drawn[drawn.length - 1]];
@@ -62,11 +63,11 @@ function sweepFigures(picture, jobs, result) {
     "Lowest " +
     result +
     " " +
-    figure(first.result) +
+    told(first.result) +
     " (job " +
     first.job.job +
     "), highest " +
-    figure(last.result) +
+    told(last.result) +
     " (job " +
     last.job.job +
     "), " +
@@ -84,20 +85,20 @@ function stepLegend(result) {
       shape("path", { class: "lines thick step-" + index, d: "M0 7H22" }),
     ),
   );
-  return element("p", { class: "legend" }, element("span", {}, "low " + result), ...lines, element("span", {}, "high"));
+  return element("p", { class: "legend" }, element("span", {}, "low " + result), ...lines, element("span", {}, "high; a fifth of the jobs each"));
 }
 
-function sweepTable(report, jobs, result, valueOf) {
+function sweepTable(report, jobs, result, cell, valueOf) {
   const table = new Table(
     "Parameters and results",
     [
       { label: "Job", value: (job) => job.job, cell: jobButton },
+      { label: result, value: valueOf, cell, number: true }, // where a phone shows it too
       ...report.parameters.map((name) => ({
         label: short(name, 40),
         value: (job) => sortKey(job.parameters[name]),
         cell: (job) => user(job.parameters[name] ?? NOTHING, 60),
       })),
-      { label: result, value: valueOf, cell: (job) => figure(valueOf(job)), number: true },
       { label: "Outcome", value: (job) => job.state, cell: (job) => chip(job.state) },
     ],
     jobs,

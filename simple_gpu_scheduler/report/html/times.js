@@ -43,14 +43,19 @@ function tickText(at, apart) {
 // The whole span that a report is about, never empty.
 function spanOf(report) {
   let from = report.run.begun;
-  let until = report.run.ended ?? report.made;
+  let until = report.run.ended ?? heardUntil(report);
   for (const job of report.jobs) {
     for (const attempt of job.attempts) {
       from = Math.min(from, attempt.started);
-      until = Math.max(until, attempt.ended ?? until);
+      until = Math.max(until, attempt.ended ?? heardUntil(report)); // what runs on may have outlived its scheduler
     }
   }
   return { from, until: Math.max(until, from + 0.001) };
+}
+
+// How far what has not ended is known to have come.
+function heardUntil(report) {
+  return report.run.heard ?? report.made;
 }
 
 // Between two schedulers of a resumed run nothing ran.

@@ -5,7 +5,7 @@ function showWaits(report) {
   const span = spanOf(report);
   const panels = [
     { word: "waiting", label: "Waiting jobs", changes: waitingChanges(report, span.until) },
-    { word: "running", label: "Running jobs", changes: runningChanges(report, span.until) },
+    { word: "running", label: "Running jobs", changes: runningChanges(report, heardUntil(report)) },
   ].map((panel) => new Area(panel, span));
   const figures = waitFigures(report);
   for (const panel of panels) box.append(element("figure", { class: "area" }, panel.caption, panel.box));
@@ -17,11 +17,11 @@ function showWaits(report) {
   );
 }
 
-function runningChanges(report, until) {
+function runningChanges(report, now) {
   return report.jobs.flatMap((job) =>
     job.attempts.flatMap((attempt) => [
       [attempt.started, 1],
-      [Math.max(attempt.started, attempt.ended ?? until), -1],
+      [Math.max(attempt.started, attempt.ended ?? now), -1],
     ]),
   );
 }
@@ -55,7 +55,7 @@ class Area {
     this.most = most;
     this.svg = shape("svg", { id: "area-" + word, class: "chart", role: "img", "aria-label": sentence, height: 110 });
     this.caption = element("figcaption", {}, sentence);
-    this.box = element("div", { class: "scroll still" }, this.svg);
+    this.box = element("div", { class: "whole" }, this.svg);
   }
 
   peak() {
@@ -146,12 +146,12 @@ function waitFigures(report) {
 
 const WAIT_BUCKETS = [
   ["under 1 s", 1],
-  ["under 10 s", 10],
-  ["under 1 min", 60],
-  ["under 10 min", 600],
-  ["under 1 h", 3600],
-  ["under 10 h", 36000],
-  ["longer", Infinity],
+  ["1 to 10 s", 10],
+  ["10 s to 1 min", 60],
+  ["1 to 10 min", 600],
+  ["10 min to 1 h", 3600],
+  ["1 to 10 h", 36000],
+  ["over 10 h", Infinity],
 ];
 
 function waitBuckets(report) {
