@@ -20,14 +20,16 @@ _LONGEST_HEADER = 64 * 1024
 _HEADER_LINES = 2
 _MARK = "[simple_gpu_scheduler] "
 _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
+_HEADER = f"{_MARK}job ".encode()
 _OWN = re.compile(rf"^{re.escape(_MARK)}(?:job \d|command: |ended ).*\n?", re.MULTILINE)
 # Colours and the like: what a terminal takes as orders.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
-def header(attempt: Attempt, at: float) -> bytes:
+def header(attempt: Attempt, run: str, at: float) -> bytes:
     """What stands before the output of an attempt that starts now."""
-    first = f"{show_job(attempt.job)}, attempt {attempt.number}, on {show_gpus(attempt)}, started {_moment(at)}"
+    what = f"{show_job(attempt.job)} of run {run}, attempt {attempt.number}"
+    first = f"{what}, on {show_gpus(attempt)}, started {_moment(at)}"
     return f"{_MARK}{first}\n{_COMMAND}{show_command(attempt.job.command)}\n".encode("utf-8", "backslashreplace")
 
 
@@ -95,18 +97,44 @@ def newest_header(path: str) -> int:
     if not os.stat(path).st_size:
         return 0
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
-        return content.rfind(f"\n{_MARK}job ".encode()) + 1
+        return content.rfind(b"\n" + _HEADER) + 1
 
 
-def read_tail(path: str, most: int = TAIL) -> str:
-    """The last that the newest attempt has printed; nothing when there is no log, or it cannot be read."""
+def part_of(fd: int, run: str) -> tuple[int, int]:
+    """From where to where a log is of this run, or all of it if none is named.
+
+    One directory may hold what several runs have written, one after the other.
+    """
+    size = os.fstat(fd).st_size
+    if not size or not run:
+        return 0, size
+    import mmap  # noqa: PLC0415 - seldom needed
+
+    begin = -1
+    its_own = f" of run {run}, attempt ".encode()
+    with mmap.mmap(fd, size, prot=mmap.PROT_READ) as content:
+        at = content.find(_HEADER)
+        while at >= 0:
+            if not at or content[at - 1 : at] == b"\n":
+                is_own = its_own in content[at : content.find(b"\n", at)]
+                if is_own and begin < 0:
+                    begin = at
+                elif not is_own and begin >= 0:
+                    return begin, at
+            at = content.find(_HEADER, at + 1)
+    return max(0, begin), size
+
+
+def read_tail(path: str, most: int = TAIL, run: str = "") -> str:
+    """The last that the newest attempt has printed, of this run if one is named; nothing when that cannot be read."""
     try:
         fd = open_to_read(path)
     except OSError:
         return ""
     try:
-        start = max(0, os.fstat(fd).st_size - most)
-        return output_of(os.pread(fd, most, start).decode("utf-8", "backslashreplace"))
+        begin, end = part_of(fd, run)
+        start = max(begin, end - most)
+        return output_of(os.pread(fd, end - start, start).decode("utf-8", "backslashreplace"))
     finally:
         os.close(fd)
 

@@ -72,9 +72,9 @@ def test_it_has_a_row_for_each_gpu_with_its_job_and_what_it_printed_last(
     assert re.fullmatch(r"GPU  JOB +TRY +TIME  UTIL +MEMORY +TEMP  POWER  LAST OUTPUT", shown[0])
     vitals = r"97 %  0\.0/80 GiB  71 °C  312 W"
     assert re.fullmatch(rf"0    1 resnet +1  \d\.\d s  {vitals}  45%", shown[1])
-    assert re.fullmatch(rf"1    2 +2  \d\.\d s  {vitals}  second", shown[2])
+    assert re.fullmatch(rf"1    2 test.{{1,30}} +2  \d\.\d s  {vitals}  second", shown[2])
     assert re.fullmatch(rf"2 +{vitals}  idle", shown[3])
-    assert re.fullmatch(r"cpu  3 +1  \d\.\d s +one", shown[4])
+    assert re.fullmatch(r"cpu  3 echo.{1,30} +1  \d\.\d s +one", shown[4])
     assert shown[-1].endswith("0 of 3 done, 3 running, 0 waiting")
     go()
     terminal.shows("3 succeeded, 0 failed, 0 timed out, 0 not started in")
@@ -218,7 +218,7 @@ def test_what_a_job_prints_cannot_harm_the_terminal(
     terminal_of: Callable[..., Terminal], go: Callable[[], None]
 ) -> None:
     hostile = r"\033[2J\033[H\033]0;owned\007\033[31mred\033[0m \342\200\256evil \377\376 \033P1q\a\b\t\033[6n"
-    terminal = terminal_of(f"printf '{hostile}'; {WAIT}\n")
+    terminal = terminal_of(f"printf '{hostile}'; {WAIT}\n", columns=130)
     terminal.type("echo before; simple_gpu_scheduler --gpus 0 --progress live jobs")
     terminal.shows("red")
     assert "before" in terminal.screen()

@@ -187,7 +187,9 @@ class TestWhatIsTold:
     def test_the_last_lines_of_its_log(self, subject: Subject, tmp_path: Path) -> None:
         log = tmp_path / "0003.log"
         one = ended(3)
-        log.write_bytes(header(one.attempt, 0) + b"epoch 1\nout of \x1b[31mmemory\x1b[0m\x07\n" + footer(FAILED, 2, 0))
+        log.write_bytes(
+            header(one.attempt, "a-run", 0) + b"epoch 1\nout of \x1b[31mmemory\x1b[0m\x07\n" + footer(FAILED, 2, 0)
+        )
         subject.logs = {number: str(tmp_path / f"000{number}.log") for number in (3, 4)}
         subject.make("fail")
         subject.take(one, JobDropped(job(4), "job 3 failed"))

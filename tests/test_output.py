@@ -1,5 +1,6 @@
 """Where jobs print: as this program does, whole, line by line with a tag, or to files with a header and a footer."""
 
+import json
 import os
 import re
 import stat
@@ -16,6 +17,7 @@ from simple_gpu_scheduler.sinks.tagged import tagged
 
 from .conftest import SCHEDULER, UNMEASURED, Program, has_text, until
 
+RUN = r"\d{8}-\d{6}-[0-9a-f]{6}"
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}"
 
 
@@ -80,7 +82,7 @@ def test_files_have_a_header_and_a_footer(program: Program) -> None:
     assert list(found) == ["0001-the_first.log", "0002.log", "0003.log", "0004.log", "0005.log"]
     mark = r"\[simple_gpu_scheduler\] "
     assert re.fullmatch(
-        f'{mark}job 1 "the/first" \\(line 1\\), attempt 1, on gpu 0, started {MOMENT}\n'
+        f'{mark}job 1 "the/first" \\(line 1\\) of run {RUN}, attempt 1, on gpu 0, started {MOMENT}\n'
         f"{mark}command: echo one\none\n{mark}ended {MOMENT} after 0.\\d s: succeeded with exit code 0\n",
         found["0001-the_first.log"],
     )
@@ -128,6 +130,51 @@ def test_the_log_that_was_deleted_is_missed_in_words(program: Program) -> None:
     assert done.returncode == 2
     assert b"job 1" in done.stderr
     assert b"--logs-failed-only" in done.stderr
+
+
+def test_of_a_log_that_two_runs_have_written_each_shows_its_own(program: Program) -> None:
+    for loss in (1, 2):
+        program.run(
+            "--gpus", "0", "--logs", "logs", "--retries", "1", stdin=f"echo loss {loss}; exit $((2 - $SGS_ATTEMPT))\n"
+        )
+    newest, oldest = (json.loads(program.run("history", "--json").stdout)[at]["run"] for at in (0, 1))
+    assert (program.directory / "logs" / "0001.log").read_text().count(
+        "loss 1"
+    ) == 4  # with the commands in the headers
+    for run, own, other in ((oldest, "1", "2"), (newest, "2", "1")):
+        shown = program.run("logs", "1", "--run", run).stdout.decode()
+        assert f"\nloss {own}\n" in shown
+        assert f"\nloss {other}\n" not in shown
+        report = json.loads(program.run("report", run, "--json", "--metric", "loss").stdout)
+        assert [(job["result"], job["tail"]) for job in report["jobs"]] == [(float(own), f"loss {own}")]
+
+
+def test_a_later_run_deletes_no_log_of_an_earlier_one(program: Program) -> None:
+    for code in (1, 0):
+        program.run("--gpus", "0", "--logs", "logs", "--logs-failed-only", stdin=f"echo {code}; exit {code}\n")
+    (text,) = logs(program).values()
+    assert output_of(text) == "1\n"
+
+
+def test_two_runs_do_not_write_to_one_directory_at_a_time(program: Program) -> None:
+    process = program.start("--gpus", "0", "--logs", "logs")
+    program.feed(process, "until test -e go; do sleep 0.01; done\n")
+    until((program.directory / "logs" / "0001.log").exists)
+    done = program.run("--gpus", "1", "--logs", "logs", stdin="touch started\n")
+    assert (done.returncode, b"another run keeps its logs in" in done.stderr) == (2, True)
+    assert not (program.directory / "started").exists()
+    (program.directory / "go").touch()
+    assert process.wait(timeout=30) == 0
+
+
+def test_the_logs_of_several_jobs_and_of_all_that_failed_are_printed(program: Program) -> None:
+    program.run("--gpus", "0", "--logs", "logs", stdin="echo one; exit 1\necho two\necho three; exit 1\n")
+    lines = [line for line in program.run("logs", "2", "1").stdout.decode().split("\n") if not line.startswith("[")]
+    assert lines == ["two", "one", ""]
+    lines = [line for line in program.run("logs", "--failed").stdout.decode().split("\n") if not line.startswith("[")]
+    assert lines == ["one", "three", ""]
+    for wrong in (["logs"], ["logs", "1", "--failed"], ["logs", "1", "2", "-f"], ["logs", "--failed", "-f"]):
+        assert program.run(*wrong).returncode == 2
 
 
 def test_what_group_and_tag_show_is_kept_beside_the_journal(program: Program) -> None:

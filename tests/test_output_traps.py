@@ -100,7 +100,7 @@ def test_a_header_that_cannot_be_written_leaves_no_descriptor_open(
         raise OSError(28, "No space left on device")
 
     said: list[object] = []
-    open_streams = job_output.stream_opener(str(tmp_path), Showing("plain", "files", (1, 2)), said.append)
+    open_streams = job_output.stream_opener(str(tmp_path), "a-run", Showing("plain", "files", (1, 2)), said.append)
     before = descriptors(os.getpid())
     monkeypatch.setattr(os, "write", full)
     assert open_streams(Attempt(Job(1, b"true", Place(1)), 1, (), ())) == ()

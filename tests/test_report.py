@@ -392,7 +392,8 @@ class TestOfARealRun:
         assert "true \\x1b[31m" in text
         assert "\x1b" not in text
         results = [line.split() for line in lines[next(n for n, line in enumerate(lines) if "PARAMETERS" in line) :]]
-        assert [(row[0], row[1]) for row in results] == [
+        assert lines[-1].startswith("no number behind this name in the output of ")
+        assert [(row[0], row[1]) for row in results[:-1]] == [
             ("loss", "JOB"), ("0.25", "2"), ("0.5", "4"), ("0.9", "1")
         ]  # fmt: skip
         assert results[1][-1] == "lr=0.2"
@@ -424,7 +425,9 @@ class TestOfARealRun:
     def test_logs_that_are_gone_are_no_error(self, run: Path) -> None:
         for log in (run / "logs").iterdir():
             log.unlink()
-        assert as_json("--metric", "loss", cwd=run)["jobs"][3]["tail"] == ""
+        done = ask("--metric", "loss", "--json", cwd=run)
+        assert (done.returncode, done.stderr) == (0, "no log has a number behind 'loss'\n")
+        assert json.loads(done.stdout)["jobs"][3]["tail"] == ""
 
     def test_a_run_is_named_as_everywhere(self, run: Path) -> None:
         name = as_json(cwd=run)["run"]["id"]

@@ -245,8 +245,8 @@ def test_it_always_fits(jobs: int, width: int, height: int, is_full: bool) -> No
 def test_what_matters_least_is_left_out_first() -> None:
     wide, narrow = (texts(frame(picture(), width, 30))[1].split() for width in (120, 60))
     assert wide == ["GPU", "JOB", "TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER", "LAST", "OUTPUT"]
-    assert narrow == ["GPU", "JOB", "TIME", "UTIL", "MEMORY", "LAST", "OUTPUT"]
+    assert narrow == ["GPU", "JOB", "TIME", "MEMORY", "LAST", "OUTPUT"]
     low = texts(frame(picture(20), 100, 10))
-    assert low[-2:] == ["… and 14 more rows; the terminal is too low", low[-1]]
+    assert low[-2:] == ["… and 13 more rows, for which the terminal is too low", low[-1]]
     assert "7 of 25 done" not in low[-1]
     assert "2 of 25 done, 1 failed, 20 running, 3 waiting, about 1 min left" in low[-1]

@@ -196,7 +196,7 @@ def _build(
         run_id=begun.run_id.encode(),
         logs=begun.logs,
     )
-    open_streams = job_output.stream_opener(begun.logs, begun.showing, inbox.put)
+    open_streams = job_output.stream_opener(begun.logs, begun.run_id, begun.showing, inbox.put)
     bystanders = begun.notifying.bystanders if begun.notifying else None
     engine_options = EngineOptions(
         inbox.put, begun.run_id, begun.shell, options.grace, os.environb, begun.keeper, open_streams, bystanders

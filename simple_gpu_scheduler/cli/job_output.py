@@ -51,7 +51,9 @@ def _hold(directory: str) -> None:
         os.close(fd)
 
 
-def stream_opener(directory: str, showing: Showing, put: Callable[[Trouble], None]) -> Callable[[Attempt], Streams]:
+def stream_opener(
+    directory: str, run: str, showing: Showing, put: Callable[[Trouble], None]
+) -> Callable[[Attempt], Streams]:
     """Opens the log of an attempt. Where that fails, the job runs all the same, and prints where we do."""
     if not directory:
         return lambda _attempt: ()
@@ -60,7 +62,7 @@ def stream_opener(directory: str, showing: Showing, put: Callable[[Trouble], Non
     def open_streams(attempt: Attempt) -> Streams:
         path = log_of(directory, attempt.job)
         try:
-            fd = create(path, header(attempt, time.time()))
+            fd = create(path, header(attempt, run, time.time()))
         except OSError as error:
             put(Trouble(f"job {attempt.job.number} prints here, since its log {path} failed: {error.strerror}"))
             return ()

@@ -1,13 +1,13 @@
-"""`logs`: what a job wrote, from its log file, as it wrote it; with -f also what it goes on to write."""
+"""`logs`: what jobs wrote, from their log files, as they wrote it; with -f also what one goes on to write."""
 
 import os
 import sys
 import time
-from collections.abc import Iterator
 
 import click
 
 from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.job_logs import open_to_read, part_of
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.reading import read_records
 from simple_gpu_scheduler.journal.states import JobState, RunState
@@ -19,10 +19,11 @@ from .params import Command
 _PAUSE = 0.2
 _AT_ONCE = 1 << 16
 _EXAMPLES = r"""
-simple_gpu_scheduler logs 12
+simple_gpu_scheduler logs 12 15
+simple_gpu_scheduler logs --failed
 simple_gpu_scheduler logs big-model -f --run 20260102-0304
 """
-_HELP = """Print what a job wrote, in a run that keeps it: one with a live view, --output or --logs.
+_HELP = """Print what jobs wrote, in a run that keeps it: one with a live view, --output or --logs.
 
 JOB is a number or a name.
 """
@@ -46,9 +47,10 @@ class _Following:
 
 
 class _Output:
-    """The log files of one job: that of each attempt as far as it was not printed yet."""
+    """The log files of one job of a run: that of each attempt as far as it was not printed yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: str) -> None:
+        self._run = run
         self._log = ""
         self._offset = 0
 
@@ -57,41 +59,56 @@ class _Output:
         if self._log and log != self._log:
             self._print_rest()
         if log != self._log:
-            self._log, self._offset = log, 0
+            self._log, self._offset = log, -1
         self._print_rest()
 
     def _print_rest(self) -> None:
-        for part in _read(self._log, self._offset):
-            sys.stdout.buffer.write(part)
-            self._offset += len(part)
-        sys.stdout.buffer.flush()
+        try:
+            fd = open_to_read(self._log)
+        except OSError as error:
+            raise UserError(f"cannot read the log {self._log}: {error.strerror}") from None
+        try:
+            begin, end = part_of(fd, self._run)
+            self._offset = max(begin, self._offset)
+            while part := os.pread(fd, min(_AT_ONCE, max(0, end - self._offset)), self._offset):
+                sys.stdout.buffer.write(part)
+                self._offset += len(part)
+            sys.stdout.buffer.flush()
+        finally:
+            os.close(fd)
 
 
-def _read(path: str, offset: int) -> Iterator[bytes]:
-    try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            file.seek(offset)
-            while part := file.read(_AT_ONCE):
-                yield part
-    except OSError as error:
-        raise UserError(f"cannot read the log {path}: {error.strerror}") from None
-
-
-def _logs(word: str, follow: bool, run: str) -> int:
+def _logs(words: tuple[str, ...], failed: bool, follow: bool, run: str) -> int:
+    _check(words, failed=failed, follow=follow)
     journal = runs.choose(run)
     state = runs.load(journal)
-    job = find_job(state, word)
+    jobs = [find_job(state, word) for word in words]
     if follow:
-        _follow(journal, job.job.number)
+        _follow(journal, jobs[0].job.number)
         return 0
-    if not job.log or not os.path.exists(job.log):
-        raise UserError(_say_none(state, job))
-    _Output().print_on(job.log)
+    if failed:
+        jobs = [each for each in state.jobs.values() if each.state == "failed"]
+        if not jobs:
+            raise UserError(f"no job of run {state.run} has failed")
+    kept = [each for each in jobs if each.log and os.path.exists(each.log)]
+    for job in kept:
+        _Output(state.run).print_on(job.log)
+    missing = [each for each in jobs if each not in kept]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise UserError(_say_none(state, missing[0]) + more)
     return 0
 
 
+def _check(words: tuple[str, ...], *, failed: bool, follow: bool) -> None:
+    if bool(words) == failed:
+        raise click.UsageError("name the jobs by number or name, or say --failed.")
+    if follow and len(words) != 1:
+        raise click.UsageError("--follow goes with one job.")
+
+
 def _follow(journal: str, number: int) -> None:
-    following, output = _Following(journal), _Output()
+    following, output = _Following(journal), _Output(runs.load(journal).run)
     while True:
         is_alive = files.is_alive(journal)  # in this order: else what a run wrote last could be missed
         following.read_on()
@@ -123,7 +140,8 @@ def _say_none(state: RunState, job: JobState) -> str:
 logs_command = Command(
     "logs",
     params=[
-        click.Argument(["word"], metavar="JOB"),
+        click.Argument(["words"], nargs=-1, metavar="[JOB]..."),
+        click.Option(["--failed"], is_flag=True, help="Of all jobs that failed, were killed or timed out."),
         click.Option(["-f", "--follow"], is_flag=True, help="Go on as it writes, until it has ended."),
         click.Option(
             ["--run"], default="", metavar="RUN", help="Which run: its id, or how it begins.  [default: the newest]"
@@ -131,7 +149,7 @@ logs_command = Command(
     ],
     callback=_logs,
     help=_HELP,
-    short_help="Print what a job wrote.",
+    short_help="Print what jobs wrote.",
     sections=(),
     examples=_EXAMPLES,
 )

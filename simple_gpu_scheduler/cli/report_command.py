@@ -61,6 +61,8 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
     if png is not None:
         made.append((png, _figure(report)))
     _write(made)
+    if metric and (made or as_json or as_csv) and not any(job["result"] is not None for job in report["jobs"]):
+        print(f"no log has a number behind '{_safe(metric)}'", file=sys.stderr)
     if as_json:
         _print(json.dumps(report, allow_nan=False))
     elif as_csv:
@@ -128,6 +130,12 @@ def _print_csv(report: "Report") -> None:
     csv.writer(text, lineterminator="\n").writerows(table(report))
     sys.stdout.buffer.write(text.getvalue().encode("utf-8", "backslashreplace"))
     sys.stdout.buffer.flush()
+
+
+def _safe(text: str) -> str:
+    from simple_gpu_scheduler.wording import safe  # noqa: PLC0415 - as above
+
+    return safe(text).encode("utf-8", "backslashreplace").decode()
 
 
 def _print(text: str) -> None:

@@ -199,7 +199,12 @@ def _results(report: Report) -> list[str]:
     rows = [_result(job, report["parameters"]) for job in (*lowest, *highest)]
     if len(found) > len(rows):
         rows.insert(len(lowest), ("...", "", "", ""))
-    return _aligned((safe(metric), "JOB", "STATE", "PARAMETERS"), rows, ">>")
+    lines = _aligned((safe(metric), "JOB", "STATE", "PARAMETERS"), rows, ">>")
+    without = [str(job["job"]) for job in report["jobs"] if job["result"] is None and job["attempts"]]
+    if without:
+        numbers = ", ".join(without[:_MOST_FAILURES]) + (", …" if len(without) > _MOST_FAILURES else "")
+        lines.append(f"no number behind this name in the output of {len(without)} that ran: job {numbers}")
+    return lines
 
 
 def _result(job: Report, names: Iterable[str]) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ def _options() -> list[click.Parameter]:
         *gpu_options(_EXAMPLE),
         *_options_of_jobs(),
         *_options_of_inputs(),
+        *_options_of_output(),
+        *_options_of_memory(),
         version_option(f"simple_gpu_scheduler {__version__}"),
         click.Argument(["files"], nargs=-1),
     ]
@@ -121,7 +123,7 @@ def _options_of_jobs() -> list[click.Parameter]:
 
 
 def _options_of_inputs() -> list[click.Parameter]:
-    """What is read, shown and remembered."""
+    """What is read, and how it is run."""
     return [
         _option("-0", "--null", is_flag=True, help="Jobs end in NUL, not newline, and may have several lines."),
         _option("--follow", metavar="PATH", help="Read a named pipe, made if it is not there, or a file that grows."),
@@ -129,8 +131,20 @@ def _options_of_inputs() -> list[click.Parameter]:
         _option("--shell", default="/bin/sh", metavar="PATH", help="The shell that runs commands.  [default: /bin/sh]"),
         _option("--chdir", metavar="DIR", help="Run the jobs in this directory."),
         _option("--dry-run", is_flag=True, help="Print what would run where, and run nothing."),
+    ]
+
+
+def _options_of_output() -> list[click.Parameter]:
+    """What is shown, and where jobs print."""
+    return [
         _option("-q", "--quiet", is_flag=True, help="Print failures only."),
         _option("-v", "--verbose", is_flag=True, help="Print successes too, and more of each job."),
+    ]
+
+
+def _options_of_memory() -> list[click.Parameter]:
+    """What is remembered."""
+    return [
         _option("--joblog", metavar="FILE", help="Write a row for each job, in GNU parallel's columns."),
         _option(
             "--progress",

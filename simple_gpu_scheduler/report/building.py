@@ -71,7 +71,7 @@ def build(asked: Asked) -> Report:
         ],
         "metric": visible(asked.metric) or None,
         "parameters": _add_parameters(jobs),
-        "jobs": _with_logs(jobs, asked.state.jobs, failures, asked.metric),
+        "jobs": _with_logs(jobs, asked.state.jobs, failures, asked.metric, asked.state.run),
     }
 
 
@@ -186,17 +186,19 @@ def _add_parameters(jobs: Sequence[Report]) -> list[str]:
     return list(found.names)
 
 
-def _with_logs(jobs: list[Report], known: Mapping[int, JobState], failures: Iterable[int], metric: str) -> list[Report]:
+def _with_logs(
+    jobs: list[Report], known: Mapping[int, JobState], failures: Iterable[int], metric: str, run: str
+) -> list[Report]:
     by_number = {job["job"]: job for job in jobs}
     logged = [number for number, each in known.items() if each.log]
     newest = sorted(logged, key=lambda number: known[number].started_at, reverse=True)
     failed = {*failures}
     in_turn = [number for number in newest if number in failed] + [number for number in newest if number not in failed]
-    for number, tail in tails.read_tails((number, known[number].log) for number in in_turn).items():
+    for number, tail in tails.read_tails(((number, known[number].log) for number in in_turn), run).items():
         by_number[number]["tail"] = tail
     if metric:
         for number in logged:
-            by_number[number]["result"] = _as_json(tails.read_result(known[number].log, metric))
+            by_number[number]["result"] = _as_json(tails.read_result(known[number].log, metric, run))
     return jobs
 
 
