@@ -4,6 +4,7 @@ It takes leases for attempts and gives them back, goes in line where another sch
 GPUs that others use. It knows nothing of jobs' order, of how a lease works or of how a GPU is looked at.
 """
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from .gpu_state import UNKNOWN, Demand, GpuState
@@ -64,6 +65,8 @@ class Allotment:
                 place.room = UNKNOWN  # it is old by now, and `take` looks again
             if not place.marks:
                 self._release(place)
+            else:  # the process that is written down may be the one that is over
+                place.lease.sign(place.marks, os.getpid())
 
     @property
     def in_use(self) -> int:

@@ -424,12 +424,12 @@ def test_results_that_are_no_numbers_are_shown_and_left_out_of_the_picture(view:
     assert "nan" in view.column("#sweep-table td:nth-child(2)")
 
 
-def test_a_job_without_one_of_the_parameters_is_in_the_table_only(view: Page) -> None:
+def test_a_job_without_one_of_the_parameters_has_a_place_on_its_axis(view: Page) -> None:
     values = sweep(["lr", "opt"])
     del values["jobs"][2]["parameters"]["opt"]
     view.open(values)
-    assert view.one("#picture").get_attribute("data-points") == "18"
-    assert "for want of a value: 2 jobs" in view.text("#sweep")
+    assert view.one("#picture").get_attribute("data-points") == "19"  # the 20th has no result
+    assert "(none)" in view.text("#picture")
     assert len(view.all("#sweep-table tbody tr")) == 20
 
 

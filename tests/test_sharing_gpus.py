@@ -359,3 +359,18 @@ def test_chance_alone_sets_no_gpu_aside_when_failures_are_seen_everywhere(share:
     for _ in range(200):
         told.end(str(random.randrange(gpus)), FAILURE if random.random() < share else SUCCESS)
         assert told.review() == []
+
+
+def test_the_holder_of_a_shared_gpu_is_known_when_the_job_that_came_last_is_over(program: Program) -> None:
+    shared = Shared(program, ["", ""], "--gpus", "0", "--jobs-per-gpu", "2", "--ignore-occupancy")
+    shared.runs(1, 2)
+    shared.end(2)
+    shared.runs(1)
+
+    def holder() -> str:
+        waiting = program.run("run", "--gpus", "0", "--ignore-occupancy", "--no-wait", "--", "true")
+        return waiting.stderr.decode()
+
+    until(lambda: f"pid {shared.process.pid}" in holder(), "the scheduler is named")
+    shared.end(1)
+    assert shared.process.wait(timeout=20) == 0

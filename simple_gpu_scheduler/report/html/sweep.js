@@ -1,5 +1,8 @@
 // A sweep: its parameters against the result; without a metric, against the runtime.
 
+// Where a job has no such parameter: its own place on the axis, so that no job is left out for it.
+const NONE = "(none)";
+
 function showSweep(report) {
   if (!report.parameters.length) return;
   const box = shown("sweep");
@@ -12,7 +15,7 @@ function showSweep(report) {
     .map((job) => ({
       job,
       result: valueOf(job),
-      values: [...report.parameters.map((name) => job.parameters[name]), valueOf(job)],
+      values: [...report.parameters.map((name) => job.parameters[name] ?? NONE), valueOf(job)],
     }));
   if (!report.metric)
     box.append(
