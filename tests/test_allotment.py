@@ -240,18 +240,19 @@ def wait(cause: str) -> Wait:
 
 def test_a_reason_to_wait_is_said_once_and_only_when_it_lasts() -> None:
     subject = Waiting(patience=1)
-    assert subject.say([wait("a")], 0) == ()
-    assert subject.say([wait("a")], 0.9) == ()
+    assert subject.say([wait("a")], 0) is None
+    assert subject.say([wait("a")], 0.9) is None
     assert subject.say([wait("a")], 1) == [wait("a")]
-    assert subject.say([wait("a")], 5) == ()
-    assert subject.say([wait("b")], 6) == ()
-    assert subject.say([wait("a")], 6.5) == ()
-    assert subject.say([wait("b")], 7) == ()
+    assert subject.say([wait("a")], 5) is None
+    assert subject.say([wait("b")], 6) is None
+    assert subject.say([wait("a")], 6.5) is None
+    assert subject.say([wait("b")], 7) is None
     assert subject.say([wait("b")], 8) == [wait("b")]
 
 
-def test_a_reason_that_comes_back_is_said_again() -> None:
+def test_a_reason_that_comes_back_is_said_again_and_so_is_its_end() -> None:
     subject = Waiting(patience=1)
-    assert [len(subject.say([wait("a")], now)) for now in (0, 1, 2)] == [0, 1, 0]
-    assert [len(subject.say([], now)) for now in (3, 5)] == [0, 0]
-    assert [len(subject.say([wait("a")], now)) for now in (6, 7, 8)] == [0, 1, 0]
+    a = [wait("a")]
+    assert [subject.say(a, now) for now in (0, 1, 2)] == [None, a, None]
+    assert [subject.say([], now) for now in (3, 5, 7)] == [None, [], None]
+    assert [subject.say(a, now) for now in (8, 9, 10)] == [None, a, None]
