@@ -141,12 +141,13 @@ def _logs_full(ground: Ground, jobs: int) -> int:
 
 
 def _logs_without_room(ground: Ground, jobs: int) -> int:
-    """The jobs alone learn that their words are lost; the run is not in their way."""
+    """No header can be written to a log: the jobs print where the program does."""
     with small_disk(ground.directory / "logs") as disk:
         disk.fill()
         lines = [f"echo lost; {command}" for command in _commands(ground, jobs)]
         given = ground.write("jobs", "".join(lines))
-        ground.finish(ground.start(*ON_CPU, "--logs", str(disk.path), stdin=given))
+        ground.finish(ground.start(*ON_CPU, "--logs", str(disk.path), stdin=given), 1)
+    _check_said(ground, "its log", "No space left on device")
     return ground.check(range(1, jobs + 1))["jobs"]
 
 
