@@ -60,8 +60,8 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
             lambda waits: say(f"waiting: {show_waits(waits)}"),
             say,
         )
-        if isinstance(got, Acquired):
-            return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, heeded)
+    if isinstance(got, Acquired):  # outside, or the thread would take signals that are for the command
+        return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, heeded)
     if got is None:
         say(_sorry(errand, allotment.waits(Wanted(errand.gpus))))
         return WAITED_TOO_LONG if errand.wait else NONE_FREE

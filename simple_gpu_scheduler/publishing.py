@@ -47,14 +47,18 @@ class Publisher:
                 self._lose(sink, error)
 
     def close(self) -> None:
-        """Tell every sink that it is over."""
-        for sink in reversed(self._sinks):  # the first one tells people, also of what ails the others
+        """Tell every sink that it is over; those that are closed are told no more."""
+        while self._sinks:  # the first one, which is the last here, tells people, also of what ails the others
+            sink = self._sinks[-1]
             try:
                 sink.close()
             except SinkTroubleError as trouble:
+                self._sinks.remove(sink)
                 self._say(trouble)
             except Exception as error:  # noqa: BLE001 - as above
                 self._lose(sink, error)
+            else:
+                self._sinks.remove(sink)
 
     def close_first(self) -> None:
         """Close the one that shows things, and no other, when there is a bug and nobody knows what else is broken."""

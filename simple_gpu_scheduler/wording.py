@@ -37,7 +37,7 @@ def show_gpus(attempt: Attempt) -> str:
 def show_job(job: Job) -> str:
     """Which job: `job 3 (line 7)`, with its name where it has one."""
     name = f' "{job.name}"' if job.name else ""
-    return f"job {job.number}{name} ({job.place})"
+    return f"job {job.number}{name} ({safe(str(job.place))})"
 
 
 def show_outcome(outcome: Outcome) -> str:

@@ -201,6 +201,19 @@ def test_a_signal_to_it_alone_reaches_the_command(program: Program, pids: Pids, 
     assert process.returncode == 5
 
 
+def test_no_signal_to_it_is_lost_on_the_way_to_the_command(program: Program, pids: Pids) -> None:
+    counts = "".join(f"trap 'echo {name} >> came' {name}; " for name in ("USR1", "HUP", "TERM"))
+    script = f"{counts} echo $$ > pid; while [ ! -e end ]; do sleep 0.01; done"
+    process = program.start("run", "--", "sh", "-c", script, env=unmeasured())
+    pids("pid")
+    for number in (signal.SIGUSR1, signal.SIGHUP, signal.SIGTERM):
+        process.send_signal(number)
+    until((program.directory / "came").exists, "one has come")
+    until(lambda: len((program.directory / "came").read_text().split()) == 3, "all have come")
+    (program.directory / "end").touch()
+    assert process.wait(timeout=20) == 0
+
+
 def test_a_signal_that_comes_as_soon_as_the_command_starts_reaches_it(program: Program) -> None:
     script = "trap 'exit 5' TERM; kill -TERM $PPID; for i in $(seq 100); do sleep 0.01; done"
     assert [ends(program, "sh", "-c", script, stdin="")[0] for _ in range(15)] == [5] * 15

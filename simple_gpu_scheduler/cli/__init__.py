@@ -98,7 +98,9 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
         _say(f"{name}: {' '.join(error.format_message().split()).rstrip('.')} (see {command} --help)")
         return error.exit_code
     except UserError as error:
-        _say(f"{name}: {error}")
+        from simple_gpu_scheduler.wording import safe  # noqa: PLC0415 - only an error needs it
+
+        _say("\n".join(safe(line) for line in f"{name}: {error}".split("\n")))
         return error.code
     except BrokenPipeError:  # the reader of our own output has left: that ends a filter, and is no failure of it
         return 0

@@ -169,6 +169,6 @@ class Notify:
     def _told(self, end: JobEnd) -> Told:
         about = told(end)
         log = self._log_of(about.job)
-        if not os.path.exists(log):  # it never started, or its log was not wanted
+        if not about.attempt or not os.path.exists(log):  # it never started, or its log was not wanted
             return about
-        return about._replace(log=log, last_lines=last_lines(read_tail(log), _MOST_LINES))
+        return about._replace(log=log, last_lines=last_lines(read_tail(log, run=self._blank.run), _MOST_LINES))

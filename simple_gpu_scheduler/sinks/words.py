@@ -132,7 +132,7 @@ def _dropped(event: JobDropped) -> str:
 
 
 def _refused(event: LineRefused) -> str:
-    return f"{event.place}: not started: {safe(event.problem)}"
+    return f"{safe(str(event.place))}: not started: {safe(event.problem)}"
 
 
 def _stopping(event: StopAsked) -> str:
