@@ -58,24 +58,27 @@ def rate_beside(mode: str, size: int) -> tuple[float, float]:
     """How many jobs a second were run while the one printed, and the peak of memory in MB."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        # It prints until it is told that the others are done, but no more than so much.
-        printer = f"yes '{_LINE}' | head -c {size}; touch printed"
-        jobs = f"{printer}\n" + "test -e printed || true\n" * 20_000
+        jobs = f"yes '{_LINE}' | head -c {size}\n" + "true\n" * 50_000
         (directory / "jobs").write_text(jobs)
-        argv = [*COMMAND, "--gpus", "0", "1", "--output", mode, "--joblog", "rows", "--halt", "now,fail=1", "jobs"]
+        argv = [*COMMAND, "--gpus", "0", "1", "--output", mode, "--joblog", "rows", "jobs"]
         environment = clean_environment() | {"XDG_STATE_HOME": name, "SGS_LEASE_DIR": f"{name}/leases"}
         with (directory / "out").open("wb") as out:
             process = subprocess.Popen(argv, stdout=out, stderr=subprocess.DEVNULL, cwd=directory, env=environment)
-            while not (directory / "printed").exists() and process.poll() is None:
-                time.sleep(0.005)
+            while process.poll() is None and not has_row(directory / "rows"):
+                time.sleep(0.02)
             peak = peak_of(process.pid)
             process.send_signal(signal.SIGTERM)
             process.wait()
         rows = [line.split("\t") for line in (directory / "rows").read_text().splitlines()[1:]]
-        took = next((float(row[3]) for row in rows if row[0] == "1"), 0.0)
+        took = next(float(row[3]) for row in rows if row[0] == "1")
         first = min(float(row[2]) for row in rows)
         beside = [row for row in rows if row[0] != "1" and float(row[2]) < first + took]
         return len(beside) / took, peak
+
+
+def has_row(rows: Path) -> bool:
+    """Whether the job that prints is over."""
+    return rows.exists() and "\n1\t" in rows.read_text()
 
 
 def peak_of(pid: int) -> float:
