@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import time
+from collections.abc import Iterator
 
 from .jobs import Attempt, Outcome
 from .units import show_duration
@@ -18,6 +19,7 @@ TAIL = 8192
 UNKNOWN = -1
 _LONGEST_HEADER = 64 * 1024
 _HEADER_LINES = 2
+_BLOCK = 1 << 20
 _MARK = "[simple_gpu_scheduler] "
 _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
 _HEADER = f"{_MARK}job ".encode()
@@ -90,39 +92,42 @@ def behind_header(fd: int, begin: int) -> int:
     return begin + at
 
 
-def newest_header(path: str) -> int:
+def newest_header(fd: int) -> int:
     """Where the header of the newest attempt begins."""
-    import mmap  # noqa: PLC0415 - seldom needed
-
-    if not os.stat(path).st_size:
-        return 0
-    with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as content:
-        return content.rfind(b"\n" + _HEADER) + 1
+    return max((at for at, _ in _headers(fd)), default=0)
 
 
 def part_of(fd: int, run: str) -> tuple[int, int]:
-    """From where to where a log is of this run, or all of it if none is named.
+    """From where to where a log is of this run, or all of it if none is named; all too of one that has no header.
 
     One directory may hold what several runs have written, one after the other.
     """
     size = os.fstat(fd).st_size
-    if not size or not run:
-        return 0, size
-    import mmap  # noqa: PLC0415 - seldom needed
-
-    begin = -1
+    begin, has_others = -1, False
     its_own = f" of run {run}, attempt ".encode()
-    with mmap.mmap(fd, size, prot=mmap.PROT_READ) as content:
-        at = content.find(_HEADER)
-        while at >= 0:
-            if not at or content[at - 1 : at] == b"\n":
-                is_own = its_own in content[at : content.find(b"\n", at)]
-                if is_own and begin < 0:
-                    begin = at
-                elif not is_own and begin >= 0:
-                    return begin, at
-            at = content.find(_HEADER, at + 1)
-    return max(0, begin), size
+    for at, line in _headers(fd) if run else ():
+        if its_own in line:
+            begin = at if begin < 0 else begin
+        elif begin >= 0:
+            return begin, at
+        else:
+            has_others = True
+    return (begin if begin >= 0 else size if has_others else 0), size
+
+
+def _headers(fd: int) -> Iterator[tuple[int, bytes]]:
+    """Where each begins, and its first line."""
+    # Not by mmap: a job may empty its log meanwhile, and SIGBUS would end us.
+    at, kept = 0, b"\n"
+    while block := os.pread(fd, _BLOCK, at):
+        data = kept + block
+        found = data.find(b"\n" + _HEADER)
+        while found >= 0:
+            begin = at - len(kept) + found + 1
+            yield begin, os.pread(fd, _LONGEST_HEADER, begin).partition(b"\n")[0]
+            found = data.find(b"\n" + _HEADER, found + 1)
+        at += len(block)
+        kept = data[-len(_HEADER) :]
 
 
 def read_tail(path: str, most: int = TAIL, run: str = "") -> str:

@@ -96,11 +96,11 @@ def cut_text(text: str, most: int = _LONGEST_SUMMARY) -> str:
     return data.decode() if len(data) <= most else f"{_cut(data, most - 3).decode()}…"
 
 
-def told(event: JobEnd, log: str = "", last_lines: Sequence[str] = ()) -> Told:
+def told(event: JobEnd) -> Told:
     """What to tell of a job."""
     if isinstance(event, JobDropped):
-        return Told(event.job, Outcome("not started", reason=event.reason), log=log, last_lines=last_lines)
-    return Told(event.attempt.job, event.outcome, event.attempt, event.runtime, log, last_lines)
+        return Told(event.job, Outcome("not started", reason=event.reason))
+    return Told(event.attempt.job, event.outcome, event.attempt, event.runtime)
 
 
 def variables(notification: Notification, longest: int = LONGEST) -> dict[bytes, bytes]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from .errors import UserError
-from .threads import start_thread
+from .threads import need_thread
 
 _MESSAGES = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1)
 
@@ -45,9 +45,10 @@ def signals_to(put: Callable[[Signalled], None]) -> Iterator[None]:
             put(Signalled(number))
 
     try:
-        thread = start_thread(listen)
-    except RuntimeError:
-        raise UserError("the system lets this user start no more threads (ulimit -u); nothing was started") from None
+        thread = need_thread(listen)
+    except UserError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
     try:
         yield
     finally:

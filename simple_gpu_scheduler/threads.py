@@ -5,6 +5,8 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from .errors import UserError
+
 T = TypeVar("T")
 
 
@@ -21,6 +23,14 @@ def start_thread(run: Callable[[], object]) -> threading.Thread:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return thread
+
+
+def need_thread(run: Callable[[], object]) -> threading.Thread:
+    """The same, where nothing goes on without it."""
+    try:
+        return start_thread(run)
+    except RuntimeError:
+        raise UserError("the system lets this user start no more threads (ulimit -u); nothing was started") from None
 
 
 class Meanwhile(Generic[T]):

@@ -135,7 +135,7 @@ MAY_KNOW = {
         "waiting",
     },
     "signals": FIRST | {"threads"},
-    "threads": set(),
+    "threads": {"errors"},
     "processes": FIRST,
     "process_tree": FIRST,
     "inbox": {"engines", "errors", "leases", "outliving", "server", "signals", "sources"},

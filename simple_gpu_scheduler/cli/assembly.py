@@ -26,7 +26,7 @@ from simple_gpu_scheduler.signals import signals_to
 from simple_gpu_scheduler.sinks import Notifying
 from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.sources import Parser, Reader
-from simple_gpu_scheduler.threads import Meanwhile
+from simple_gpu_scheduler.threads import Meanwhile, need_thread
 
 from . import gathering, inputs, job_output, parts, recording
 from .options import Options
@@ -90,7 +90,7 @@ def _run_begun(options: Options, machine: "Meanwhile[Machine]", begun: Begun, re
     reader = Reader(list(begun.gathered.sources), begun.parser, inbox.put, room.acquire, by_null=options.null)
     with signals_to(inbox.put):
         left = parts.take_over(resumed, inbox, failed_too=options.resume_failed) if resumed else None
-        parts.start_reading(reader.run)
+        need_thread(reader.run)
         found = machine.get()
         if begun.gathered.introductions:  # before it is said that others can write
             reader.has_begun.wait(_BEGUN_WITHIN)
@@ -115,8 +115,8 @@ def _begin(
 ) -> Begun:
     """Check all that can be checked, and open what is needed."""
     shell = parts.find_shell(options.shell)
-    parts.check_directories(options)
     showing = decide(options, look_at_streams(os.environ))
+    parts.check_directories(options)
     state = resumed.state if resumed else None
     typed = gathering.open_typed(options.files, options.follow, state, waits=options.no_follow)
     sources = [source for _, source in typed]

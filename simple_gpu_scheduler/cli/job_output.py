@@ -35,14 +35,16 @@ def make_directory(logs: str) -> None:
     directory = os.path.abspath(logs)
     try:
         os.makedirs(directory, exist_ok=True)
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileExistsError:
+        raise UserError(f"--logs {logs}: it is no directory; name another one") from None
     except OSError as error:
-        raise UserError(f"--logs {logs}: {error.strerror}") from None
-    _hold(directory)
+        raise UserError(f"--logs {logs}: {error.strerror}; name another directory") from None
+    _hold(directory, fd)
 
 
-def _hold(directory: str) -> None:
+def _hold(directory: str, fd: int) -> None:
     """Keep other runs from writing there for as long as we live: logs of the same number would be mixed."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

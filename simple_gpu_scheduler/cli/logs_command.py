@@ -68,8 +68,9 @@ class _Output:
         except OSError as error:
             raise UserError(f"cannot read the log {self._log}: {error.strerror}") from None
         try:
-            begin, end = part_of(fd, self._run)
-            self._offset = max(begin, self._offset)
+            end = os.fstat(fd).st_size
+            if not 0 <= self._offset <= end:  # it was not looked at yet, or the job has emptied it
+                self._offset, end = part_of(fd, self._run)
             while part := os.pread(fd, min(_AT_ONCE, max(0, end - self._offset)), self._offset):
                 sys.stdout.buffer.write(part)
                 self._offset += len(part)

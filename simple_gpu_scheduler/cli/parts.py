@@ -20,7 +20,7 @@ from simple_gpu_scheduler.publishing import Publisher, Sink
 from simple_gpu_scheduler.server import Server, serve
 from simple_gpu_scheduler.sinks import SINKS, GpuVitals, Notifying, SinkOptions
 from simple_gpu_scheduler.sources import Parser
-from simple_gpu_scheduler.threads import Meanwhile, start_thread
+from simple_gpu_scheduler.threads import Meanwhile
 
 from .job_output import make_directory
 from .options import Options
@@ -101,13 +101,6 @@ def check_directories(options: Options) -> None:
         if os.path.exists(options.chdir):
             why = errno.EACCES if os.path.isdir(options.chdir) else errno.ENOTDIR
         raise UserError(f"--chdir {options.chdir}: {os.strerror(why)}")
-
-
-def start_reading(read: Callable[[], None]) -> None:
-    try:
-        start_thread(read)
-    except RuntimeError:
-        raise UserError("the system lets this user start no more threads (ulimit -u); nothing was started") from None
 
 
 def find_shell(shell: str) -> str:

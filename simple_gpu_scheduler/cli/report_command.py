@@ -62,7 +62,9 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
         made.append((png, _figure(report)))
     _write(made)
     if metric and (made or as_json or as_csv) and not any(job["result"] is not None for job in report["jobs"]):
-        print(f"no log has a number behind '{_safe(metric)}'", file=sys.stderr)
+        from .report_view import NO_LOGS, has_logs  # noqa: PLC0415 - as below
+
+        print(f"no log has a number behind '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
     if as_json:
         _print(json.dumps(report, allow_nan=False))
     elif as_csv:
@@ -106,11 +108,10 @@ def _figure(report: "Report") -> bytes:
 
 def _write(made: list[tuple[str, bytes]]) -> None:
     from simple_gpu_scheduler.report.writing import write_file  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.wording import safe  # noqa: PLC0415 - as above
 
     for path, data in made:
         write_file(path, data)
-        print(f"written {safe(path)}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+        print(f"written {_safe(path)}", file=sys.stderr)
 
 
 def _show(report: "Report") -> None:

@@ -17,7 +17,7 @@ _LONGEST_TEXT = 160
 _BETWEEN = "  "
 # Of what was waited for: how much memory it used, for how long it had run, and its pid. The rest says who it was.
 _AS_IT_WAS = re.compile(r"(?: [\d.]+ [MG]iB)? for [\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?=,|$)|(?<=\()pid \d+, ")
-_NO_LOGS = "what the jobs printed was not kept: --output files or --logs DIR keeps it"
+NO_LOGS = "what the jobs printed was not kept: --output files or --logs DIR keeps it"
 _COLUMNS = (
     "job",
     "name",
@@ -86,7 +86,7 @@ def _head(report: Report) -> list[str]:
     took = f"{'took' if run['ended'] else 'so far'} {show_duration(run['seconds'])}"
     again = f" by {len(run['sessions'])} schedulers in turn" if len(run["sessions"]) > 1 else ""
     is_missed = bool(report["failures"]) or report["metric"] is not None
-    no_logs = [f"  {_NO_LOGS}"] if is_missed and report["longest"] and not _has_logs(report) else []
+    no_logs = [f"  {NO_LOGS}"] if is_missed and report["longest"] and not has_logs(report) else []
     counts = ", ".join(f"{count} {state}" for state, count in report["outcomes"].items()) or "no jobs"
     return [
         f"run {safe(run['id'])}: {safe(run['state'])}{code}",
@@ -96,7 +96,7 @@ def _head(report: Report) -> list[str]:
     ]
 
 
-def _has_logs(report: Report) -> bool:
+def has_logs(report: Report) -> bool:
     return any(job["log"] for job in report["jobs"])
 
 
@@ -189,7 +189,7 @@ def _waits(report: Report) -> list[str]:
 
 def _results(report: Report) -> list[str]:
     metric = report["metric"]
-    if metric is None or not _has_logs(report):
+    if metric is None or not has_logs(report):
         return []
     found = sorted((job for job in report["jobs"] if job["result"] is not None), key=lambda job: job["result"])
     if not found:

@@ -204,10 +204,10 @@ def _run(**options: Any) -> int:
 
     if options["quiet"] and options["verbose"]:
         raise click.UsageError("--quiet and --verbose exclude each other.")
-    if options["notify_on"] and not options["notify"]:
-        raise click.UsageError("--notify-on says when to run the command of --notify, which is missing.")
     context = click.get_current_context()
     resumed = resumed_run(context, options)
+    if options["notify_on"] and not options["notify"]:
+        raise click.UsageError("--notify-on says when to run the command of --notify, which is missing.")
     cores = len(os.sched_getaffinity(0))
     wants = take_wants(options)
     values = options | {"cpu_slots": options["cpu_slots"] or cores, "argv": context.meta["argv"]}

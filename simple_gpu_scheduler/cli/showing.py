@@ -33,10 +33,11 @@ class Showing(NamedTuple):
 
     def introduction(self, options: Options, directory: str) -> str:
         """What a person should know of it, where nobody asked for it in so many words."""
-        if not self.logged or options.logs or self.output in ("group", "tag"):
+        if not self.logged or options.logs or (self.output in ("group", "tag") and not options.no_journal):
             return ""
         what = "what the jobs write to stderr" if self.logged == _ERRORS else "the jobs' output"
-        return f"{what} goes to {directory} (simple_gpu_scheduler logs JOB shows it)"
+        way = "" if options.no_journal else " (simple_gpu_scheduler logs JOB shows it)"  # that asks a journal
+        return f"{what} goes to {directory}{way}"
 
 
 def decide(options: Options, streams: Streams) -> Showing:

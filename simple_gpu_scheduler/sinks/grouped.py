@@ -6,7 +6,7 @@ from queue import SimpleQueue
 
 from simple_gpu_scheduler.job_logs import UNKNOWN, behind_header, open_to_read
 from simple_gpu_scheduler.jobs import Attempt
-from simple_gpu_scheduler.threads import start_thread
+from simple_gpu_scheduler.threads import need_thread
 
 from .logs import Printed
 from .stdout import Stdout
@@ -18,7 +18,7 @@ class Grouped:
     def __init__(self) -> None:
         self._stdout = Stdout()
         self._ended: SimpleQueue[Printed | None] = SimpleQueue()
-        self._thread = start_thread(self._show_all)
+        self._thread = need_thread(self._show_all)
 
     def started(self, attempt: Attempt, log: str, begin: int) -> None:
         """There is nothing to show yet."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from simple_gpu_scheduler.events import Event, JobEnded
 from simple_gpu_scheduler.job_logs import last_lines, last_shown, read_tail
-from simple_gpu_scheduler.threads import start_thread
+from simple_gpu_scheduler.threads import need_thread
 
 from . import GpuVitals
 from .board import Board, UnderWay
@@ -48,7 +48,7 @@ class Live:
         self._screen = Screen(_STDERR, coloured=not os.environ.get("NO_COLOR"))
         self._is_closed = self._is_broken = False
         signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
-        self._thread = start_thread(self._draw_on)
+        self._thread = need_thread(self._draw_on)
 
     def take(self, event: Event, /) -> None:
         """One event."""

@@ -107,6 +107,9 @@ class Logs:
         fd = None
         try:
             fd = open_to_finish(log)
+            if event.outcome.kind == "not started" and os.fstat(fd).st_size == printed.begin:
+                self._show(printed)  # it has no header here: what stands there is another run's
+                return
             printed = self._look(printed, fd, has_succeeded=event.outcome.kind == "succeeded")
             self._show(printed)  # before there is a footer, which is not to be shown
             if printed.cut_at is None:
@@ -126,7 +129,7 @@ class Logs:
         """Where the output ends, on a line of its own, and what is not wanted."""
         size = os.fstat(fd).st_size
         if printed.begin == UNKNOWN:  # an earlier scheduler had started it
-            printed = printed._replace(begin=newest_header(printed.log))
+            printed = printed._replace(begin=newest_header(fd))
         first = self._firsts.pop(printed.attempt.job.number, printed.begin) if has_succeeded else 0
         printed = printed._replace(end=size, cut_at=first if self._failed_only and has_succeeded else None)
         if size and os.pread(fd, 1, size - 1) != b"\n":

@@ -16,6 +16,7 @@ class News:
         self._kinds: Counter[Kind] = Counter()
         self._untold: dict[int, JobEnd] = {}
         self._failed: dict[int, JobEnd] = {}
+        self._unsuccessful: dict[int, Kind] = {}  # also those that were cancelled, which may be tried again
 
     def __bool__(self) -> bool:
         return bool(self._untold)
@@ -26,13 +27,15 @@ class News:
             self._ended(event)
         elif isinstance(event, TakenOver):
             self._kinds.update({"succeeded": event.succeeded, "failed": event.failed, "not started": event.not_started})
+            self._unsuccessful.update(dict.fromkeys(event.dropped, "not started"))
         elif isinstance(event, LineRefused):
             self._kinds["not started"] += 1
         elif isinstance(event, JobRequeued):
             self._untold.pop(event.job.number, None)
-            earlier = self._failed.pop(event.job.number, None)
-            if earlier:
-                self._kinds[told(earlier).outcome.kind] -= 1
+            self._failed.pop(event.job.number, None)
+            kind = self._unsuccessful.pop(event.job.number, None)
+            if kind:
+                self._kinds[kind] -= 1
 
     def take_untold(self) -> list[JobEnd]:
         """All that is to be told, which is told with that."""
@@ -54,6 +57,8 @@ class News:
     def _ended(self, event: JobEnd) -> None:
         about = told(event)
         self._kinds[about.outcome.kind] += 1
+        if about.outcome.kind != "succeeded":
+            self._unsuccessful[about.job.number] = about.outcome.kind
         if is_failure(event):
             self._failed[about.job.number] = event
         if "each" in self._on or ("fail" in self._on and is_failure(event)):

@@ -119,4 +119,4 @@ def _bound(fd: int) -> None:
 
 def _last_line(fd: int) -> str:
     text = os.pread(fd, _MOST_COMPLAINTS, 0).rstrip(b"\0")
-    return last_shown(text.decode("utf-8", "backslashreplace"))
+    return notifying.cut_text(last_shown(text.decode("utf-8", "backslashreplace")))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.job_logs import UNKNOWN, behind_header, open_to_read
 from simple_gpu_scheduler.jobs import Attempt, Job
-from simple_gpu_scheduler.threads import start_thread
+from simple_gpu_scheduler.threads import need_thread
 from simple_gpu_scheduler.wording import safe
 
 from .logs import Key, Printed
@@ -40,7 +40,7 @@ class Tagged:
         self._running: dict[Key, _Followed] = {}
         self._ends: dict[Key, int] = {}  # set before there is a footer, so that none is ever shown
         self._is_closing = False
-        self._thread = start_thread(self._show_all)
+        self._thread = need_thread(self._show_all)
 
     def started(self, attempt: Attempt, log: str, begin: int) -> None:
         """See `Relay`."""

@@ -4,6 +4,7 @@ const afterLayout = []; // what can only be drawn once its box has a width
 
 function start() {
   const report = JSON.parse(byId("report").textContent);
+  for (const job of report.jobs) Object.setPrototypeOf(job.parameters, null); // `--constructor 3` is a parameter too
   closeOnBackdrop();
   window.addEventListener("wheel", hideTip, { passive: true }); // what it tells of has moved away from under it
   showHead(report);
