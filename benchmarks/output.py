@@ -47,7 +47,7 @@ def beside_much(size: int, rounds: int) -> None:
         said = verdict(holds=loud / quiet >= 0.8 and peak < 60, promise="0.8, under 60 MB")
         rows.append([mode, f"{loud:,.0f}", f"{quiet:,.0f}", f"{loud / quiet:.2f}", f"{peak:.0f}", said])
     show(
-        f"Output: `true` beside a job that prints {size / 1e9:g} GB, or as much to nowhere; 2 slots (median of {rounds})",
+        f"Output: `true` beside a job that prints {size / 1e9:g} GB, or as much to nowhere (median of {rounds})",
         ["--output", "jobs/s", "to nowhere", "share", "MB", "promise"],
         rows,
     )
