@@ -1,8 +1,11 @@
 """A real terminal with a shell in it, which tests type into and read the screen of: tmux."""
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from .conftest import until
@@ -63,3 +66,7 @@ class Terminal:
     def close(self) -> None:
         """End all that runs in it."""
         subprocess.run(["tmux", "-S", self._socket, "kill-server"], capture_output=True, check=False)
+        for process in Path("/proc").iterdir():  # a run goes on when its terminal has gone
+            with suppress(OSError):
+                if process.name.isdigit() and os.readlink(process / "cwd") == str(self.directory):
+                    os.kill(int(process.name), signal.SIGKILL)
