@@ -499,7 +499,7 @@ def test_a_sink_that_cannot_close_is_said() -> None:
             raise OSError(5, "Input/output error")
 
     world = World("0")
-    world.runner._publisher._sinks.insert(0, Broken())
+    world.runner._publisher._sinks.append(Broken())
     assert world.jobs(*jobs(1)).run() == 1
     assert len(world.of(Noticed)) == 1
 
