@@ -19,7 +19,9 @@ from simple_gpu_scheduler.wording import safe
 from .logs import Key, Printed
 from .stdout import Stdout
 
-_AT_ONCE = 256 * 1024
+# Small, since the interpreter is nobody else's while lines get their tags.
+_AT_ONCE = 32 * 1024
+_LONGEST_LINE = 256 * 1024
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
 _COLOURS = (36, 33, 32, 35, 34, 31)
 
@@ -145,7 +147,7 @@ class _Followed:
         lines, newline, rest = data.rpartition(b"\n")
         if not newline:
             self._kept += rest
-            return self.rest() if len(self._kept) > _AT_ONCE else b""
+            return self.rest() if len(self._kept) > _LONGEST_LINE else b""
         whole, self._kept = self._kept + lines + newline, rest
         return tagged(whole, self._tag)
 
