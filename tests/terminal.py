@@ -1,6 +1,7 @@
 """A real terminal with a shell in it, which tests type into and read the screen of: tmux."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,7 +20,9 @@ class Terminal:
         self.directory = directory
         setup = directory / "setup.sh"
         variables = {name: value for name, value in environment.items() if not name.startswith("TMUX")} | {"PS1": "$ "}
-        quoted = "".join(f"export {name}='{value}'\n" for name, value in variables.items() if name.isidentifier())
+        quoted = "".join(
+            f"export {name}={shlex.quote(value)}\n" for name, value in variables.items() if name.isidentifier()
+        )
         setup.write_text(
             f'unset CI\n{quoted}simple_gpu_scheduler() {{ {sys.executable} -m simple_gpu_scheduler "$@"; }}\nset -m\n'
         )
