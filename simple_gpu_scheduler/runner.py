@@ -101,10 +101,11 @@ class Runner:
         for each in left.outliving:
             self._scheduler.adopt(each.attempt, each.excused)
             self._adopted.add(each, self._rules.timeout)
+        # Before those that are dropped at once: they are told by events of their own.
+        self._publisher.publish(left.as_event(self._tally.summary(0, all_read=False), self._adopted.runtimes()))
         for job, begin in left.waiting:
             self._outcomes.drop(self._scheduler.add(job, begin))
         self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
-        self._publisher.publish(left.as_event(self._tally.summary(0, all_read=False), self._adopted.runtimes()))
 
     def leave_out(self, failed: Iterable[int]) -> None:
         """These are not run, and have failed before: what comes after one of them must not start."""

@@ -1,6 +1,7 @@
 """What may be asked of a run, with the loop's clock and engine made by hand; and how long a run will take."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +18,7 @@ from simple_gpu_scheduler.resuming import Outliving, Resumption
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.scheduler import Begin
 from simple_gpu_scheduler.server import Asked
+from simple_gpu_scheduler.sinks.board import Board
 
 from .test_runner import TERMINATED, World, failing, job, jobs
 
@@ -334,7 +336,7 @@ def test_a_cancelled_job_that_fails_when_it_is_retried_counts_for_halt() -> None
 
 def test_what_failed_before_this_scheduler_began_does_not_count_for_halt() -> None:
     world = failing(Asking(halt="soon,fail=1").jobs(job(4), job(5), job(6)), 5)
-    world.runner.take_over(Resumption(ended=((job(1), "failed", Begin(2, 1)),)))
+    world.runner.take_over(Resumption(ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
     assert world.run() == 1
     assert [number for _, number in world.starts()] == [4, 5]
 
@@ -353,6 +355,16 @@ def test_a_retry_goes_on_with_the_number_of_the_attempts_that_were_before() -> N
     world.ask(0.5, "retry", jobs=[1, 2, 3]).run()
     starts = [event.attempt.key for event in world.of(JobStarted)]
     assert starts == [(4, 1), (1, 3), (1, 4), (2, 2)]
+
+
+def test_a_view_counts_a_job_once_that_is_dropped_as_soon_as_the_run_goes_on() -> None:
+    world = Asking()
+    board = Board()
+    take = board.take
+    world.runner._publisher.add(SimpleNamespace(take=lambda event: take(event, 0.0), close=lambda: None))
+    waiting = ((job(2, after=(1,)), Begin()), (job(3), Begin()))
+    world.runner.take_over(Resumption(waiting=waiting, ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
+    assert board.counts()[:6] == (0, 1, 1, 0, 1, 3)
 
 
 def test_a_job_that_waits_again_and_is_cancelled_keeps_its_number_of_attempts() -> None:

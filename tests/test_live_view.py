@@ -201,7 +201,7 @@ def test_a_kill_leaves_a_terminal_that_can_be_used(terminal_of: Callable[..., Te
 
 
 def test_the_report_of_a_bug_stands_on_a_clean_screen(terminal_of: Callable[..., Terminal], tmp_path: Path) -> None:
-    terminal = terminal_of("sleep 1; false\n")
+    terminal = terminal_of(f"{WAIT}; false\n")
     (tmp_path / "broken.py").write_text(
         "from simple_gpu_scheduler import outcomes\n"
         "def broken(*_args): raise AssertionError('this is the bug')\n"
@@ -210,6 +210,7 @@ def test_the_report_of_a_bug_stands_on_a_clean_screen(terminal_of: Callable[...,
     )
     terminal.type(f"{sys.executable} broken.py --gpus 0 --progress live jobs; echo code $?")
     terminal.shows("1 running")
+    (tmp_path / "go").touch()
     terminal.shows("code 3")
     assert "this is a bug in the program" in terminal.screen()
     assert HEADINGS not in terminal.screen()
