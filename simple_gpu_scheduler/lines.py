@@ -79,7 +79,7 @@ class LineParser:
             self._check_need(settings)
         except ValueError as error:
             return self._refuse(line, str(error), is_bad_option=True)
-        if all(part.lstrip().startswith(b"#") for part in command.splitlines() if part.strip()):
+        if not has_command(command):
             return None
         job = self._job(command, line, settings)
         if isinstance(job, Job) and job.name:
@@ -141,6 +141,11 @@ class LineParser:
 
 def _is_comment(stripped: bytes) -> bool:
     return stripped.startswith(b"#") and not stripped.startswith(_OPTIONS) and b"\n" not in stripped
+
+
+def has_command(text: bytes) -> bool:
+    """Is there a line that is more than a comment? (A carriage return ends no line for a shell.)"""
+    return not all(part.lstrip().startswith(b"#") for part in text.split(b"\n") if part.strip())
 
 
 def split_options(text: bytes) -> tuple[bytes, dict[str, Any]]:

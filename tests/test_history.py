@@ -413,6 +413,7 @@ def state_of(jobs: Sequence[Job], succeeded: Sequence[Job]) -> RunState:
 @example([b"#: gpus=3", b"\xef\xbb\xbf\xef\xbb\xbfa # note", b"#:", b"b"], False, set())
 @example([b"#: gpus=3", b"cat <<E\nE", b"x   "], True, set())
 @example([b"echo # note\n#: name=a timeout=0.1"], True, set())
+@example([b"#\r<<E\n #: "], True, set())
 def test_commands_are_read_again_as_the_same_jobs(texts: list[bytes], by_null: bool, done: set[int]) -> None:
     jobs = read(b"".join(text + (b"\0" if by_null else b"\n") for text in texts), by_null=by_null)
     succeeded = [each for place, each in enumerate(jobs) if place in done]

@@ -16,7 +16,7 @@ from simple_gpu_scheduler.cli.report_view import show
 from simple_gpu_scheduler.journal.reading import Record, read_records
 from simple_gpu_scheduler.journal.states import RunState
 from simple_gpu_scheduler.report import summary, tails
-from simple_gpu_scheduler.report.building import Asked, build
+from simple_gpu_scheduler.report.building import Basis, build
 from simple_gpu_scheduler.report.parameters import find_parameters
 from simple_gpu_scheduler.report.results import last_number
 from simple_gpu_scheduler.report.spans import Span, Spans
@@ -97,7 +97,7 @@ def built(*records: Record, now: float = 1000, standing: str = "finished", **how
     state = RunState()
     state.feed(records)
     lives = {"is_alive": False, "goes_on": False, **how}
-    return build(Asked(state, records, standing, now=START + now, program="1.0", **lives))
+    return build(Basis(state, records, standing, now=START + now, program="1.0", **lives))
 
 
 def attempts(report: dict[str, Any], job: int = 1) -> list[tuple[float, float | None, str | None]]:
@@ -240,7 +240,7 @@ class TestNumbers:
     def test_all_of_a_journal_that_holds_everything_is_told(self) -> None:
         state, records = RunState(), read_records(GOLDEN.read_bytes()).records
         state.feed(records)
-        report = build(Asked(state, records, "stopped", False, False, START, "1.0"))
+        report = build(Basis(state, records, "stopped", False, False, START, "1.0"))
         assert report["outcomes"] == {
             "succeeded": 3, "failed": 2, "timed out": 1, "killed": 2, "not started": 3, "cancelled": 1,
             "interrupted": 1, "waiting": 2,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.cli.showing import Showing, Streams, decide
+from simple_gpu_scheduler.cli.showing import OwnStreams, Showing, decide
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.eta import Eta
 from simple_gpu_scheduler.events import (
@@ -41,7 +41,7 @@ class Typed(NamedTuple):
 
 def shown(can_draw: bool, stdout: str, **typed: object) -> Showing | str:
     try:
-        return decide(Typed(**typed), Streams(can_draw, stdout))  # type: ignore[arg-type]
+        return decide(Typed(**typed), OwnStreams(can_draw, stdout))  # type: ignore[arg-type]
     except UserError as error:
         return str(error)
 

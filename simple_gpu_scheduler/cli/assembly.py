@@ -96,7 +96,7 @@ def _run_begun(options: Options, machine: "Meanwhile[Machine]", begun: Begun, re
             reader.has_begun.wait(_BEGUN_WITHIN)
         if left:
             begun.publisher.publish(Noticed(left.sentence(begun.run_id)))
-        where = begun.showing.introduction(options, begun.logs)
+        where = begun.showing.introduction(begun.logs, is_named=bool(options.logs), is_recorded=bool(begun.record.path))
         remarks = () if options.dry_run else found.remarks
         for remark in (*begun.gathered.introductions, *([where] if where else ()), *remarks):
             begun.publisher.publish(Noticed(remark))

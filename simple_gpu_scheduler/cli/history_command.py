@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .params import Command, Parsed
+from .printing import print_bytes, print_text, show_moment
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.past import JobRow, RunRow
@@ -115,7 +116,7 @@ def _check(*, is_list: bool, shows_jobs: bool, commands: bool, null: bool, as_js
 def _show_runs(count: int, *, here: bool, as_json: bool) -> None:
     rows = list(islice(_runs(here=here), count))
     if as_json:
-        _print(json.dumps([row.to_json() for row in rows], indent=2))
+        print_text(json.dumps([row.to_json() for row in rows], indent=2))
     else:
         _print_table(_RUN_HEADINGS, [_run_cells(row) for row in rows])
 
@@ -146,7 +147,7 @@ def _show_jobs(run: str, groups: Sequence[str], *, commands: bool, null: bool, a
     if commands:
         _print_commands(rows, seen, null=null)
     elif as_json:
-        _print(json.dumps([row.to_json() for row in rows], indent=2))
+        print_text(json.dumps([row.to_json() for row in rows], indent=2))
     else:
         _print_table(_JOB_HEADINGS, [_job_cells(row) for row in rows])
 
@@ -171,8 +172,7 @@ def _print_commands(rows: "Sequence[JobRow]", seen: "Look", *, null: bool) -> No
     if refused:
         lines = "1 line that was" if refused == 1 else f"{refused} lines that were"
         print(f"simple_gpu_scheduler history: {lines} refused cannot be printed as a command", file=sys.stderr)
-    sys.stdout.buffer.write(text)
-    sys.stdout.buffer.flush()
+    print_bytes(text)
 
 
 def _run_cells(row: "RunRow") -> tuple[str, ...]:
@@ -182,7 +182,14 @@ def _run_cells(row: "RunRow") -> tuple[str, ...]:
     words = {} if row.state in ("running", "paused") else {"running": "not ended"}
     counts = [f"{count} {words.get(group, group)}" for group, count in row.counts.items() if count]
     directory = _shown(row.directory)
-    return row.run, _moment(row.begun), show_duration(row.seconds), row.state, ", ".join(counts) or "none", directory
+    return (
+        row.run,
+        show_moment(row.begun),
+        show_duration(row.seconds),
+        row.state,
+        ", ".join(counts) or "none",
+        directory,
+    )
 
 
 def _job_cells(row: "JobRow") -> tuple[str, ...]:
@@ -197,14 +204,10 @@ def _job_cells(row: "JobRow") -> tuple[str, ...]:
         str(row.attempts),
         row.reason or (show_outcome(row.outcome) if row.outcome and has_failed else "-"),
         ",".join(row.gpus) or ("cpu" if row.attempts else "-"),
-        _moment(row.started) if row.started else "-",
+        show_moment(row.started) if row.started else "-",
         show_duration(row.runtime) if row.runtime is not None else "-",
         row.job.command.decode("utf-8", "backslashreplace").strip() if row.job else "-",
     )
-
-
-def _moment(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
 def _shown(text: str) -> str:
@@ -227,13 +230,7 @@ def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None
     if sys.stdout.isatty():
         columns = shutil.get_terminal_size().columns
         lines = [line if cell_len(line) <= columns else set_cell_size(line, columns - 1) + "…" for line in lines]
-    _print("\n".join(line.rstrip() for line in lines))
-
-
-def _print(text: str) -> None:
-    """Print; what the locale cannot say is escaped."""
-    sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "backslashreplace") + b"\n")
-    sys.stdout.buffer.flush()
+    print_text("\n".join(line.rstrip() for line in lines))
 
 
 history_command = Command(

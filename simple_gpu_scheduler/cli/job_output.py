@@ -4,6 +4,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from simple_gpu_scheduler.errors import Trouble, UserError
 from simple_gpu_scheduler.jobs import Attempt
@@ -21,13 +22,14 @@ def log_directory(options: Options, showing: Showing, journal: str) -> str:
         return ""
     if options.logs:
         return os.path.abspath(options.logs)
-    if not journal:
-        import tempfile  # noqa: PLC0415 - 4 ms that hardly anybody needs
+    directory = files.logs_of(journal) if journal else ""
+    with suppress(OSError):  # no room, though there was for the journal
+        if directory:
+            os.makedirs(directory, 0o700, exist_ok=True)
+            return directory
+    import tempfile  # noqa: PLC0415 - 4 ms that hardly anybody needs
 
-        return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
-    directory = files.logs_of(journal)
-    os.makedirs(directory, 0o700, exist_ok=True)
-    return directory
+    return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
 
 
 def make_directory(logs: str) -> None:

@@ -137,16 +137,16 @@ def sinks(
     elif options.joblog:
         names.append("joblog")
     sink_options = SinkOptions(
-        options.quiet or options.dry_run,
-        options.verbose and not options.dry_run,
-        showing.progress == "plain",
-        options.joblog or "",
-        options.resumes or keeps,
-        logs,
-        showing.output,
-        options.logs_failed_only,
-        can_resume,
-        _vitals(machine) if showing.progress == "live" else list,
+        quiet=options.quiet or options.dry_run,
+        verbose=options.verbose and not options.dry_run,
+        says_starts=showing.progress == "plain",
+        joblog=options.joblog or "",
+        keeps_joblog=options.resumes or keeps,
+        logs=logs,
+        output=showing.output,
+        failed_logs_only=options.logs_failed_only,
+        can_resume=can_resume,
+        vitals=_vitals(machine) if showing.progress == "live" else list,
     )
     return [SINKS[name](sink_options) for name in names]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .params import Command
+from .printing import print_bytes, print_text
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.report.building import Report
@@ -66,7 +67,7 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
 
         print(f"no log has a number behind '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
     if as_json:
-        _print(json.dumps(report, allow_nan=False))
+        print_text(json.dumps(report, allow_nan=False))
     elif as_csv:
         _print_csv(report)
     elif not made:
@@ -76,22 +77,17 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
 
 def _build(word: str, metric: str) -> "Report":
     from simple_gpu_scheduler import __version__  # noqa: PLC0415 - not for --help
-    from simple_gpu_scheduler.journal import files  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal.reading import read_records  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal.states import RunState  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.report.building import Asked, build  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.report.building import Basis, build  # noqa: PLC0415 - as above
 
-    from .runs import choose, is_elsewhere, look  # noqa: PLC0415 - as above
+    from .runs import choose, is_elsewhere, look_at_records  # noqa: PLC0415 - as above
 
-    seen = look(choose(word))
-    records = read_records(files.read(seen.path)).records
-    state, lives = seen.state, seen.is_alive or seen.is_kept
-    if lives:  # it may have been written to since
-        state = RunState()
-        state.feed(records)
-    is_unseen = not lives and is_elsewhere(state) and not state.ended
-    asked = Asked(state, records, seen.standing, seen.is_alive, lives or is_unseen, time.time(), __version__, metric)
-    return build(asked._replace(is_unseen=is_unseen))
+    seen, records = look_at_records(choose(word))
+    lives = seen.is_alive or seen.is_kept
+    is_unseen = not lives and is_elsewhere(seen.state) and not seen.state.ended
+    goes_on = lives or is_unseen
+    return build(
+        Basis(seen.state, records, seen.standing, seen.is_alive, goes_on, time.time(), __version__, metric, is_unseen)
+    )
 
 
 def _page(report: "Report") -> bytes:
@@ -118,7 +114,7 @@ def _show(report: "Report") -> None:
     from .report_view import show  # noqa: PLC0415 - as above
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    _print("\n".join(show(report, width)))
+    print_text("\n".join(show(report, width)))
 
 
 def _print_csv(report: "Report") -> None:
@@ -129,20 +125,13 @@ def _print_csv(report: "Report") -> None:
 
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(table(report))
-    sys.stdout.buffer.write(text.getvalue().encode("utf-8", "backslashreplace"))
-    sys.stdout.buffer.flush()
+    print_bytes(text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def _safe(text: str) -> str:
     from simple_gpu_scheduler.wording import safe  # noqa: PLC0415 - as above
 
     return safe(text).encode("utf-8", "backslashreplace").decode()
-
-
-def _print(text: str) -> None:
-    """Print; what the locale cannot say is escaped."""
-    sys.stdout.buffer.write(text.encode(sys.stdout.encoding, "backslashreplace") + b"\n")
-    sys.stdout.buffer.flush()
 
 
 report_command = Command(

@@ -1,13 +1,14 @@
 """A report -> lines for people, safe to print, and its jobs as a table for other programs. Pure."""
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from simple_gpu_scheduler.units import show_duration
 from simple_gpu_scheduler.wording import safe
+
+from .printing import show_moment
 
 Report = Mapping[str, Any]
 
@@ -90,7 +91,7 @@ def _head(report: Report) -> list[str]:
     counts = ", ".join(f"{count} {state}" for state, count in report["outcomes"].items()) or "no jobs"
     return [
         f"run {safe(run['id'])}: {safe(run['state'])}{code}",
-        f"  begun {_moment(run['begun'])}, {took}{again}, in {safe(run['directory'])}",
+        f"  begun {show_moment(run['begun'])}, {took}{again}, in {safe(run['directory'])}",
         f"  {counts}",
         *no_logs,
     ]
@@ -242,7 +243,3 @@ def _short(text: str) -> str:
 
 def _took(seconds: float | None) -> str:
     return "-" if seconds is None else show_duration(seconds)
-
-
-def _moment(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

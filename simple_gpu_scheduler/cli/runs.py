@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.journal.reading import read_records
-from simple_gpu_scheduler.journal.states import RunState, read_state
+from simple_gpu_scheduler.journal.reading import Contents, Record, read_records
+from simple_gpu_scheduler.journal.states import RunState, state_of
 from simple_gpu_scheduler.wording import safe
 
 _MOST_LISTED = 5
@@ -110,8 +110,12 @@ def _listed(paths: list[str]) -> str:
 
 def load(path: str) -> RunState:
     """All that a journal tells. What could not be read of it is said on stderr."""
+    return _state_of(path, read_records(files.read(path)))
+
+
+def _state_of(path: str, contents: Contents) -> RunState:
     try:
-        state = read_state(files.read(path))
+        state = state_of(contents)
     except ValueError as error:
         raise UserError(f"the journal {safe(path)} cannot be used: {error}") from None
     if state.unreadable:
@@ -129,12 +133,18 @@ def _warn(path: str, text: str) -> None:
 
 def look(path: str) -> Look:
     """A run as it stands now."""
+    return look_at_records(path)[0]
+
+
+def look_at_records(path: str) -> tuple[Look, list[Record]]:
+    """A run as it stands now, and all that its journal tells, in its order."""
     # In this order: else a run that ends between the two would seem to have died.
     is_alive = files.is_alive(path)
     is_kept = False
     with suppress(OSError), files.opened(path) as fd:
         is_kept = files.is_kept(fd)
-    return Look(path, is_alive, is_kept, load(path))
+    contents = read_records(files.read(path))
+    return Look(path, is_alive, is_kept, _state_of(path, contents)), contents.records
 
 
 def standing(state: RunState, alive: bool) -> str:

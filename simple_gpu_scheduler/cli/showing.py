@@ -17,7 +17,7 @@ _NARROWEST, _LOWEST = 40, 8
 _BOTH, _ERRORS = (1, 2), (2,)
 
 
-class Streams(NamedTuple):
+class OwnStreams(NamedTuple):
     """What our own streams are: whether a view can be drawn on stderr, and where stdout goes."""
 
     can_draw: bool
@@ -31,16 +31,16 @@ class Showing(NamedTuple):
     output: Output = "inherit"
     logged: tuple[int, ...] = ()
 
-    def introduction(self, options: Options, directory: str) -> str:
+    def introduction(self, directory: str, *, is_named: bool, is_recorded: bool) -> str:
         """What a person should know of it, where nobody asked for it in so many words."""
-        if not self.logged or options.logs or (self.output in ("group", "tag") and not options.no_journal):
+        if not self.logged or is_named or (self.output in ("group", "tag") and is_recorded):
             return ""
         what = "what the jobs write to stderr" if self.logged == _ERRORS else "the jobs' output"
-        way = "" if options.no_journal else " (simple_gpu_scheduler logs JOB shows it)"  # that asks a journal
+        way = " (simple_gpu_scheduler logs JOB shows it)" if is_recorded else ""  # that asks a journal
         return f"{what} goes to {directory}{way}"
 
 
-def decide(options: Options, streams: Streams) -> Showing:
+def decide(options: Options, streams: OwnStreams) -> Showing:
     """The live view is for a terminal on which nothing else is printed. A UserError says what cannot go together."""
     if options.dry_run:
         return Showing()
@@ -57,7 +57,7 @@ def decide(options: Options, streams: Streams) -> Showing:
     return Showing(progress, output, () if output == "inherit" else _BOTH)
 
 
-def _is_live(options: Options, output: Output | None, streams: Streams) -> bool:
+def _is_live(options: Options, output: Output | None, streams: OwnStreams) -> bool:
     prints_here = output in ("inherit", "group", "tag") and streams.stdout == "terminal"
     if options.progress == "live" and prints_here and streams.can_draw:
         raise UserError(
@@ -70,7 +70,7 @@ def _is_live(options: Options, output: Output | None, streams: Streams) -> bool:
     return goes_elsewhere and not prints_here and not options.quiet
 
 
-def look_at_streams(environment: Mapping[str, str]) -> Streams:
+def look_at_streams(environment: Mapping[str, str]) -> OwnStreams:
     """What ours are."""
     mode = os.fstat(1).st_mode
     kind: Stdout = "elsewhere"
@@ -78,7 +78,7 @@ def look_at_streams(environment: Mapping[str, str]) -> Streams:
         kind = "terminal"
     elif stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
         kind = "pipe"
-    return Streams(_can_draw(environment), kind)
+    return OwnStreams(_can_draw(environment), kind)
 
 
 def _can_draw(environment: Mapping[str, str]) -> bool:

@@ -16,7 +16,7 @@ from simple_gpu_scheduler.cutting import Line, LineCutter
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.reading import read_records
-from simple_gpu_scheduler.lines import LONGEST_COMMAND, LONGEST_LINE, split_options
+from simple_gpu_scheduler.lines import LONGEST_COMMAND, LONGEST_LINE, has_command, split_options
 from simple_gpu_scheduler.submitting import WholeLine, append, open_queue
 from simple_gpu_scheduler.wording import safe
 
@@ -183,7 +183,7 @@ def _is_job(line: Line) -> bool:
     command, _options = split_options(line.text)
     if len(command) > LONGEST_COMMAND:
         raise ValueError(f"the command has {len(command):,} bytes and the system can start at most {LONGEST_COMMAND:,}")
-    return not all(part.lstrip().startswith(b"#") for part in command.splitlines() if part.strip())
+    return has_command(command)
 
 
 def _refuse_mistakes(submission: _Submission) -> None:

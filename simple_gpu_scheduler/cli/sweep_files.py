@@ -1,7 +1,6 @@
 """`--from` and `--save`: sweeps in files, opened and written with care."""
 
 import os
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.hypersearch.definitions import is_saved, read_sweeps, save_sweeps
 from simple_gpu_scheduler.hypersearch.files import load
 from simple_gpu_scheduler.hypersearch.sweep import Sweep
+from simple_gpu_scheduler.whole_files import replace_file
 
 
 def read_sweep_file(path: str) -> list[Sweep]:
@@ -27,15 +27,7 @@ def save_sweep_file(path: str, sweeps: list[Sweep]) -> None:
     text = save_sweeps(sweeps)
     try:
         _check_target(target, text)
-        fd, name = tempfile.mkstemp(prefix=".sweep-", dir=target.parent)
-        try:
-            with os.fdopen(fd, "w") as file:
-                file.write(text)
-            os.replace(name, target)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(name)
-            raise
+        replace_file(str(target), text.encode())
     except OSError as error:
         raise UserError(f"--save {path}: it cannot be written: {error.strerror}") from None
     except ValueError as error:

@@ -12,7 +12,7 @@ from simple_gpu_scheduler.jobs import Job, Outcome, Place, outcome_of
 
 from . import VERSION
 from .fields import is_sound
-from .reading import Record, read_records
+from .reading import Contents, Record, read_records
 from .records import OPTIONS
 
 State = Literal["waiting", "running", "succeeded", "failed", "not started", "cancelled"]
@@ -217,7 +217,11 @@ class RunState:
 
 def read_state(data: bytes) -> RunState:
     """The state of a run, from all of its journal. A ValueError says that this is none, or one of the future."""
-    contents = read_records(data)
+    return state_of(read_records(data))
+
+
+def state_of(contents: Contents) -> RunState:
+    """The same, from its records."""
     versions = [record.get("version") for record in contents.records if record["event"] == "run began"]
     newer = [version for version in versions if isinstance(version, int) and version > VERSION]
     if newer:  # what its fields are, nobody knows here

@@ -21,7 +21,7 @@ Report = dict[str, Any]
 _HAS_CODE = ("succeeded", "failed", "killed")
 
 
-class Asked(NamedTuple):
+class Basis(NamedTuple):
     """What a report is made of: a run as it was found, and what somebody wants to know of it.
 
     `standing` is how the run stands; `goes_on` says whether its jobs do, and `is_alive` whether its scheduler does. Of
@@ -39,26 +39,26 @@ class Asked(NamedTuple):
     is_unseen: bool = False
 
 
-def build(asked: Asked) -> Report:
+def build(basis: Basis) -> Report:
     """The report."""
     spans = Spans()
-    spans.feed(asked.records)
-    sessions = _sessions(spans, asked)
-    is_seen = asked.goes_on and not asked.is_unseen
-    until = asked.now if is_seen else max((end for _, end in sessions), default=asked.now)
-    rows = job_rows(asked.state, "running" if asked.goes_on else "interrupted", until)
+    spans.feed(basis.records)
+    sessions = _sessions(spans, basis)
+    is_seen = basis.goes_on and not basis.is_unseen
+    until = basis.now if is_seen else max((end for _, end in sessions), default=basis.now)
+    rows = job_rows(basis.state, "running" if basis.goes_on else "interrupted", until)
     spans.close(until, [row.number for row in rows if row.state == "running"])
     rows = [row._replace(runtime=_runtime(row, spans.of_jobs.get(row.number, ()))) for row in rows]
-    run = _run(asked, sessions) | {"heard": until}
+    run = _run(basis, sessions) | {"heard": until}
     counted = [_counted(row, spans.of_jobs.get(row.number, ()), until) for row in rows]
     templates = summary.by_template(counted)
     failures = summary.failures(counted)
     known = (span for row in rows for span in spans.of_jobs.get(row.number, ()))
-    jobs = _jobs(asked.state, rows, counted, spans, {each.template: at for at, each in enumerate(templates)})
+    jobs = _jobs(basis.state, rows, counted, spans, {each.template: at for at, each in enumerate(templates)})
     return {
         "version": VERSION,
-        "made": round(asked.now, 3),
-        "program": asked.program,
+        "made": round(basis.now, 3),
+        "program": basis.program,
         "run": run,
         "outcomes": summary.count_outcomes(counted),
         "templates": [each._asdict() for each in templates],
@@ -69,9 +69,9 @@ def build(asked: Asked) -> Report:
             {"gpu": visible(each.gpu), "for": visible(each.reason), "from": each.since, "to": each.until or until}
             for each in spans.waits
         ],
-        "metric": visible(asked.metric) or None,
+        "metric": visible(basis.metric) or None,
         "parameters": _add_parameters(jobs),
-        "jobs": _with_logs(jobs, asked.state.jobs, failures, asked.metric, asked.state.run),
+        "jobs": _with_logs(jobs, basis.state.jobs, failures, basis.metric, basis.state.run),
     }
 
 
@@ -80,22 +80,22 @@ def visible(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def _sessions(spans: Spans, asked: Asked) -> list[tuple[float, float]]:
+def _sessions(spans: Spans, basis: Basis) -> list[tuple[float, float]]:
     sessions = list(spans.sessions)
-    if asked.is_alive and sessions:
+    if basis.is_alive and sessions:
         begun = sessions[-1][0]
-        sessions[-1] = begun, max(begun, asked.now)
+        sessions[-1] = begun, max(begun, basis.now)
     return [(round(begun, 3), round(end, 3)) for begun, end in sessions]
 
 
-def _run(asked: Asked, sessions: Sequence[tuple[float, float]]) -> Report:
-    state, began = asked.state, asked.state.began
-    ended = state.ended if not asked.is_alive else None
+def _run(basis: Basis, sessions: Sequence[tuple[float, float]]) -> Report:
+    state, began = basis.state, basis.state.began
+    ended = state.ended if not basis.is_alive else None
     return {
         "id": visible(state.run),
-        "state": visible(asked.standing),
+        "state": visible(basis.standing),
         "begun": state.first_began["at"],
-        "ended": None if asked.is_alive or not sessions else ended["at"] if ended else sessions[-1][1],
+        "ended": None if basis.is_alive or not sessions else ended["at"] if ended else sessions[-1][1],
         "seconds": round(sum(end - begun for begun, end in sessions), 3),
         "sessions": sessions,
         "directory": visible(began["directory"]),

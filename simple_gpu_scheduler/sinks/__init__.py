@@ -43,7 +43,7 @@ class SinkOptions(NamedTuple):
 
     quiet: bool = False
     verbose: bool = False
-    progress: bool = True
+    says_starts: bool = True
     joblog: str = ""
     keeps_joblog: bool = False
     logs: str = ""
@@ -55,7 +55,9 @@ class SinkOptions(NamedTuple):
 
 
 def _words(options: SinkOptions) -> Words:
-    return Words(quiet=options.quiet, verbose=options.verbose, progress=options.progress, can_resume=options.can_resume)
+    return Words(
+        quiet=options.quiet, verbose=options.verbose, says_starts=options.says_starts, can_resume=options.can_resume
+    )
 
 
 def _live(options: SinkOptions) -> Sink:

@@ -26,18 +26,18 @@ _MOST_NUMBERS = 10
 
 
 class Words:
-    """`quiet` leaves failures only, `verbose` adds the successes; without `progress` starts and waits have no line.
+    """`quiet` leaves failures only, `verbose` adds the successes; without `says_starts` starts and waits have no line.
 
     `can_resume`: what is left of the run can be gone on with.
     """
 
     def __init__(
-        self, *, quiet: bool = False, verbose: bool = False, progress: bool = True, can_resume: bool = False
+        self, *, quiet: bool = False, verbose: bool = False, says_starts: bool = True, can_resume: bool = False
     ) -> None:
         self._can_resume = can_resume
         self._quiet = quiet
         self._verbose = verbose
-        self._progress = progress and not quiet
+        self._says_starts = says_starts and not quiet
         self._words: Mapping[type, Callable[[Any], str]] = {
             JobStarted: self._started,
             JobEnded: self._ended,
@@ -60,7 +60,7 @@ class Words:
         return word(event) if word else ""
 
     def _started(self, event: JobStarted) -> str:
-        if not self._progress:
+        if not self._says_starts:
             return ""
         attempt = event.attempt
         line = f"Processing command `{show_command(attempt.job.command)}` on {show_gpus(attempt)}"
@@ -84,10 +84,10 @@ class Words:
         return "" if self._quiet else f"{job} left {was} ended (does the command end in `&`?)"
 
     def _waiting(self, event: Waited) -> str:
-        return f"waiting: {show_waits(event.waits)}" if self._progress and event.waits else ""
+        return f"waiting: {show_waits(event.waits)}" if self._says_starts and event.waits else ""
 
     def _paused(self, event: Paused) -> str:
-        if not self._progress:
+        if not self._says_starts:
             return ""
         return "paused: starting nothing more until `simple_gpu_scheduler continue`" if event.is_paused else "going on"
 
