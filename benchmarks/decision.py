@@ -8,9 +8,10 @@ from simple_gpu_scheduler.gpus.nvml import Nvml
 from simple_gpu_scheduler.jobs import SUCCESS, Job, Place
 from simple_gpu_scheduler.machine import Wants, allot, find_machine
 from simple_gpu_scheduler.ownership import Family, mark
-from simple_gpu_scheduler.policies import fifo
-from simple_gpu_scheduler.scheduler import Rules, Scheduler
+from simple_gpu_scheduler.policies import POLICIES
+from simple_gpu_scheduler.scheduler import Scheduler
 from simple_gpu_scheduler.slots import Limits
+from simple_gpu_scheduler.verdicts import Rules
 
 STARTS = int(sys.argv[1])
 in_nvml = 0.0
@@ -29,9 +30,9 @@ Nvml.look = timed_look
 wants = Wants()
 machine = find_machine(wants, os.environ)
 allotment = allot(machine, wants, lambda _message: None, Family("run"), b"")
-scheduler = Scheduler(Limits(tuple(gpu.id for gpu in machine.gpus), totals=machine.totals), fifo, Rules())
+scheduler = Scheduler(Limits(tuple(gpu.id for gpu in machine.gpus), totals=machine.totals), POLICIES["fifo"](), Rules())
 for number in range(1, STARTS + 9):
-    scheduler.add(Job(number, b"true", Place(number)))
+    scheduler.add(Job(number, b"true", Place(number)), 0)
 
 
 def start_all() -> None:

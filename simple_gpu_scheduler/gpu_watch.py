@@ -13,8 +13,9 @@ from .leases import Hold
 from .outcomes import Outcomes
 from .publishing import Publisher
 from .quarantine import Aside, Failure, Quarantine, Running
-from .scheduler import Dropped, Scheduler
+from .scheduler import Scheduler
 from .slots import Rooms
+from .verdicts import Dropped
 from .waiting import Waiting
 
 _NEVER = float("inf")

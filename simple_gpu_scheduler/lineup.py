@@ -1,94 +1,180 @@
-"""The jobs that could start now if there were room, by what they need, each kind in its order. Pure."""
+"""The jobs that could start now if there were room, in their order: a queue for each kind of job.
 
+Those of a queue need the same and take about as long, so only the first of each has to be looked at. It asks the policy
+for the order and the estimates for the lengths. It knows nothing of GPUs. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
+from math import frexp
 from typing import NamedTuple
 
+from .estimates import UNKNOWN, Estimates, History
 from .jobs import Job
+from .policies import Kind, Load, Policy, Waiting
 
 Need = tuple[int, int]  # GPUs, and memory on each
-CPU: Need = (0, 0)
+Label = Callable[[Job], str]
+
+_NO_LENGTH = -10_000
 
 
-class Waiting(NamedTuple):
-    """A job's place in the order; as a tuple it sorts by rank, then by number."""
+class Gap(NamedTuple):
+    """What is free while a wide job waits: so many GPUs for so many seconds, and of them some for longer."""
 
-    rank: float
-    number: int
-    attempt: int
-    job: Job
+    gpus: int
+    seconds: float
+    beyond: int
+    has_cpu: bool
 
 
 class Lineup:
-    """A heap for each need, so that only the first of each has to be looked at.
+    """Who is taken out stays in his queue until he is first there: to find him is long, and many may be taken out.
 
-    Who is taken out stays in his heap until he is first there: to find him is long, and many may be taken out at once.
+    How long jobs take is asked only where it matters: by the policy, or as soon as a job needs several GPUs.
     """
 
-    def __init__(self) -> None:
-        self._by_need: dict[Need, list[Waiting]] = {}
+    def __init__(self, policy: Policy, estimates: Estimates, label: Label) -> None:
+        self._policy = policy
+        self._estimates = estimates
+        self._label = label
+        self.by_time = policy.by_time
+        self._queues: dict[Kind, list[Waiting]] = {}
         self._here: dict[int, Waiting] = {}
+        self.cpu_jobs = 0
+        self._gone = 0  # how many are in a queue and not here
 
     def __len__(self) -> int:
         return len(self._here)
 
-    def __contains__(self, need: Need) -> bool:
-        return need in self._by_need
-
-    def push(self, waiting: Waiting) -> None:
+    def add(self, job: Job, attempt: int, since: float) -> None:
         """One more."""
-        heappush(self._by_need.setdefault(_need(waiting.job), []), waiting)
-        self._here[waiting.number] = waiting
+        length, time = 0.0, UNKNOWN
+        if self.by_time:
+            length, time = self._estimates.take_in(job)
+        elif job.gpus > 1:
+            self.by_time = True
+            self._place_anew(list(self._here))
+            length, time = self._estimates.take_in(job)
+        if self._policy.by_label:
+            roughly: int | str = self._label(job)
+        else:
+            roughly = _NO_LENGTH if time == UNKNOWN else frexp(time)[1]
+        kind = (job.gpus, (job.mem or 0) if job.gpus else 0, roughly)
+        rank = self._policy.rank(job, since, length)
+        self._push(Waiting(rank, job.number, attempt, job, since, length, time, kind))
 
-    def in_order(self) -> list[Need]:
-        """What is needed, by the order of those who are first."""
-        return sorted(self._by_need, key=lambda need: self._by_need[need][0])
+    def put_back(self, waiting: Waiting, now: float) -> None:
+        """It was taken, and cannot start there: it has its place again."""
+        self._policy.ended(waiting, now, is_undone=True)
+        self._push(waiting)
 
-    def first(self, need: Need) -> Waiting:
-        """The first that needs so much."""
-        return self._by_need[need][0]
+    def in_order(self, now: float, load: Load) -> Iterator[Waiting]:
+        """The first of each queue, as they are to start."""
+        queues = self._queues.values()
+        first = self._policy.first(queues, now, load)
+        yield first
+        if len(queues) > 1:
+            yield from [each for each in self._policy.ordered(queues, now, load) if each is not first]
 
-    def pop(self, need: Need) -> Waiting:
-        """The same, taken out."""
-        waiting = heappop(self._by_need[need])
-        del self._here[waiting.number]
-        self._pass_over_gone(need)
-        return waiting
+    def passing(self, gap: Gap, now: float, load: Load) -> list[Waiting]:
+        """The same, but only those that may fit into a gap."""
+        width, seconds, beyond, has_cpu = gap
+        queues = [
+            queue
+            for kind, queue in self._queues.items()
+            if (kind[0] <= beyond or (kind[0] <= width and queue[0].time <= seconds)) and (kind[0] or has_cpu)
+        ]
+        return self._policy.ordered(queues, now, load) if len(queues) > 1 else [queue[0] for queue in queues]
 
-    def pop_all(self, need: Need) -> list[Waiting]:
-        """All that need so much, in their order."""
-        queue = sorted(waiting for waiting in self._by_need.pop(need) if self._is_here(waiting))
-        for waiting in queue:
-            del self._here[waiting.number]
-        return queue
+    def take(self, waiting: Waiting, now: float) -> None:
+        """It is the first of its queue, and starts."""
+        queue = self._queues[waiting.kind]
+        heappop(queue)
+        self._leave(waiting.number)
+        if not queue or self._gone:
+            self._pass_over_gone(waiting.kind)
+        self._policy.started(waiting, now)
+
+    def ended(self, waiting: Waiting, runtime: float, now: float, *, succeeded: bool) -> None:
+        """What was taken has come to its end, and tells of others of its kind."""
+        self._policy.ended(waiting, now, is_undone=False)
+        if not self.by_time:
+            return
+        if succeeded:
+            self._place_anew(self._estimates.learn(waiting.job, runtime))
+        else:
+            self._forget(waiting.job)
+
+    def recall(self, history: History) -> None:
+        """What is known of earlier runs has come."""
+        self._place_anew(self._estimates.recall(history))
 
     def remove(self, number: int) -> Job | None:
         """Take a job out; None when it is not here."""
-        waiting = self._here.pop(number, None)
-        if waiting is None:
+        if number not in self._here:
             return None
-        self._pass_over_gone(_need(waiting.job))
+        waiting = self._leave(number)
+        self._gone += 1
+        self._pass_over_gone(waiting.kind)
+        if self.by_time:
+            self._forget(waiting.job)
         return waiting.job
 
-    def _pass_over_gone(self, need: Need) -> None:
-        queue = self._by_need[need]
-        while queue and not self._is_here(queue[0]):
-            heappop(queue)
-        if not queue:
-            del self._by_need[need]
+    def needs(self) -> set[Need]:
+        """What is needed by those who are here."""
+        return {kind[:2] for kind in self._queues}
 
-    def _is_here(self, waiting: Waiting) -> bool:
-        return self._here.get(waiting.number) is waiting  # he may have come back meanwhile
+    def pop_all(self, need: Need) -> list[Job]:
+        """All that need so much, by their numbers."""
+        kinds = [kind for kind in self._queues if kind[:2] == need]
+        numbers = sorted(each.number for kind in kinds for each in self._queues[kind] if self._is_here(each))
+        return [job for number in numbers if (job := self.remove(number))]
 
     @property
     def most_gpus(self) -> int:
         """How many GPUs the widest needs; 0 when none needs any."""
-        return max((gpus for gpus, _ in self._by_need), default=0)
+        return max((kind[0] for kind in self._queues), default=0)
 
     @property
     def most_memory(self) -> int:
         """How much memory one of them needs at most."""
-        return max((mem for _, mem in self._by_need), default=0)
+        return max((kind[1] for kind in self._queues), default=0)
 
+    def _push(self, waiting: Waiting) -> None:
+        queue = self._queues.get(waiting.kind)
+        if queue is None:
+            self._queues[waiting.kind] = [waiting]
+        else:
+            heappush(queue, waiting)
+        self._here[waiting.number] = waiting
+        self.cpu_jobs += not waiting.kind[0]
 
-def _need(job: Job) -> Need:
-    return (job.gpus, job.mem or 0) if job.gpus else CPU
+    def _leave(self, number: int) -> Waiting:
+        waiting = self._here.pop(number)
+        self.cpu_jobs -= not waiting.kind[0]
+        return waiting
+
+    def _forget(self, job: Job) -> None:
+        scout = next((number for number in self._estimates.forget(job) if number in self._here), None)
+        if scout is not None:
+            self._place_anew([scout])
+
+    def _place_anew(self, numbers: Iterable[int]) -> None:
+        places = [self._leave(number) for number in tuple(numbers) if number in self._here]
+        self._gone += len(places)
+        for kind in {each.kind for each in places}:
+            self._pass_over_gone(kind)
+        for each in places:
+            self.add(each.job, each.attempt, each.since)
+
+    def _pass_over_gone(self, kind: Kind) -> None:
+        queue = self._queues[kind]
+        while queue and not self._is_here(queue[0]):
+            heappop(queue)
+            self._gone -= 1
+        if not queue:
+            del self._queues[kind]
+
+    def _is_here(self, waiting: Waiting) -> bool:
+        return self._here.get(waiting.number) is waiting  # it may have come back meanwhile

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from .events import JobDropped, JobEnded, JobRequeued
 from .jobs import Attempt, Ending, Job, Kind, Outcome
 from .publishing import Publisher
-from .scheduler import Begin, Dropped, Scheduler
+from .scheduler import Scheduler
 from .tally import Tally
+from .verdicts import Begin, Dropped
 
 
 class Outcomes:

@@ -8,7 +8,7 @@ from .events import ReadMark, RunEnded, TakenOver
 from .jobs import Attempt, Job, Kind
 from .journal.states import JobState, Key, RunState
 from .lines import LineParser, Refusal
-from .scheduler import Begin
+from .verdicts import Begin
 
 
 class Outliving(NamedTuple):

@@ -103,8 +103,9 @@ class Runner:
             self._adopted.add(each, self._rules.timeout)
         # Before those that are dropped at once: they are told by events of their own.
         self._publisher.publish(left.as_event(self._tally.summary(0, all_read=False), self._adopted.runtimes()))
+        now = self._clock.now()
         for job, begin in left.waiting:
-            self._outcomes.drop(self._scheduler.add(job, begin))
+            self._outcomes.drop(self._scheduler.add(job, now, begin))
         self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
 
     def leave_out(self, failed: Iterable[int]) -> None:
@@ -168,12 +169,13 @@ class Runner:
         jobs = [job for job in batch.jobs if isinstance(job, Job)]
         self._publisher.publish(JobsRead(jobs, batch.mark))
         self._tally.read += len(batch.jobs)
+        now = self._clock.now()
         for job in batch.jobs:
             if isinstance(job, Refusal):
                 self._tally.refuse()
                 self._publisher.publish(LineRefused(job.place, job.problem, job.number))
             else:
-                self._outcomes.drop(self._scheduler.add(job))
+                self._outcomes.drop(self._scheduler.add(job, now))
         self._reader_waits = True
 
     def _on_source_ended(self, ended: SourceEnded) -> None:

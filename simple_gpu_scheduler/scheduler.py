@@ -4,63 +4,61 @@ Every change of a job's state is made here, by values that are passed in, the ti
 threads, processes, or of who else uses a GPU: that is told by `rooms`, the GPUs that others leave free.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+from .choosing import choose
 from .dependencies import Dependencies
+from .estimates import Estimates, History
 from .jobs import Attempt, Job, Outcome
-from .lineup import CPU, Lineup, Need, Waiting
-from .policies import Rank
-from .slots import Held, Limits, Rooms, Slots
+from .lineup import Lineup
+from .policies import Policy, Waiting
+from .slots import Limits, Rooms, Slots
+from .verdicts import AT_FIRST, Begin, Dropped, Rules, Verdict
 
 _NEVER = float("inf")
+_SUCCEEDED = Verdict(retries=False)
 _TOO_FEW = "it needs more GPUs, or larger ones, than are left"
 
 
-class Rules(NamedTuple):
-    """What holds for every job that does not say otherwise."""
+class _Running(NamedTuple):
+    """An attempt under way; one that an earlier scheduler has started had no place in our order."""
 
-    retries: int = 0
-    retry_delay: float = 0
-    delay: float = 0
+    attempt: Attempt
+    since: float
+    place: Waiting | None
 
 
-class Dropped(NamedTuple):
-    """A job that will never start, and why."""
+class _Delayed(NamedTuple):
+    """A job that is tried again, but not yet."""
 
+    due: float
+    number: int
+    attempt: int
     job: Job
-    reason: str
-
-
-class Verdict(NamedTuple):
-    """What the end of an attempt leads to: another attempt, or the job's end and that of jobs that waited for it."""
-
-    retries: bool
-    dropped: tuple[Dropped, ...] = ()
-
-
-class Begin(NamedTuple):
-    """Where a job goes on that was tried before: its next attempt, and how many of the earlier ones do not count."""
-
-    attempt: int = 1
-    excused: int = 0
-
-
-_AT_FIRST = Begin()
+    since: float
 
 
 class Scheduler:
     """The waiting and the running jobs of one run."""
 
-    def __init__(self, limits: Limits, rank: Rank, rules: Rules) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        policy: Policy,
+        rules: Rules = Rules(),  # noqa: B008 - frozen
+        estimates: Estimates | None = None,
+        label: Callable[[Job], str] = lambda _job: "",
+    ) -> None:
         self._slots = Slots(limits)
-        self._rank = rank
         self._rules = rules
-        self._lineup = Lineup()
-        self._delayed: list[tuple[float, int, Waiting]] = []
+        self._lineup = Lineup(policy, estimates or Estimates(), label)
+        self._delayed: list[_Delayed] = []
         self._dependencies = Dependencies()
-        self._running: dict[tuple[int, int], Attempt] = {}
+        self._running: dict[tuple[int, int], _Running] = {}
+        self._since: dict[int, float] = {}  # of those that wait for others
+        self._now = 0.0  # the newest time that we were told
         self._begins: dict[int, Begin] = {}
         self._not_again: set[int] = set()
         self._no_start_before = float("-inf")
@@ -75,7 +73,7 @@ class Scheduler:
     @property
     def running(self) -> Collection[Attempt]:
         """The attempts under way, the oldest first."""
-        return self._running.values()
+        return [each.attempt for each in self._running.values()]
 
     def stop(self) -> None:
         """Start nothing more."""
@@ -91,7 +89,7 @@ class Scheduler:
         """How much of it one of those needs at most."""
         return self._lineup.most_memory
 
-    def remember(self, job: Job, begin: Begin = _AT_FIRST, *, succeeded: bool) -> None:
+    def remember(self, job: Job, begin: Begin = AT_FIRST, *, succeeded: bool) -> None:
         """A job has come to its end before; others may come after it. `begin`: where it goes on if it is retried."""
         self._dependencies.remember(job, succeeded=succeeded)
         if not succeeded:
@@ -100,37 +98,52 @@ class Scheduler:
     def adopt(self, attempt: Attempt, excused: int) -> None:
         """An attempt of an earlier scheduler still runs. It takes no slot here; `end` it as the others."""
         self._begins[attempt.job.number] = Begin(attempt.number, excused)
-        self._running[attempt.key] = attempt
+        self._running[attempt.key] = _Running(attempt, self._now, None)
 
     def interrupt(self, attempt: Attempt) -> None:
         """An attempt is over and tells nothing: it is made again, and does not count."""
         self._leave(attempt)
-        excused = self._begins.get(attempt.job.number, _AT_FIRST).excused
+        excused = self._begins.get(attempt.job.number, AT_FIRST).excused
         self._begins[attempt.job.number] = Begin(attempt.number + 1, excused + 1)
-        self._lineup.push(self._place(attempt.job))
+        self._line_up(attempt.job, self._now)
 
-    def add(self, job: Job, begin: Begin = _AT_FIRST) -> tuple[Dropped, ...]:
+    def recall(self, history: History) -> None:
+        """How long jobs like these took in earlier runs."""
+        self._lineup.recall(history)
+
+    @property
+    def asks_times(self) -> bool:
+        """Whether it matters how long jobs take."""
+        return self._lineup.by_time
+
+    def add(self, job: Job, now: float, begin: Begin = AT_FIRST) -> tuple[Dropped, ...]:
         """Take a job in. What comes back can never start."""
-        if begin != _AT_FIRST:
+        self._now = now
+        if begin != AT_FIRST:
             self._begins[job.number] = begin
+        if not job.after:
+            self._line_up(job, now)
+            return ()
         if self._dependencies.have_failed(job):
             return self._drop(job, "a job that it comes after did not succeed")
-        if not self._dependencies.block(job):
-            self._lineup.push(self._place(job))
+        if self._dependencies.block(job):
+            self._since[job.number] = now
+        else:
+            self._line_up(job, now)
         return ()
 
     def plan(self, now: float, rooms: Rooms) -> list[Attempt]:
         """The attempts that start now, on GPUs that others leave free. They count as running from here on."""
-        while self._delayed and self._delayed[0][0] <= now:
-            self._lineup.push(heappop(self._delayed)[2])
+        self._now = now
+        while self._delayed and self._delayed[0].due <= now:
+            _, _, attempt, job, since = heappop(self._delayed)
+            self._lineup.add(job, attempt, since)
         starts: list[Attempt] = []
         while self._lineup and not (self._stopped or self.is_paused) and now >= self._no_start_before:
-            if not self._slots.has_gpu() and CPU not in self._lineup:
+            chosen = choose(self._lineup, self._slots, rooms, now)
+            if chosen is None:
                 break
-            attempt = self._next_start(rooms)
-            if attempt is None:
-                break
-            starts.append(attempt)
+            starts.append(self._start(*chosen, now))
             self._no_start_before = now + self._rules.delay
         return starts
 
@@ -140,8 +153,9 @@ class Scheduler:
 
     def put_back(self, attempt: Attempt) -> None:
         """A planned attempt cannot start where it was to: somebody else was there first. It has its old place again."""
-        self._leave(attempt)
-        self._lineup.push(self._place(attempt.job, attempt.number))
+        place = self._leave(attempt).place
+        if place:
+            self._lineup.put_back(place, self._now)
         self._no_start_before = float("-inf")
 
     def try_again(self, failed: Iterable[Attempt], dropped: Iterable[Job]) -> tuple[Dropped, ...]:
@@ -154,9 +168,9 @@ class Scheduler:
             self._dependencies.forget(job.number)
             self._not_again.discard(job.number)
         for job, number, *_ in failed:
-            self._begins[job.number] = Begin(number + 1, self._begins.get(job.number, _AT_FIRST).excused)
-            self._lineup.push(self._place(job))
-        return tuple(lost for job in dropped for lost in self.add(job))
+            self._begins[job.number] = Begin(number + 1, self._begins.get(job.number, AT_FIRST).excused)
+            self._line_up(job, self._now)
+        return tuple(lost for job in dropped for lost in self.add(job, self._now))
 
     def lose(self, gpu: str) -> None:
         """A GPU is of no use any more."""
@@ -166,20 +180,17 @@ class Scheduler:
         """The waiting jobs that can never start since GPUs were lost."""
         if not self._slots.lost:
             return ()
-        needs = self._lineup.in_order()
-        unfit = [need for need in needs if not self._slots.could_ever_fit(self._lineup.first(need).job)]
-        lost = [waiting.job for need in unfit for waiting in self._lineup.pop_all(need)]
+        unfit = [need for need in sorted(self._lineup.needs()) if not self._slots.could_ever_fit(*need)]
+        lost = [job for need in unfit for job in self._lineup.pop_all(need)]
         return tuple(dropped for job in lost for dropped in self._drop(job, _TOO_FEW))
 
     def cancel(self, number: int) -> tuple[Dropped, ...]:
         """Take a waiting job out, and with it those that wait for it; nothing when there is no such job."""
         job = self._lineup.remove(number) or self._dependencies.take(number)
-        for at, (_, delayed, waiting) in enumerate(self._delayed):
-            if delayed == number:
-                job = waiting.job
-                del self._delayed[at]
-                heapify(self._delayed)
-                break
+        for delayed in [each for each in self._delayed if each.number == number]:
+            job = delayed.job
+            self._delayed.remove(delayed)
+            heapify(self._delayed)
         return self._drop(job, "it was cancelled") if job else ()
 
     def give_up_on(self, number: int) -> None:
@@ -190,59 +201,46 @@ class Scheduler:
         """When `plan` may have something to start though nothing has happened; infinity for never."""
         if self._stopped or self.is_paused:
             return _NEVER
-        retry = self._delayed[0][0] if self._delayed else _NEVER
+        retry = self._delayed[0].due if self._delayed else _NEVER
         start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
         return min(retry, start)
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float) -> Verdict:
         """An attempt has ended and nothing of it is left."""
-        self._leave(attempt)
-        job = attempt.job
-        if outcome.kind == "succeeded":
+        self._now = now
+        job, running = attempt.job, self._leave(attempt)
+        succeeded = outcome.kind == "succeeded"
+        if running.place:
+            self._lineup.ended(running.place, now - running.since, now, succeeded=succeeded)
+        if succeeded:
             self._dependencies.remember(job, succeeded=True)
             for released in self._dependencies.release(job.number):
-                self._lineup.push(self._place(released))
-            return Verdict(retries=False)
+                self._line_up(released, self._since.pop(released.number, now))
+            return _SUCCEEDED
         if self._may_retry(attempt, outcome):
-            again = self._place(job, attempt.number + 1)
-            heappush(self._delayed, (now + self._rules.retry_delay, job.number, again))
+            since = running.place.since if running.place else now
+            heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, attempt.number + 1, job, since))
             return Verdict(retries=True)
         return Verdict(retries=False, dropped=self._drop(job, "")[1:])
 
-    def _leave(self, attempt: Attempt) -> None:
-        del self._running[attempt.key]
+    def _leave(self, attempt: Attempt) -> _Running:
+        running = self._running.pop(attempt.key)
         self._slots.give_back(attempt)
+        return running
 
     def _may_retry(self, attempt: Attempt, outcome: Outcome) -> bool:
         retries = self._rules.retries if attempt.job.retries is None else attempt.job.retries
         if attempt.job.number in self._not_again or outcome.kind == "not started" or self._stopped:
             return False
-        return attempt.number - self._begins.get(attempt.job.number, _AT_FIRST).excused <= retries
+        return attempt.number - self._begins.get(attempt.job.number, AT_FIRST).excused <= retries
 
-    def _place(self, job: Job, attempt: int = 0) -> Waiting:
-        attempt = attempt or self._begins.get(job.number, _AT_FIRST).attempt
-        return Waiting(self._rank(job), job.number, attempt, job)
+    def _line_up(self, job: Job, since: float) -> None:
+        self._lineup.add(job, self._begins.get(job.number, AT_FIRST).attempt, since)
 
-    def _next_start(self, rooms: Rooms) -> Attempt | None:
-        """The first job in the order that fits, and the first that does not keeps its place.
-
-        That one holds a place on every GPU with room, so that those behind it that need less cannot starve it; but not
-        when others occupy so much that it could not start even if all our own jobs ended.
-        """
-        held = Held()
-        for need in self._lineup.in_order():
-            width, mem = need
-            positions = self._slots.with_places(rooms, mem, held) if width else []
-            if self._slots.has_cpu() if not width else len(positions) >= width:
-                return self._start(need, positions)
-            if width and not held.places and self._slots.within_reach(rooms, mem) >= width:
-                held = Held(1, mem)
-        return None
-
-    def _start(self, need: Need, positions: list[int]) -> Attempt:
-        waiting = self._lineup.pop(need)
-        attempt = self._slots.take(waiting.job, waiting.attempt, positions)
-        self._running[attempt.key] = attempt
+    def _start(self, waiting: Waiting, positions: Sequence[int], now: float) -> Attempt:
+        self._lineup.take(waiting, now)
+        attempt = self._slots.take(waiting.job, waiting.attempt, positions, now + waiting.time)
+        self._running[attempt.key] = _Running(attempt, now, waiting)
         return attempt
 
     def _drop(self, job: Job, reason: str) -> tuple[Dropped, ...]:

@@ -5,13 +5,17 @@ that run at the same time have the same number, so a job can make a port or a di
 of a GPU only what is left of it: its room.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right, insort
+from collections.abc import Container, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from .jobs import Attempt, Job
 
 _UNLIMITED = float("inf")
+_LONG_AGO = float("-inf")
+
+Key = tuple[int, int]  # of an attempt
 
 
 class Limits(NamedTuple):
@@ -27,17 +31,29 @@ class Room(NamedTuple):
     """The memory of a GPU that others leave free: what is free now, and what each of our attempts has of the rest."""
 
     free: float = _UNLIMITED
-    held: Mapping[tuple[int, int], int] = {}
+    held: Mapping[Key, int] = {}
 
 
 Rooms = Mapping[str, Room]
 
 
-class Held(NamedTuple):
-    """What is kept on each GPU for a job that waits for more of them: a place, and memory."""
+class Kept(NamedTuple):
+    """What is kept for the first job that has no room: a place, and memory, on each of these GPUs, by position.
 
-    places: int = 0
+    It is known to start at `start`, or then some time; who has ended by then is in nobody's way.
+    """
+
+    start: float
+    gpus: Container[int]
     mem: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is."""
+        return self.start != _UNLIMITED
+
+
+NOTHING = Kept(_UNLIMITED, ())
 
 
 class Slots:
@@ -49,57 +65,92 @@ class Slots:
         self._totals = limits.totals or (_UNLIMITED,) * len(limits.gpus)
         self._per_gpu = per_gpu
         self._free = [list(range(gpu * per_gpu, (gpu + 1) * per_gpu)) for gpu in range(len(limits.gpus))]
-        self._declared: list[dict[tuple[int, int], int]] = [{} for _ in limits.gpus]
+        self.open = list(range(len(limits.gpus)))  # the GPUs that have a place, by position and in order
+        self._ours: list[dict[Key, float]] = [{} for _ in limits.gpus]  # what runs there, and until when if known
+        self._place_from = [_LONG_AGO] * len(limits.gpus)  # from when each has a place, as far as is known
+        self._by_place: list[tuple[float, int]] = []  # the same, sorted; empty when it is to be sorted again
+        self._declared: list[dict[Key, int]] = [{} for _ in limits.gpus]
         self.lost: set[str] = set()
         first_cpu = len(limits.gpus) * per_gpu
         self._free_cpu = list(range(first_cpu, first_cpu + limits.cpu_slots))
         self._first_cpu = first_cpu
-        self._untaken = first_cpu
 
-    def has_gpu(self) -> bool:
-        """Whether any GPU has a place."""
-        return self._untaken > 0
+    @property
+    def load(self) -> float:
+        """The share of the GPUs that have no place."""
+        return 1 - len(self.open) / len(self._gpus)
 
     def has_cpu(self) -> bool:
         """Whether a CPU job could start."""
         return bool(self._free_cpu)
 
-    def with_places(self, rooms: Rooms, mem: int = 0, held: Held = Held()) -> list[int]:  # noqa: B008 - frozen
-        """The GPUs, by position, on which others and what is held leave a place, and the memory."""
-        needed = mem + held.mem
-        return [
-            at
-            for at, places in enumerate(self._free)
-            if len(places) > held.places
-            and self._gpus[at] in rooms
-            and (not needed or self._left(at, rooms[self._gpus[at]]) >= needed)
-        ]
+    def with_places(self, rooms: Rooms, mem: int = 0, kept: Kept = NOTHING) -> list[int]:
+        """The GPUs, by position, on which others and what is kept leave a place, and the memory."""
+        gpus = self._gpus
+        if not mem and kept is NOTHING:
+            return self.open if len(rooms) == len(gpus) else [at for at in self.open if gpus[at] in rooms]
+        return [at for at in self.open if gpus[at] in rooms and self._has(at, rooms[gpus[at]], mem, kept)]
+
+    def beyond(self, kept: Kept) -> int:
+        """On how many GPUs there is a place beside what is kept."""
+        gpus, free = kept.gpus, self._free
+        return sum([at not in gpus or len(free[at]) > 1 for at in self.open])
+
+    def keep(self, rooms: Rooms, gpus: int, mem: int, now: float) -> Kept:
+        """What to keep for a job that has no room: GPUs that it can have at the same time, as early as is known.
+
+        Of those that will be free by then, the last to come: so that others may have the first for longer. Where
+        nobody knows when enough of them will be free, something on each.
+        """
+        if mem or len(rooms) < len(self._gpus):
+            free_from = sorted((self._free_from(at, rooms, mem), at) for at in range(len(self._gpus)))
+        else:
+            free_from = self._by_place = self._by_place or sorted(
+                zip(self._place_from, range(len(self._gpus)), strict=True)
+            )
+        start = max(now, free_from[gpus - 1][0])
+        if start == _UNLIMITED:
+            return Kept(_UNLIMITED, range(len(self._gpus)), mem)
+        by_then = bisect_right(free_from, (start, len(self._gpus)))
+        return Kept(start, {at for _, at in free_from[by_then - gpus : by_then]}, mem)
 
     def within_reach(self, rooms: Rooms, mem: int = 0) -> int:
         """On how many GPUs a wide job could be, were all our own jobs to end."""
+        if not mem and len(rooms) == len(self._gpus):
+            return len(self._gpus)
         return sum(
             self._all_but_ours(rooms[gpu]) >= mem if gpu in rooms else len(self._free[at]) < self._per_gpu
             for at, gpu in enumerate(self._gpus)
         )
 
-    def could_ever_fit(self, job: Job) -> bool:
-        """Whether the GPUs that are not lost are enough, and large enough, for a job."""
-        large = [at for at, gpu in enumerate(self._gpus) if gpu not in self.lost and self._totals[at] >= (job.mem or 0)]
-        return len(large) >= job.gpus
+    def could_ever_fit(self, gpus: int, mem: int) -> bool:
+        """Whether the GPUs that are not lost are enough, and large enough."""
+        large = [at for at, gpu in enumerate(self._gpus) if gpu not in self.lost and self._totals[at] >= mem]
+        return len(large) >= gpus
 
-    def take(self, job: Job, attempt: int, positions: Sequence[int]) -> Attempt:
-        """Take a place on as many of these GPUs as the job needs, the emptiest first; for none of them a CPU slot."""
-        self._untaken -= job.gpus
+    def take(self, job: Job, attempt: int, positions: Sequence[int], until: float = _UNLIMITED) -> Attempt:
+        """Take a place on as many of these GPUs as the job needs, the emptiest first; for none of them a CPU slot.
+
+        `until` is when it will have ended, as far as that is known.
+        """
         if not job.gpus:
             return Attempt(job, attempt, (), (heappop(self._free_cpu),))
+        chosen = positions[: job.gpus]
         if self._per_gpu > 1:
-            positions = sorted(positions, key=lambda at: -len(self._free[at]))
-        chosen = sorted(positions[: job.gpus])
-        slots = tuple(heappop(self._free[at]) for at in chosen)
-        if job.mem:
-            for at in chosen:
-                self._declared[at][job.number, attempt] = job.mem
-        return Attempt(job, attempt, tuple(self._gpus[at] for at in chosen), slots)
+            chosen = sorted(sorted(positions, key=lambda at: -len(self._free[at]))[: job.gpus])
+        slots = tuple([heappop(self._free[at]) for at in chosen])
+        key = (job.number, attempt)
+        for at in chosen:
+            ours = self._ours[at]
+            ours[key] = until
+            if not self._free[at]:
+                self.open.remove(at)
+                self._place_from[at] = until if self._per_gpu == 1 else min(ours.values())
+            if job.mem:
+                self._declared[at][key] = job.mem
+        self._by_place = []
+        gpus = self._gpus
+        return Attempt(job, attempt, tuple([gpus[at] for at in chosen]), slots)
 
     def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
         """Whether an attempt that has its places has the memory too, after a closer look."""
@@ -110,12 +161,21 @@ class Slots:
 
     def give_back(self, attempt: Attempt) -> None:
         """Its slots are free again."""
+        self._by_place = []
+        key = attempt.key
         for slot in attempt.slots:
-            is_cpu = slot >= self._first_cpu
-            heappush(self._free_cpu if is_cpu else self._free[self._position(slot)], slot)
-            if not is_cpu:
-                self._untaken += 1
-                self._declared[self._position(slot)].pop(attempt.key, None)
+            if slot >= self._first_cpu:
+                heappush(self._free_cpu, slot)
+                continue
+            at = slot // self._per_gpu
+            free = self._free[at]
+            if not free:
+                insort(self.open, at)
+                self._place_from[at] = _LONG_AGO
+            heappush(free, slot)
+            del self._ours[at][key]
+            if attempt.job.mem:
+                del self._declared[at][key]
 
     def lose(self, gpu: str) -> None:
         """This GPU will not come back."""
@@ -123,6 +183,29 @@ class Slots:
 
     def _position(self, slot: int) -> int:
         return slot // self._per_gpu
+
+    def _has(self, at: int, room: Room, mem: int, kept: Kept) -> bool:
+        is_kept = at in kept.gpus
+        if is_kept and len(self._free[at]) == 1:
+            return False
+        needed = mem + (kept.mem if is_kept else 0)
+        return not needed or self._left(at, room) >= needed
+
+    def _free_from(self, at: int, rooms: Rooms, mem: int) -> float:
+        """From when a GPU has a place, and the memory, as far as is known."""
+        ours = self._ours[at]
+        if self._gpus[at] not in rooms:
+            # What runs there is ours, since others are let in only when the last of ours has ended.
+            return max(ours.values(), default=_UNLIMITED)
+        room = rooms[self._gpus[at]]
+        if self._free[at] and (not mem or self._left(at, room) >= mem):
+            return _LONG_AGO
+        left = self._left(at, room)
+        for until, key in sorted((until, key) for key, until in ours.items()):
+            left += max(self._declared[at].get(key, 0), room.held.get(key, 0))
+            if not mem or left >= mem:
+                return until
+        return _UNLIMITED
 
     def _left(self, at: int, room: Room) -> float:
         """What is free, less what our attempts said they need and do not have yet."""

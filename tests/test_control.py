@@ -16,9 +16,9 @@ from simple_gpu_scheduler.outliving import Outlived
 from simple_gpu_scheduler.quarantine import Quarantine
 from simple_gpu_scheduler.resuming import Outliving, Resumption
 from simple_gpu_scheduler.run_rules import RunRules
-from simple_gpu_scheduler.scheduler import Begin
 from simple_gpu_scheduler.server import Asked
 from simple_gpu_scheduler.sinks.board import Board
+from simple_gpu_scheduler.verdicts import Begin
 
 from .test_runner import TERMINATED, World, failing, job, jobs
 

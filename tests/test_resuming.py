@@ -15,7 +15,7 @@ from simple_gpu_scheduler.journal.records import encode, record
 from simple_gpu_scheduler.journal.states import RunState
 from simple_gpu_scheduler.lines import LineParser, Refusal
 from simple_gpu_scheduler.resuming import Matcher, what_is_left
-from simple_gpu_scheduler.scheduler import Begin
+from simple_gpu_scheduler.verdicts import Begin
 
 BEGAN = record("run began", 1.0, run="r", version=VERSION)
 LINES = [

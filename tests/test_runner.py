@@ -29,14 +29,15 @@ from simple_gpu_scheduler.inbox import Message
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.leases import Hold, Holder, NoLease
 from simple_gpu_scheduler.lines import Refusal
-from simple_gpu_scheduler.policies import fifo
+from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.publishing import Publisher
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.runner import Runner
-from simple_gpu_scheduler.scheduler import Rules, Scheduler
+from simple_gpu_scheduler.scheduler import Scheduler
 from simple_gpu_scheduler.signals import Signalled
 from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.sources import READ_AHEAD, Batch, SourceEnded
+from simple_gpu_scheduler.verdicts import Rules
 
 KILLED = Outcome("killed", signal.SIGKILL)
 TERMINATED = Outcome("killed", signal.SIGTERM)
@@ -83,7 +84,7 @@ class World:
         self.reads = 0
         self.leases = {gpu: FakeLease() for gpu in gpus}
         self.others: dict[str, Reason] = {}
-        self.scheduler = Scheduler(Limits(tuple(gpus)), fifo, Rules(**rules))
+        self.scheduler = Scheduler(Limits(tuple(gpus)), POLICIES["fifo"](), Rules(**rules))
         self.runner = Runner(
             self.scheduler,
             self,

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.policies import POLICIES
-from simple_gpu_scheduler.scheduler import Rules, Scheduler
+from simple_gpu_scheduler.scheduler import Scheduler
 from simple_gpu_scheduler.slots import Limits, Room
+from simple_gpu_scheduler.verdicts import Rules
 
 FAILURE = Outcome("failed", 1)
 
@@ -21,7 +22,7 @@ def job(number: int, **options) -> Job:
 
 
 def scheduler(gpus: str = "01", policy: str = "fifo", jobs_per_gpu: int = 1, cpu_slots: int = 1, **rules) -> Scheduler:
-    return Scheduler(Limits(tuple(gpus), jobs_per_gpu, cpu_slots), POLICIES[policy], Rules(**rules))
+    return Scheduler(Limits(tuple(gpus), jobs_per_gpu, cpu_slots), POLICIES[policy](), Rules(**rules))
 
 
 def rooms(free: Collection[str]) -> dict[str, Room]:
@@ -43,7 +44,7 @@ def end(subject: Scheduler, number: int, outcome: Outcome = SUCCESS, now: float 
 def test_jobs_start_in_order_on_the_first_free_gpus() -> None:
     subject = scheduler("012")
     for number in range(1, 6):
-        subject.add(job(number))
+        subject.add(job(number), 0)
     assert started(subject) == [(1, "0"), (2, "1"), (3, "2")]
     end(subject, 2)
     assert started(subject) == [(4, "1")]
@@ -52,8 +53,8 @@ def test_jobs_start_in_order_on_the_first_free_gpus() -> None:
 
 def test_a_gpu_that_others_use_is_left_alone() -> None:
     subject = scheduler("01")
-    subject.add(job(1))
-    subject.add(job(2))
+    subject.add(job(1), 0)
+    subject.add(job(2), 0)
     assert started(subject, free="1") == [(1, "1")]
     assert started(subject, free="") == []
     assert started(subject, free="01") == [(2, "0")]
@@ -62,28 +63,28 @@ def test_a_gpu_that_others_use_is_left_alone() -> None:
 def test_jobs_spread_over_the_emptiest_gpus_when_they_share() -> None:
     subject = scheduler("01", jobs_per_gpu=2)
     for number in range(1, 6):
-        subject.add(job(number))
+        subject.add(job(number), 0)
     assert started(subject) == [(1, "0"), (2, "1"), (3, "0"), (4, "1")]
 
 
 def test_cpu_jobs_take_no_gpu_and_run_beside_the_rest() -> None:
     subject = scheduler("0", cpu_slots=2)
     for number, gpus in enumerate((1, 0, 1, 0, 0), 1):
-        subject.add(job(number, gpus=gpus))
+        subject.add(job(number, gpus=gpus), 0)
     assert started(subject) == [(1, "0"), (2, ""), (4, "")]
 
 
 def test_slots_are_numbered_over_the_run() -> None:
     subject = scheduler("01", jobs_per_gpu=2, cpu_slots=1)
     for number, gpus in enumerate((2, 1, 0), 1):
-        subject.add(job(number, gpus=gpus))
+        subject.add(job(number, gpus=gpus), 0)
     assert [attempt.slots for attempt in subject.plan(0, rooms("01"))] == [(0, 2), (1,), (4,)]
 
 
 def test_a_wide_job_holds_its_place_until_enough_gpus_are_free() -> None:
     subject = scheduler("012")
     for number, gpus in enumerate((1, 1, 3, 1, 1), 1):
-        subject.add(job(number, gpus=gpus))
+        subject.add(job(number, gpus=gpus), 0)
     assert started(subject) == [(1, "0"), (2, "1")]
     end(subject, 1)
     assert started(subject) == []
@@ -96,7 +97,7 @@ def test_a_wide_job_holds_its_place_until_enough_gpus_are_free() -> None:
 def test_what_a_waiting_wide_job_does_not_need_is_used() -> None:
     subject = scheduler("01", jobs_per_gpu=2)
     for number, gpus in enumerate((1, 1, 1, 2, 1), 1):
-        subject.add(job(number, gpus=gpus))
+        subject.add(job(number, gpus=gpus), 0)
     assert started(subject) == [(1, "0"), (2, "1"), (3, "0"), (4, "01")][:3]
     end(subject, 1)
     end(subject, 3)
@@ -105,8 +106,8 @@ def test_what_a_waiting_wide_job_does_not_need_is_used() -> None:
 
 def test_a_wide_job_that_others_keep_from_starting_holds_nothing() -> None:
     subject = scheduler("01")
-    subject.add(job(1, gpus=2))
-    subject.add(job(2))
+    subject.add(job(1, gpus=2), 0)
+    subject.add(job(2), 0)
     assert started(subject, free="0") == [(2, "0")]
     end(subject, 2)
     assert started(subject, free="01") == [(1, "01")]
@@ -114,8 +115,8 @@ def test_a_wide_job_that_others_keep_from_starting_holds_nothing() -> None:
 
 def test_a_failed_job_is_tried_again_in_its_old_place() -> None:
     subject = scheduler("0", retries=1)
-    subject.add(job(1))
-    subject.add(job(2))
+    subject.add(job(1), 0)
+    subject.add(job(2), 0)
     started(subject)
     assert end(subject, 1, FAILURE).retries
     assert started(subject) == [(1, "0")]
@@ -126,8 +127,8 @@ def test_a_failed_job_is_tried_again_in_its_old_place() -> None:
 
 def test_a_retry_waits_for_its_delay_and_others_go_first() -> None:
     subject = scheduler("0", retries=1, retry_delay=10)
-    subject.add(job(1))
-    subject.add(job(2))
+    subject.add(job(1), 0)
+    subject.add(job(2), 0)
     started(subject)
     end(subject, 1, Outcome("timed out"), now=5)
     assert subject.next_wake(5) == 15
@@ -139,14 +140,14 @@ def test_a_retry_waits_for_its_delay_and_others_go_first() -> None:
 
 def test_a_line_may_say_how_often_it_is_tried_again() -> None:
     subject = scheduler("0", retries=5)
-    subject.add(job(1, retries=0))
+    subject.add(job(1, retries=0), 0)
     started(subject)
     assert not end(subject, 1, FAILURE).retries
 
 
 def test_what_could_not_be_started_is_not_tried_again() -> None:
     subject = scheduler("0", retries=5)
-    subject.add(job(1))
+    subject.add(job(1), 0)
     started(subject)
     assert not end(subject, 1, Outcome("not started")).retries
 
@@ -154,7 +155,7 @@ def test_what_could_not_be_started_is_not_tried_again() -> None:
 def test_starts_are_apart_by_the_delay() -> None:
     subject = scheduler("012", delay=2)
     for number in range(1, 4):
-        subject.add(job(number))
+        subject.add(job(number), 0)
     assert started(subject, 0) == [(1, "0")]
     assert subject.next_wake(0) == 2
     assert started(subject, 1.9) == []
@@ -164,7 +165,7 @@ def test_starts_are_apart_by_the_delay() -> None:
 def test_priority_goes_first_and_equals_in_order() -> None:
     subject = scheduler("0", policy="priority")
     for number, priority in enumerate((0, 5, -1, 5), 1):
-        subject.add(job(number, priority=priority))
+        subject.add(job(number, priority=priority), 0)
     order = []
     for _ in range(4):
         [(number, _)] = started(subject)
@@ -175,42 +176,42 @@ def test_priority_goes_first_and_equals_in_order() -> None:
 
 def test_a_job_waits_for_those_it_comes_after() -> None:
     subject = scheduler("012")
-    subject.add(job(1, name="a"))
-    subject.add(job(2, name="b"))
-    subject.add(job(3, after=(1, 2)))
+    subject.add(job(1, name="a"), 0)
+    subject.add(job(2, name="b"), 0)
+    subject.add(job(3, after=(1, 2)), 0)
     assert started(subject) == [(1, "0"), (2, "1")]
     end(subject, 1)
     assert started(subject) == []
     end(subject, 2)
     assert started(subject) == [(3, "0")]
-    subject.add(job(4, after=(1,)))
+    subject.add(job(4, after=(1,)), 0)
     assert started(subject) == [(4, "1")]
 
 
 def test_a_job_after_a_failure_is_dropped_and_so_are_those_after_it() -> None:
     subject = scheduler("0")
-    subject.add(job(1, name="a"))
-    subject.add(job(2, name="b", after=(1,)))
-    subject.add(job(3, name="c", after=(2, 1)))
+    subject.add(job(1, name="a"), 0)
+    subject.add(job(2, name="b", after=(1,)), 0)
+    subject.add(job(3, name="c", after=(2, 1)), 0)
     started(subject)
     assert [dropped.job.number for dropped in end(subject, 1, FAILURE).dropped] == [2, 3]
-    assert [dropped.job.number for dropped in subject.add(job(4, after=(3,)))] == [4]
+    assert [dropped.job.number for dropped in subject.add(job(4, after=(3,)), 0)] == [4]
     assert subject.waiting == 0
 
 
 def test_a_chain_of_any_length_is_dropped() -> None:
     subject = scheduler("0")
-    subject.add(job(1, name="x"))
+    subject.add(job(1, name="x"), 0)
     for number in range(2, 5000):
-        subject.add(job(number, name="x", after=(number - 1,)))
+        subject.add(job(number, name="x", after=(number - 1,)), 0)
     started(subject)
     assert len(end(subject, 1, FAILURE).dropped) == 4998
 
 
 def test_a_retried_job_keeps_those_after_it_waiting() -> None:
     subject = scheduler("0", retries=1)
-    subject.add(job(1, name="a"))
-    subject.add(job(2, after=(1,)))
+    subject.add(job(1, name="a"), 0)
+    subject.add(job(2, after=(1,)), 0)
     started(subject)
     assert end(subject, 1, FAILURE).dropped == ()
     started(subject)
@@ -220,8 +221,8 @@ def test_a_retried_job_keeps_those_after_it_waiting() -> None:
 
 def test_when_stopped_nothing_starts_and_nothing_is_tried_again() -> None:
     subject = scheduler("0", retries=1)
-    subject.add(job(1))
-    subject.add(job(2))
+    subject.add(job(1), 0)
+    subject.add(job(2), 0)
     started(subject)
     subject.stop()
     assert not end(subject, 1, FAILURE).retries
@@ -264,7 +265,7 @@ def test_no_job_is_lost_or_run_twice_and_no_gpu_holds_more_than_its_number(
     now = 0.0
     while to_read or subject.waiting or subject.running:
         if to_read and rng.random() < 1 / 2:
-            ended.update(dropped.job.number for dropped in subject.add(to_read.pop(0)))
+            ended.update(dropped.job.number for dropped in subject.add(to_read.pop(0), 0))
         free = set(names) if rng.random() < 3 / 4 else set(rng.sample(names, rng.randint(0, gpus)))
         for attempt in subject.plan(now, rooms(free)):
             assert attempt.key not in seen, "an attempt started twice"
@@ -297,7 +298,7 @@ def test_no_job_starves_under_fifo(gpus: int, per_gpu: int, widths: list[int], s
     subject = scheduler(names, "fifo", per_gpu)
     waiting = [job(number, gpus=min(width, gpus)) for number, width in enumerate(widths, 1)]
     for each in waiting:
-        subject.add(each)
+        subject.add(each, 0)
     first, ran_before = 0, set()
     left = {each.number for each in waiting}
     while left or subject.running:
@@ -316,7 +317,7 @@ def test_no_gpu_idles_while_a_job_that_fits_waits(gpus: int, widths: list[int], 
     subject = scheduler(names, "fifo", 1, 2)
     narrow = sum(widths)
     for number, width in enumerate(widths, 1):
-        subject.add(job(number, gpus=width))
+        subject.add(job(number, gpus=width), 0)
     while subject.waiting or subject.running:
         narrow -= sum(len(attempt.gpus) for attempt in subject.plan(0, rooms(names)))
         busy = sum(len(attempt.gpus) for attempt in subject.running)
@@ -327,7 +328,7 @@ def test_no_gpu_idles_while_a_job_that_fits_waits(gpus: int, widths: list[int], 
 def test_jobs_that_are_cancelled_are_passed_over_and_may_come_back_to_their_place() -> None:
     subject = scheduler("0", policy="priority")
     for number in range(1, 7):
-        subject.add(job(number, priority=number % 2, gpus=number % 3))
+        subject.add(job(number, priority=number % 2, gpus=number % 3), 0)
     assert [dropped.job.number for number in (5, 1, 3) for dropped in subject.cancel(number)] == [5, 1, 3]
     assert subject.cancel(5) == ()
     assert subject.waiting == 3
@@ -341,7 +342,7 @@ def test_jobs_that_are_cancelled_are_passed_over_and_may_come_back_to_their_plac
 def test_a_job_that_was_cancelled_and_comes_back_starts_once() -> None:
     subject = scheduler("0123456789")
     for number in range(1, 5):
-        subject.add(job(number))
+        subject.add(job(number), 0)
     assert subject.cancel(3)
     subject.try_again([], [job(3)])
     assert subject.waiting == 4
@@ -352,7 +353,7 @@ def test_a_job_that_was_cancelled_and_comes_back_starts_once() -> None:
 def test_thousands_of_jobs_are_cancelled_at_once() -> None:
     subject = scheduler()
     for number in range(1, 50_001):
-        subject.add(job(number))
+        subject.add(job(number), 0)
     began = time.process_time()
     for number in range(20_000, 40_000):
         assert subject.cancel(number)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.quarantine import Failure, Quarantine
-from simple_gpu_scheduler.scheduler import Rules, Scheduler
+from simple_gpu_scheduler.scheduler import Scheduler
 from simple_gpu_scheduler.slots import Limits, Room
+from simple_gpu_scheduler.verdicts import Rules
 
 from .conftest import Program, until
 from .nvml import GIB, Process, StandIn, a_gpu
@@ -176,9 +177,9 @@ def test_what_runs_never_declared_more_than_there_is_room_and_the_first_is_not_p
 ) -> None:
     """Jobs come to hold what they declared bit by bit, or more, and others use some of it."""
     random, total, gpus = Random(seed), 12, ("0", "1")
-    subject = Scheduler(Limits(gpus, per_gpu, 1, (total, total)), POLICIES[policy], Rules())
+    subject = Scheduler(Limits(gpus, per_gpu, 1, (total, total)), POLICIES[policy](), Rules())
     for number, (width, mem) in enumerate(needs, 1):
-        subject.add(Job(number, b"true", Place(number), gpus=width, mem=mem))
+        subject.add(Job(number, b"true", Place(number), gpus=width, mem=mem), 0)
     for now in range(1000):
         others = {gpu: random.choice([0, 0, 3]) for gpu in gpus} if now < 50 else dict.fromkeys(gpus, 0)
         held = {

@@ -21,12 +21,13 @@ from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.publishing import Publisher, Sink
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.runner import Runner
-from simple_gpu_scheduler.scheduler import Rules, Scheduler
+from simple_gpu_scheduler.scheduler import Scheduler
 from simple_gpu_scheduler.signals import signals_to
 from simple_gpu_scheduler.sinks import Notifying
 from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.sources import Parser, Reader
 from simple_gpu_scheduler.threads import Meanwhile, need_thread
+from simple_gpu_scheduler.verdicts import Rules
 
 from . import gathering, inputs, job_output, parts, recording
 from .options import Options
@@ -206,7 +207,7 @@ def _build(
     else:
         allotment = allot(machine, options.wants, inbox.put, Family(begun.run_id, tree), tree)
     return Runner(
-        Scheduler(limits, POLICIES[options.policy], rules),
+        Scheduler(limits, POLICIES[options.policy](), rules),
         ENGINES["dry-run" if options.dry_run else "local"](engine_options),
         allotment,
         begun.publisher,

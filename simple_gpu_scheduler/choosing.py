@@ -1,0 +1,46 @@
+"""Which waiting job starts next, and on which GPUs: the first in the order that fits and delays no wide one. Pure."""
+
+from collections.abc import Sequence
+
+from .lineup import Gap, Lineup
+from .policies import Waiting
+from .slots import NOTHING, Rooms, Slots
+
+Choice = tuple[Waiting, Sequence[int]]  # and the positions of the GPUs that it fits on
+
+
+def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float) -> Choice | None:
+    """The first job in the order that fits; None when none does.
+
+    The first that does not fit keeps its place: GPUs are kept for it, so that those behind cannot starve it. But not
+    when others occupy so much that it could not start even if all our own jobs ended.
+    """
+    has_cpu = lineup.cpu_jobs > 0 and slots.has_cpu()
+    if not (slots.open or has_cpu):
+        return None
+    for waiting in lineup.in_order(now, (slots.load, len(lineup))):
+        gpus, mem, _ = waiting.kind
+        if not gpus:
+            if has_cpu:
+                return waiting, ()
+            continue
+        positions = slots.with_places(rooms, mem)
+        if len(positions) >= gpus:
+            return waiting, positions
+        if slots.within_reach(rooms, mem) >= gpus:
+            return _choose_passing(waiting, lineup, slots, rooms, now)
+    return None
+
+
+def _choose_passing(wide: Waiting, lineup: Lineup, slots: Slots, rooms: Rooms, now: float) -> Choice | None:
+    """Who may pass one that waits for GPUs: who is known to have ended by then, or needs none of those kept for it."""
+    kept = slots.keep(rooms, wide.kind[0], wide.kind[1], now)
+    gap = Gap(len(slots.open), kept.start - now if kept.is_known else 0.0, slots.beyond(kept), slots.has_cpu())
+    for waiting in lineup.passing(gap, now, (slots.load, len(lineup))):
+        gpus, mem, _ = waiting.kind
+        if not gpus:
+            return waiting, ()
+        positions = slots.with_places(rooms, mem, NOTHING if waiting.time <= gap.seconds else kept)
+        if len(positions) >= gpus:
+            return waiting, positions
+    return None

@@ -1,0 +1,75 @@
+"""Policies by a score that changes while a job waits: `hrrn`, and what has been learned."""
+
+from collections.abc import Callable
+
+from simple_gpu_scheduler.jobs import Job
+
+from .base import FIRST, Load, Queues, Ranked, Waiting
+
+# A job of no length at all would be infinitely urgent.
+_LEAST = 1.0
+# Nobody is passed by a job that came later by more than so many times his own length.
+_PATIENCE = 100.0
+
+Score = Callable[[Waiting, float, Load], float]
+
+
+class Scored(Ranked):
+    """Orders by a score that changes while a job waits, the largest first; in a queue who came first is first.
+
+    A job that has waited for very long, by its own measure, is not passed by one that came much later: else there might
+    always be somebody with a larger score.
+    """
+
+    def __init__(self, score: Score) -> None:
+        super().__init__(_came, by_time=True)
+        self._score = score
+
+    def first(self, queues: Queues, now: float, load: Load) -> Waiting:
+        """See `Policy`."""
+        score = self._score
+        best, most, limit = None, 0.0, float("inf")
+        for queue in queues:
+            waiting = queue[0]
+            value = score(waiting, now, load)
+            if best is None or value > most or (value == most and waiting < best):
+                best, most = waiting, value
+            limit = min(limit, _limit(waiting))
+        if best is None or best.since > limit:
+            return self.ordered(queues, now, load)[0]
+        return best
+
+    def ordered(self, queues: Queues, now: float, load: Load) -> list[Waiting]:
+        """See `Policy`."""
+        heads = [*map(FIRST, queues)]
+        limit = min(map(_limit, heads))
+        return sorted(heads, key=lambda each: (each.since > limit, -self._score(each, now, load), each))
+
+
+class HighestRatio(Scored):
+    """`hrrn`: the largest (w + T) / T first, which is the score of all that wait at once, for speed."""
+
+    def __init__(self) -> None:
+        super().__init__(_ratio)
+
+    def first(self, queues: Queues, now: float, load: Load) -> Waiting:
+        """See `Policy`."""
+        heads = [queue[0] for queue in queues]
+        ratios = [(now - head.since) / (head.length or _LEAST) for head in heads]
+        most = max(ratios)
+        if most > _PATIENCE or ratios.count(most) > 1:  # only then may somebody have been passed for too long
+            return super().first(queues, now, load)
+        return heads[ratios.index(most)]
+
+
+def _limit(waiting: Waiting) -> float:
+    return waiting.since + _PATIENCE * (waiting.length or _LEAST)
+
+
+def _came(_job: Job, since: float, _length: float) -> float:
+    return since
+
+
+def _ratio(waiting: Waiting, now: float, _load: Load) -> float:
+    """(w + T) / T, less one."""
+    return (now - waiting.since) / (waiting.length or _LEAST)
