@@ -1,12 +1,19 @@
 """Which waiting job starts next, and on which GPUs: the first in the order that fits and delays no wide one. Pure."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from .lineup import Gap, Lineup
 from .policies import Waiting
 from .slots import NOTHING, Rooms, Slots
 
-Choice = tuple[Waiting, Sequence[int]]  # and the positions of the GPUs that it fits on
+
+class Choice(NamedTuple):
+    """Who starts, on which GPUs by position, and whether it passes one that waits for more."""
+
+    waiting: Waiting
+    positions: Sequence[int]
+    passes: bool = False
 
 
 def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float) -> Choice | None:
@@ -22,11 +29,11 @@ def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float) -> Choice | N
         gpus, mem, _ = waiting.kind
         if not gpus:
             if has_cpu:
-                return waiting, ()
+                return Choice(waiting, ())
             continue
         positions = slots.with_places(rooms, mem)
         if len(positions) >= gpus:
-            return waiting, positions
+            return Choice(waiting, positions)
         if slots.within_reach(rooms, mem) >= gpus:
             return _choose_passing(waiting, lineup, slots, rooms, now)
     return None
@@ -35,12 +42,12 @@ def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float) -> Choice | N
 def _choose_passing(wide: Waiting, lineup: Lineup, slots: Slots, rooms: Rooms, now: float) -> Choice | None:
     """Who may pass one that waits for GPUs: who is known to have ended by then, or needs none of those kept for it."""
     kept = slots.keep(rooms, wide.kind[0], wide.kind[1], now)
-    gap = Gap(len(slots.open), kept.start - now if kept.is_known else 0.0, slots.beyond(kept), slots.has_cpu())
+    gap = Gap(len(slots.open), kept.start - now if kept.is_known else -1.0, slots.beyond(kept), slots.has_cpu())
     for waiting in lineup.passing(gap, now, (slots.load, len(lineup))):
         gpus, mem, _ = waiting.kind
         if not gpus:
-            return waiting, ()
+            return Choice(waiting, ())
         positions = slots.with_places(rooms, mem, NOTHING if waiting.time <= gap.seconds else kept)
         if len(positions) >= gpus:
-            return waiting, positions
+            return Choice(waiting, positions, passes=True)
     return None

@@ -6,7 +6,8 @@ nothing of where the runs of before are kept. Pure.
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from .jobs import Job
 from .templates import template_of
@@ -17,13 +18,25 @@ UNKNOWN = float("inf")
 History = Mapping[str, Sequence[float]]
 
 
+class Recalled(NamedTuple):
+    """What the runs of before have told, when it comes late."""
+
+    history: History
+
+
+def said(job: Job) -> float:
+    """What its own line says of it."""
+    return job.time if job.time is not None else job.timeout or UNKNOWN  # a time-out of 0 is none
+
+
 class Estimates:
     """Of one run: what the runs of before have told, and what its own jobs tell."""
 
     def __init__(self, history: History | None = None) -> None:
         self._runs = {name: deque(runs, RUNS_KEPT) for name, runs in (history or {}).items() if runs}
         self._scouts: dict[str, int] = {}
-        self._unknown: dict[str, dict[int, None]] = {}  # the waiting jobs of templates that nobody knows, in order
+        # Of each template that nobody knows those that were taken in, of which some do not wait any more.
+        self._unknown: dict[str, deque[int]] = {}
         self._given = 0
         self._total = 0.0
 
@@ -33,26 +46,25 @@ class Estimates:
         if time is None:
             template = _template(job)
             runs = self._runs.get(template)
-            time = sum(runs) / len(runs) if runs else job.timeout
-            if not time:  # a time-out of 0 is none
-                return self._guess(job, template), UNKNOWN
+            if not runs:
+                self._unknown.setdefault(template, deque()).append(job.number)
+                if not job.timeout:
+                    return self._guess(job, template), UNKNOWN
+            time = sum(runs) / len(runs) if runs else job.timeout or 0.0
         self._given += 1
         self._total += time
         return time, time
+
+    def _guess(self, job: Job, template: str) -> float:
+        if self._scouts.setdefault(template, job.number) == job.number:
+            return 0.0
+        return self._total / self._given if self._given else 0.0
 
     def recall(self, history: History) -> Iterable[int]:
         """What the runs of before tell has come late: the numbers of those of whom more is known now."""
         new = {name: deque(runs, RUNS_KEPT) for name, runs in history.items() if runs and name not in self._runs}
         self._runs |= new
-        for name in new:
-            self._scouts.pop(name, None)
-        return [number for name in new for number in self._unknown.pop(name, ())]
-
-    def _guess(self, job: Job, template: str) -> float:
-        self._unknown.setdefault(template, {})[job.number] = None
-        if self._scouts.setdefault(template, job.number) == job.number:
-            return 0.0
-        return self._total / self._given if self._given else 0.0
+        return [number for name in new for number in self._known(name)]
 
     def learn(self, job: Job, runtime: float) -> Iterable[int]:
         """A job has succeeded: the numbers of those of whom more is known now."""
@@ -60,20 +72,26 @@ class Estimates:
             return ()
         template = _template(job)
         self._runs.setdefault(template, deque(maxlen=RUNS_KEPT)).append(runtime)
+        return self._known(template)
+
+    def _known(self, template: str) -> Iterable[int]:
         self._scouts.pop(template, None)
         return self._unknown.pop(template, ())
 
-    def forget(self, job: Job) -> Iterable[int]:
-        """A job tells nothing, since it did not succeed or will not start: who may be the scout instead, in order."""
+    def forget(self, job: Job, is_waiting: Callable[[int], bool]) -> int | None:
+        """A job tells nothing, since it did not succeed or will not start: who is to be the scout instead."""
         if job.time is not None:
-            return ()
+            return None
         template = _template(job)
-        others = self._unknown.get(template, {})
-        others.pop(job.number, None)
         if self._scouts.get(template) != job.number:
-            return ()
+            return None
         del self._scouts[template]
-        return tuple(others)
+        others = self._unknown.get(template, deque())
+        while others:
+            number = others.popleft()
+            if number != job.number and is_waiting(number):
+                return number
+        return None
 
 
 def _template(job: Job) -> str:

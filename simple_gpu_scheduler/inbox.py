@@ -4,13 +4,16 @@ from typing import Protocol
 
 from .engines import Ended
 from .errors import Broken, Trouble
+from .estimates import Recalled
 from .leases import LeaseCame
 from .outliving import Outlived
 from .server import Asked
 from .signals import Signalled
 from .sources import Batch, FileRead, SourceEnded
 
-Message = Batch | FileRead | SourceEnded | Ended | Outlived | Broken | Trouble | Signalled | LeaseCame | Asked
+Message = (
+    Batch | FileRead | SourceEnded | Ended | Outlived | Broken | Trouble | Signalled | LeaseCame | Asked | Recalled
+)
 
 
 class Inbox(Protocol):

@@ -35,6 +35,7 @@ class Job(NamedTuple):
     priority: int = 0
     name: str = ""
     after: tuple[int, ...] = ()
+    label: str = ""
 
 
 class Attempt(NamedTuple):

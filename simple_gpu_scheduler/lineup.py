@@ -87,14 +87,15 @@ class Lineup:
         ]
         return self._policy.ordered(queues, now, load) if len(queues) > 1 else [queue[0] for queue in queues]
 
-    def take(self, waiting: Waiting, now: float) -> None:
-        """It is the first of its queue, and starts."""
+    def take(self, waiting: Waiting, now: float, *, passes: bool) -> None:
+        """It is the first of its queue, and starts. Who `passes` a wide one takes nobody's turn."""
         queue = self._queues[waiting.kind]
         heappop(queue)
         self._leave(waiting.number)
         if not queue or self._gone:
             self._pass_over_gone(waiting.kind)
-        self._policy.started(waiting, now)
+        if not passes:
+            self._policy.started(waiting, now)
 
     def ended(self, waiting: Waiting, runtime: float, now: float, *, succeeded: bool) -> None:
         """What was taken has come to its end, and tells of others of its kind."""
@@ -156,7 +157,7 @@ class Lineup:
         return waiting
 
     def _forget(self, job: Job) -> None:
-        scout = next((number for number in self._estimates.forget(job) if number in self._here), None)
+        scout = self._estimates.forget(job, self._here.__contains__)
         if scout is not None:
             self._place_anew([scout])
 

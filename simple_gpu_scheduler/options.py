@@ -42,6 +42,7 @@ KEYS: Mapping[str, Callable[[str], object]] = {
     "time": parse_duration,
     "retries": _count,
     "priority": _priority,
+    "label": _name,
     "name": _name,
     "after": _names,
 }

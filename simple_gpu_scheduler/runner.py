@@ -16,6 +16,7 @@ from .clock import Clock
 from .control import Control
 from .engines import Ended, Engine
 from .errors import Broken, Trouble
+from .estimates import Recalled
 from .events import AllRead, InputEnded, JobRequeued, JobsRead, LeftBehind, LineRefused, Noticed, StatusAsked
 from .gpu_watch import GpuWatch
 from .inbox import Inbox, Message
@@ -58,7 +59,10 @@ class Runner:
         read_more: Callable[[], object],
         stop_reading: Callable[[], bool],
         rules: RunRules,
+        recall: Callable[[], object] | None = None,
     ) -> None:
+        """`recall` has what earlier runs tell of lengths put to the inbox; it is asked when that begins to matter."""
+        self._recall = recall
         self._scheduler = scheduler
         self._allotment = allotment
         self._publisher = publisher
@@ -87,6 +91,7 @@ class Runner:
             Trouble: lambda message: self.complain(message.sentence),
             Broken: _raise,
             Signalled: self._on_signal,
+            Recalled: lambda message: scheduler.recall(message.history),
             Asked: lambda asked: asked.reply(self._control.answer(asked.request)),
             LeaseCame: lambda message: allotment.came(message.gpu, clock.now()),
         }
@@ -177,6 +182,9 @@ class Runner:
             else:
                 self._outcomes.drop(self._scheduler.add(job, now))
         self._reader_waits = True
+        if self._recall and self._scheduler.asks_times:
+            self._recall()
+            self._recall = None
 
     def _on_source_ended(self, ended: SourceEnded) -> None:
         self._all_read = True

@@ -4,13 +4,13 @@ Every change of a job's state is made here, by values that are passed in, the ti
 threads, processes, or of who else uses a GPU: that is told by `rooms`, the GPUs that others leave free.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from .choosing import choose
+from .choosing import Choice, choose
 from .dependencies import Dependencies
-from .estimates import Estimates, History
+from .estimates import UNKNOWN, Estimates, History, said
 from .jobs import Attempt, Job, Outcome
 from .lineup import Lineup
 from .policies import Policy, Waiting
@@ -143,7 +143,7 @@ class Scheduler:
             chosen = choose(self._lineup, self._slots, rooms, now)
             if chosen is None:
                 break
-            starts.append(self._start(*chosen, now))
+            starts.append(self._start(chosen, now))
             self._no_start_before = now + self._rules.delay
         return starts
 
@@ -237,9 +237,11 @@ class Scheduler:
     def _line_up(self, job: Job, since: float) -> None:
         self._lineup.add(job, self._begins.get(job.number, AT_FIRST).attempt, since)
 
-    def _start(self, waiting: Waiting, positions: Sequence[int], now: float) -> Attempt:
-        self._lineup.take(waiting, now)
-        attempt = self._slots.take(waiting.job, waiting.attempt, positions, now + waiting.time)
+    def _start(self, choice: Choice, now: float) -> Attempt:
+        waiting, positions, passes = choice
+        self._lineup.take(waiting, now, passes=passes)
+        time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # nobody may have asked until now
+        attempt = self._slots.take(waiting.job, waiting.attempt, positions, now + time)
         self._running[attempt.key] = _Running(attempt, now, waiting)
         return attempt
 

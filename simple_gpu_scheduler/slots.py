@@ -78,7 +78,7 @@ class Slots:
     @property
     def load(self) -> float:
         """The share of the GPUs that have no place."""
-        return 1 - len(self.open) / len(self._gpus)
+        return 1 - len(self.open) / len(self._gpus) if self._gpus else 0.0
 
     def has_cpu(self) -> bool:
         """Whether a CPU job could start."""
@@ -108,8 +108,8 @@ class Slots:
             free_from = self._by_place = self._by_place or sorted(
                 zip(self._place_from, range(len(self._gpus)), strict=True)
             )
-        start = max(now, free_from[gpus - 1][0])
-        if start == _UNLIMITED:
+        start = free_from[gpus - 1][0]
+        if start == _UNLIMITED or start <= now:  # or they should have ended, and may do so at any moment
             return Kept(_UNLIMITED, range(len(self._gpus)), mem)
         by_then = bisect_right(free_from, (start, len(self._gpus)))
         return Kept(start, {at for _, at in free_from[by_then - gpus : by_then]}, mem)

@@ -339,7 +339,7 @@ def test_several_files_are_read_in_order(program: Program) -> None:
         (["--jobs-per-gpu", "0"], b"0 is not in the range"),
         (["--timeout", "1y"], b"'1y' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         (["--halt", "often"], b"'often' is no halting rule; write never, soon,fail=3 or now,fail=10%"),
-        (["--policy", "lifo"], b"'lifo' is not one of"),
+        (["--policy", "lifo"], b"there is no policy 'lifo'"),
     ],
 )
 def test_bad_options_are_met_before_anything_starts(program: Program, args: list[str], sentence: bytes) -> None:

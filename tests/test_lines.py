@@ -46,7 +46,8 @@ def test_blank_lines_and_comments_start_no_job_and_take_no_number(line: bytes) -
 
 def test_all_options_are_read() -> None:
     _, named = parse(
-        b"true #: name=first", b"x #: gpus=2 mem=10G timeout=4h time=90 retries=3 priority=-1 name=big after=first"
+        b"true #: name=first",
+        b"x #: gpus=2 mem=10G timeout=4h time=90 retries=3 priority=-1 name=big after=first label=ada",
     )
     assert named == Job(
         2,
@@ -60,6 +61,7 @@ def test_all_options_are_read() -> None:
         priority=-1,
         name="big",
         after=(1,),
+        label="ada",
     )
 
 
@@ -95,7 +97,7 @@ def test_a_name_given_again_means_the_later_job() -> None:
     ("options", "sentence"),
     [
         (b"gpu=2", "unknown option 'gpu'; did you mean gpus?"),
-        (b"xyz=2", "unknown option 'xyz'; there are gpus, mem, timeout, time, retries, priority, name, after"),
+        (b"xyz=2", "unknown option 'xyz'; there are gpus, mem, timeout, time, retries, priority, label, name, after"),
         (b"gpus", "'gpus' has no value; write gpus=VALUE"),
         (b"gpus=", "'gpus=' has no value; write gpus=VALUE"),
         (b"gpus=two", "gpus: 'two' is not a whole number from 0 up"),

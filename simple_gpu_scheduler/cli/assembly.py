@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
-from simple_gpu_scheduler.clock import SystemClock
-from simple_gpu_scheduler.engines import ENGINES, EngineOptions
+from simple_gpu_scheduler.engines import EngineOptions
 from simple_gpu_scheduler.errors import Trouble, UserError
 from simple_gpu_scheduler.events import Noticed, RunEnded
 from simple_gpu_scheduler.inbox import Message
@@ -17,7 +16,6 @@ from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.lines import LineParser
 from simple_gpu_scheduler.machine import Machine, allot, allot_without_leases, find_machine
 from simple_gpu_scheduler.ownership import TREE, Family
-from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.publishing import Publisher, Sink
 from simple_gpu_scheduler.run_rules import RunRules
 from simple_gpu_scheduler.runner import Runner
@@ -32,6 +30,7 @@ from simple_gpu_scheduler.verdicts import Rules
 from . import gathering, inputs, job_output, parts, recording
 from .options import Options
 from .showing import Showing, decide, look_at_streams
+from .worlds import find_estimates, find_world
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.joblog_resume import SkippingParser
@@ -98,7 +97,7 @@ def _run_begun(options: Options, machine: "Meanwhile[Machine]", begun: Begun, re
         if left:
             begun.publisher.publish(Noticed(left.sentence(begun.run_id)))
         where = begun.showing.introduction(begun.logs, is_named=bool(options.logs), is_recorded=bool(begun.record.path))
-        remarks = () if options.dry_run else found.remarks
+        remarks = () if options.runs_nothing else found.remarks
         for remark in (*begun.gathered.introductions, *([where] if where else ()), *remarks):
             begun.publisher.publish(Noticed(remark))
         runner = _build(options, begun, found, inbox, room, reader)
@@ -126,7 +125,7 @@ def _begin(
     parser = LineParser(lambda: machine.get().totals)
     by_log = parts.skipping(parser, options) if options.resumes_by_joblog and not resumed else None
     run_id = resumed.run_id if resumed else files.new_run_id()
-    keeps = not (options.no_journal or options.dry_run)
+    keeps = not (options.no_journal or options.runs_nothing)
     record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
     journal = record.sinks()
     logs = job_output.log_directory(options, showing, record.path)
@@ -192,7 +191,7 @@ def _build(
         options.timeout,
         options.grace,
         options.halt,
-        reads_all=options.policy != "fifo",
+        reads_all=options.policy.name != "fifo",
         quarantine=options.quarantine,
         run_id=begun.run_id.encode(),
         logs=begun.logs,
@@ -202,18 +201,22 @@ def _build(
     engine_options = EngineOptions(
         inbox.put, begun.run_id, begun.shell, options.grace, os.environb, begun.keeper, open_streams, bystanders
     )
-    if options.dry_run:
+    if options.runs_nothing:
         allotment = allot_without_leases(machine)
     else:
         allotment = allot(machine, options.wants, inbox.put, Family(begun.run_id, tree), tree)
+    world = find_world(options, engine_options, inbox, room.release, begun.gathered)
+    policy = options.policy.make()
+    estimates, recall = find_estimates(policy, inbox)
     return Runner(
-        Scheduler(limits, POLICIES[options.policy](), rules),
-        ENGINES["dry-run" if options.dry_run else "local"](engine_options),
+        Scheduler(limits, policy, rules, estimates, options.label),
+        world.engine,
         allotment,
         begun.publisher,
-        inbox,
-        SystemClock(),
-        room.release,
+        world.inbox,
+        world.clock,
+        world.read_more,
         reader.stop,
         run_rules,
+        recall,
     )

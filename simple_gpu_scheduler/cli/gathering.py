@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simple_gpu_scheduler.journal.states import RunState
 
 Typed = tuple[Input, Source]
-_QUEUES = ("fifo", "follow")
+QUEUES = ("fifo", "follow")
 _TEMPORARY = "/tmp"  # noqa: S108 - a file there has no name
 
 
@@ -85,7 +85,7 @@ class _Gathering:
         self._problems: list[str] = []
 
     def all(self) -> Gathered:
-        found = sorted(self._found, key=lambda pair: pair[0].kind in _QUEUES)
+        found = sorted(self._found, key=lambda pair: pair[0].kind in QUEUES)
         sources = [source for _, source in found if source]
         introductions = [inputs.introduce(each, follows=self._follows) for each, source in found if source]
         return Gathered(

@@ -20,8 +20,8 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
     typed = _typed(context)
     if not is_asked:
         return _follower(options)
-    if options["no_journal"] or options["dry_run"]:
-        raise click.UsageError("--resume needs a journal: leave --no-journal and --dry-run out.")
+    if options["no_journal"] or options["dry_run"] or options["engine"] != "local":
+        raise click.UsageError("--resume needs a journal: leave --no-journal, --dry-run and --engine out.")
     if "joblog" in typed and not options["resume"] and not options["journal"]:
         return None  # the job log tells what was done
     from . import resume  # noqa: PLC0415 - as above
@@ -60,7 +60,8 @@ def _follower(options: dict[str, Any]) -> "Resumed | None":
     """A file that an earlier run followed is gone on with: to begin at its begin would run all of it twice."""
     path = options["follow"]
     is_no_file = bool(path) and os.path.exists(path) and not os.path.isfile(path)  # one may be between two rotations
-    if not path or options["no_journal"] or options["dry_run"] or is_no_file:
+    keeps_none = options["no_journal"] or options["dry_run"] or options["engine"] != "local"
+    if not path or keeps_none or is_no_file:
         return None
     from . import resume  # noqa: PLC0415 - as above
 

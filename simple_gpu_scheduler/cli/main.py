@@ -42,7 +42,7 @@ def _named(module: str, name: str) -> Callable[[], click.Command]:
 
 
 _FROM_OUTSIDE = {
-    **{name: _named(f"{name}_command", name) for name in ("report", "status", "logs", "wait")},
+    **{name: _named(f"{name}_command", name) for name in ("report", "status", "logs", "wait", "simulate", "tune")},
     **{name: _named("asking_commands", name) for name in ("stop", "pause", "continue", "cancel", "retry")},
 }
 

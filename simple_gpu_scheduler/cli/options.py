@@ -1,10 +1,13 @@
 """The command line of a run as a value."""
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.halting import Halt
+from simple_gpu_scheduler.jobs import Job
 from simple_gpu_scheduler.machine import Wants
 from simple_gpu_scheduler.occasions import Occasion
+from simple_gpu_scheduler.policies.chosen import Chosen
 
 
 class Options(NamedTuple):
@@ -13,7 +16,8 @@ class Options(NamedTuple):
     wants: Wants
     jobs_per_gpu: int
     cpu_slots: int
-    policy: str
+    policy: Chosen
+    label: Callable[[Job], str]
     delay: float
     timeout: float | None
     grace: float
@@ -27,6 +31,7 @@ class Options(NamedTuple):
     shell: str
     chdir: str | None
     dry_run: bool
+    engine: Literal["local", "simulated"]
     quiet: bool
     verbose: bool
     joblog: str | None
@@ -43,6 +48,11 @@ class Options(NamedTuple):
     resume_failed: bool
     files: tuple[str, ...]
     argv: tuple[str, ...]
+
+    @property
+    def runs_nothing(self) -> bool:
+        """Whether no process is to be started: nothing is leased, kept or told then."""
+        return self.dry_run or self.engine == "simulated"
 
     @property
     def resumes(self) -> bool:

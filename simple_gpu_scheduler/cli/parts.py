@@ -94,7 +94,7 @@ def listen(journal: str, inbox: "SimpleQueue[Message]", publisher: Publisher) ->
 
 def check_directories(options: Options) -> None:
     """What is wrong with those that were named is met before anything is begun."""
-    if options.logs and not options.dry_run:
+    if options.logs and not options.runs_nothing:
         make_directory(options.logs)
     if options.chdir and not (os.path.isdir(options.chdir) and os.access(options.chdir, os.X_OK)):
         why = errno.ENOENT
@@ -158,7 +158,7 @@ def telling(notifying: Notifying | None, logs: str) -> list[Sink]:
 
 def notifying(options: Options, shell: str) -> Notifying | None:
     """Who is to be told, and how."""
-    if not options.notify or options.dry_run:
+    if not options.notify or options.runs_nothing:
         return None
     from simple_gpu_scheduler.bystanders import Bystanders  # noqa: PLC0415 - few want it
 

@@ -9,11 +9,11 @@ import click
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.halting import parse_halt
 from simple_gpu_scheduler.occasions import parse_occasions
-from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.units import parse_duration
 
 from .gpu_options import NAMES, WHEN_FREE, gpu_options, take_wants
 from .params import Command, OptionalValue, Parsed, version_option
+from .policy_options import policy_options, take_policy
 
 _DURATION = Parsed("duration", parse_duration)
 _EXAMPLE = "simple_gpu_scheduler --gpus 0 1 2 < gpu_commands.txt"
@@ -21,10 +21,10 @@ _EXAMPLE = "simple_gpu_scheduler --gpus 0 1 2 < gpu_commands.txt"
 _SECTIONS = (
     ("Where jobs run", (*NAMES, "jobs_per_gpu", "cpu_slots")),
     ("When a GPU counts as free", WHEN_FREE),
-    ("In which order", ("policy", "delay")),
+    ("In which order", ("policy", "ageing", "fair_by", "delay")),
     ("When jobs fail or hang", ("timeout", "grace", "retries", "retry_delay", "halt", "quarantine")),
     ("How commands are read and run", ("null", "follow", "no_follow", "shell", "chdir")),
-    ("What is shown", ("progress", "quiet", "verbose", "dry_run")),
+    ("What is shown", ("progress", "quiet", "verbose", "dry_run", "engine")),
     ("Where the jobs' output goes", ("output", "logs", "logs_failed_only")),
     ("Who is told", ("notify", "notify_on")),
     ("What is remembered", ("joblog", "resume", "resume_failed", "journal", "no_journal", "keep_runs")),
@@ -90,7 +90,7 @@ def _options_of_jobs() -> list[click.Parameter]:
             metavar="N",
             help="How many jobs with gpus=0 run at a time.  [default: the number of cores]",
         ),
-        _option("--policy", type=click.Choice(list(POLICIES)), default="fifo", help="[default: fifo]"),
+        *policy_options(),
         _option("--delay", type=_DURATION, default=0.0, help="Wait this long between two starts."),
         _option("--timeout", type=_DURATION, help="End a job that takes longer: 90, 5m, 1h30m, 2d; 0: none."),
         _option(
@@ -131,6 +131,13 @@ def _options_of_inputs() -> list[click.Parameter]:
         _option("--shell", default="/bin/sh", metavar="PATH", help="The shell that runs commands.  [default: /bin/sh]"),
         _option("--chdir", metavar="DIR", help="Run the jobs in this directory."),
         _option("--dry-run", is_flag=True, help="Print what would run where, and run nothing."),
+        _option(
+            "--engine",
+            type=click.Choice(("local", "simulated")),
+            default="local",
+            help="simulated: run nothing and let no time pass: what `sleep N` in a command, or else time=, says is how "
+            "long it takes.  [default: local]",
+        ),
     ]
 
 
@@ -210,6 +217,7 @@ def _run(**options: Any) -> int:
         raise click.UsageError("--notify-on says when to run the command of --notify, which is missing.")
     cores = len(os.sched_getaffinity(0))
     wants = take_wants(options)
+    options["policy"], options["label"] = take_policy(options)
     values = options | {"cpu_slots": options["cpu_slots"] or cores, "argv": context.meta["argv"]}
     return run_jobs(Options(wants, **values), context.obj, resumed)
 

@@ -42,8 +42,8 @@ class Showing(NamedTuple):
 
 def decide(options: Options, streams: OwnStreams) -> Showing:
     """The live view is for a terminal on which nothing else is printed. A UserError says what cannot go together."""
-    if options.dry_run:
-        return Showing()
+    if options.runs_nothing:
+        return Showing("none" if options.progress == "none" else "plain")
     wants_logs = bool(options.logs) or options.logs_failed_only
     output: Output | None = options.output or ("files" if wants_logs else None)
     if output == "inherit" and wants_logs:

@@ -76,7 +76,7 @@ def _is_one_of(*words: str) -> Check:
 
 
 _COMMON: Mapping[str, Check | type] = {"at": float, "job": int, "attempt": int}
-_TEXTS = dict.fromkeys(("source", "name", "command", "problem", "reason", "why", "log", "sentence"), str)
+_TEXTS = dict.fromkeys(("source", "name", "command", "problem", "reason", "why", "log", "sentence", "label"), str)
 _COUNTS = dict.fromkeys(("succeeded", "failed", "timed_out", "not_started", "code", "left"), int)
 _OPTIONS = dict.fromkeys(("gpus", "mem", "retries", "priority"), int) | dict.fromkeys(("timeout", "time"), _is_length)
 FIELDS: Mapping[str, Mapping[str, Check | type]] = {

@@ -13,7 +13,7 @@ from simple_gpu_scheduler import events
 from simple_gpu_scheduler.jobs import Job
 
 # The options of a job, as they are written where they are not the default; `after` and `name` are written apart.
-OPTIONS = ("gpus", "mem", "timeout", "time", "retries", "priority")
+OPTIONS = ("gpus", "mem", "timeout", "time", "retries", "priority", "label")
 _DEFAULTS = Job._field_defaults
 
 
@@ -53,7 +53,7 @@ def option_values(job: Job) -> dict[str, Any]:
 
 def _job_read(job: Job, at: float) -> str:
     place = f',"source":{quote(job.place.source)}' if job.place.source else ""
-    rest = "".join(f',"{name}":{_number(value)}' for name, value in option_values(job).items())
+    rest = "".join(f',"{name}":{_option(value)}' for name, value in option_values(job).items())
     if job.name:
         rest += f',"name":{quote(job.name)}'
     if job.after:
@@ -88,6 +88,10 @@ def _ended(event: events.JobEnded, at: float) -> str:
         f',"outcome":"{outcome.kind}","code":{outcome.code},"started":{event.started_at:.3f}'
         f',"runtime":{event.runtime:.3f},"final":{"true" if event.is_final else "false"}{rest}}}\n'
     )
+
+
+def _option(value: float | str) -> str:
+    return quote(value) if isinstance(value, str) else _number(value)
 
 
 def _number(value: float) -> str:

@@ -15,8 +15,9 @@ __all__ = ["MAY_STARVE", "POLICIES", "Kind", "Load", "Policy", "Waiting", "aged"
 
 # One point of `priority=` under `aged` is worth so many seconds of waiting.
 _POINT = 3600.0
-# What counts for a job of which nobody knows how long it takes, where the longest are to be first.
+# What counts for a job of which nobody knows how long it takes, where the longest are to be first, and at most.
 _UNKNOWN_IS_LONG = 86_400.0
+_LONGEST = 30 * 86_400.0
 
 
 def aged(ageing: float = 1.0) -> Policy:
@@ -42,7 +43,7 @@ def _shortest() -> Policy:
 
 def _longest() -> Policy:
     # Not the length alone: in a stream the short ones would wait for ever. Of a batch all came at once.
-    return Ranked(lambda _job, since, length: since - (length or _UNKNOWN_IS_LONG), by_time=True)
+    return Ranked(lambda _job, since, length: since - min(length or _UNKNOWN_IS_LONG, _LONGEST), by_time=True)
 
 
 def _highest_ratio() -> Policy:

@@ -52,7 +52,7 @@ class Policy(Protocol):
         """The first of each queue, as they are to start."""
 
     def started(self, waiting: Waiting, now: float) -> None:
-        """It has got its GPUs."""
+        """It has got its GPUs, in its turn. Of one that passed a wide job only the end is told."""
 
     def ended(self, waiting: Waiting, now: float, *, is_undone: bool) -> None:
         """It has given them back; `is_undone` when it could not start there, and it is to be as if it had not."""

@@ -7,12 +7,18 @@ from simple_gpu_scheduler.jobs import Job
 
 from .base import FIRST, Load, Queues, Ranked, Waiting
 
-_HALF_LIFE = 86_400.0
+_A_DAY = _HALF_LIFE = 86_400.0
 _ONE_SECOND = 1.0
+_NEVER = float("-inf")
+
+Name = tuple[str, bool]  # a label, and whether it is of CPU slots
+Key = tuple[int, int]  # of an attempt
+Turn = tuple[float, int]  # when, and which of those of that moment
+_PAST = (0, 0)
 
 
 class Shared(Ranked):
-    """Orders by label, and the jobs of each in the order of the input."""
+    """Orders by label, and the jobs of each in the order of the input. GPUs and CPU slots are shared apart."""
 
     by_label = True
 
@@ -28,17 +34,18 @@ class Shared(Ranked):
         """See `Policy`."""
         return sorted(map(FIRST, queues), key=self._key(now))
 
-    def _key(self, now: float) -> Callable[[Waiting], tuple[float, int]]:
+    def _key(self, now: float) -> Callable[[Waiting], tuple[float, ...]]:
         raise NotImplementedError
 
 
 class Account:
     """What a label has used: of the past so much as is not forgotten yet, and what goes on."""
 
-    __slots__ = ("at", "past", "started", "width")
+    __slots__ = ("at", "last", "past", "started", "width")
 
     def __init__(self) -> None:
         self.past = self.at = 0.0
+        self.last = _NEVER  # when something was started last
         self.width, self.started = 0, 0.0  # of what runs: how wide it is in all, and the begin of each by its width
 
     def use(self, now: float) -> float:
@@ -61,55 +68,78 @@ class Account:
 
 
 class Fair(Shared):
-    """The label with the least use first, of GPUs or of CPU slots; use is forgotten by half in a day."""
+    """The label with the least use first, of GPUs or of CPU slots; use is forgotten by half in a day.
+
+    What passes a wide job is not counted, since nobody else could have used that.
+
+    A label that has waited for a day with nothing started is first, the longest first of all: else labels that are new
+    each time would keep it from ever starting.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._accounts: defaultdict[tuple[str, bool], Account] = defaultdict(Account)
-        self._started: dict[tuple[int, int], float] = {}
+        self._accounts: defaultdict[Name, Account] = defaultdict(Account)
+        self._started: dict[tuple[int, int], tuple[float, float]] = {}
 
-    def _key(self, now: float) -> Callable[[Waiting], tuple[float, int]]:
+    def _key(self, now: float) -> Callable[[Waiting], tuple[float, ...]]:
         accounts = self._accounts
-        return lambda each: (accounts[_account(each)].use(now), each.number)
+
+        def key(waiting: Waiting) -> tuple[float, ...]:
+            account = accounts[_name(waiting)]
+            since = max(waiting.since, account.last)
+            return (0.0, since, waiting.number) if now - since > _A_DAY else (1.0, account.use(now), waiting.number)
+
+        return key
 
     def started(self, waiting: Waiting, now: float) -> None:
         """See `Policy`."""
-        self._started[waiting.number, waiting.attempt] = now
-        self._accounts[_account(waiting)].add(_width(waiting), now)
+        account = self._accounts[_name(waiting)]
+        self._started[waiting.number, waiting.attempt] = now, account.last
+        account.add(_width(waiting), now)
+        account.last = now
 
-    def ended(self, waiting: Waiting, now: float, *, is_undone: bool) -> None:  # noqa: ARG002 - as the use of no time
+    def ended(self, waiting: Waiting, now: float, *, is_undone: bool) -> None:
         """See `Policy`."""
-        started = self._started.pop((waiting.number, waiting.attempt))
-        self._accounts[_account(waiting)].end(_width(waiting), started, now)
+        started, before = self._started.pop((waiting.number, waiting.attempt), (_NEVER, _NEVER))
+        if started == _NEVER:
+            return
+        account = self._accounts[_name(waiting)]
+        account.end(_width(waiting), started, started if is_undone else now)
+        if is_undone:
+            account.last = before
 
 
 class RoundRobin(Shared):
-    """The label first that has not had a turn for longest."""
+    """The label first that has not had a turn for longest; one that never had any, since its first job came."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._turns: dict[str, int] = {}
-        self._before: dict[tuple[int, int], int] = {}
+        self._turns: dict[Name, dict[Key, Turn]] = {}  # the last of each label, and those of what runs
         self._count = 0
 
-    def _key(self, _now: float) -> Callable[[Waiting], tuple[float, int]]:
+    def _key(self, _now: float) -> Callable[[Waiting], tuple[float, ...]]:
         turns = self._turns
-        return lambda each: (turns.get(each.label, 0), each.number)
 
-    def started(self, waiting: Waiting, _now: float) -> None:
+        def key(waiting: Waiting) -> tuple[float, ...]:
+            of_label = turns.get(_name(waiting))
+            return (*(max(of_label.values()) if of_label else (waiting.since, 0)), waiting.number)
+
+        return key
+
+    def started(self, waiting: Waiting, now: float) -> None:
         """See `Policy`."""
         self._count += 1
-        self._before[waiting.number, waiting.attempt] = self._turns.get(waiting.label, 0)
-        self._turns[waiting.label] = self._count
+        self._turns.setdefault(_name(waiting), {})[waiting.number, waiting.attempt] = now, self._count
 
     def ended(self, waiting: Waiting, _now: float, *, is_undone: bool) -> None:
         """See `Policy`."""
-        before = self._before.pop((waiting.number, waiting.attempt))
-        if is_undone:
-            self._turns[waiting.label] = before
+        of_label = self._turns.get(_name(waiting), {})
+        turn = of_label.pop((waiting.number, waiting.attempt), None)
+        if turn and not is_undone:
+            of_label[_PAST] = max(turn, of_label.get(_PAST, turn))
 
 
-def _account(waiting: Waiting) -> tuple[str, bool]:
+def _name(waiting: Waiting) -> Name:
     return waiting.label, not waiting.job.gpus
 
 

@@ -1,14 +1,10 @@
-"""A report -> a picture (PNG): what ran when on which GPU, coloured by outcome, and how many came to which.
-
-The only place that knows matplotlib, and that without its windows.
-"""
+"""A report -> a picture (PNG): what ran when on which GPU, coloured by outcome, and how many came to which."""
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from simple_gpu_scheduler.errors import UserError
-from simple_gpu_scheduler.installing import install
+from simple_gpu_scheduler.drawing import figure_maker
 from simple_gpu_scheduler.wording import safe
 
 from .summary import CPU, STATES, in_order
@@ -37,7 +33,7 @@ Bar = tuple[float, float, str]  # start, end, outcome
 
 def draw(report: Mapping[str, Any]) -> bytes:
     """The picture. A UserError says how to get matplotlib."""
-    figure_of = _matplotlib()
+    figure_of = figure_maker()
     run = report["run"]
     lanes = _lanes(report["jobs"], run["heard"])
     begun, until = _whole(run, lanes)
@@ -53,21 +49,6 @@ def draw(report: Mapping[str, Any]) -> bytes:
     picture = io.BytesIO()
     figure.savefig(picture, format="png")
     return picture.getvalue()
-
-
-def _matplotlib() -> Any:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - half a second to load
-        from matplotlib.figure import Figure  # noqa: PLC0415 - as above
-    except ImportError:
-        raise UserError(f"a picture needs matplotlib; {install('matplotlib', 'plot')}") from None
-
-    def figure(**settings: Any) -> Figure:
-        made = Figure(**settings)
-        FigureCanvasAgg(made)
-        return made
-
-    return figure
 
 
 def _whole(run: Mapping[str, Any], lanes: Iterable[tuple[str, list[Bar]]]) -> tuple[float, float]:

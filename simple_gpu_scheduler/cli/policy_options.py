@@ -1,0 +1,62 @@
+"""The options that say in which order jobs start, and what is made of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from simple_gpu_scheduler.jobs import Job
+from simple_gpu_scheduler.labels import LABELS
+from simple_gpu_scheduler.policies.chosen import Chosen, names, parse_ageing, parse_policy
+
+from .params import Parsed
+
+_LARGEST = 1_000_000  # a file of weights has a few kilobytes
+_SHARING = ("fair", "round-robin")
+
+
+def policy_options() -> list[click.Parameter]:
+    """Those of a run."""
+    return [
+        click.Option(
+            ["--policy"],
+            metavar="POLICY",
+            default="fifo",
+            help=f"Who starts first: {names()}.  [default: fifo]",
+        ),
+        click.Option(
+            ["--ageing"],
+            type=Parsed("number", parse_ageing),
+            metavar="C",
+            help="With --policy aged: a job is passed only by one that comes less than C times their difference in "
+            "length later.  [default: 1]",
+        ),
+        click.Option(
+            ["--fair-by"],
+            type=click.Choice(list(LABELS)),
+            help="With --policy fair or round-robin: among whom GPUs are shared.  [default: label]",
+        ),
+    ]
+
+
+def take_policy(options: dict[str, Any]) -> tuple[Chosen, Callable[[Job], str]]:
+    """What these options say, taken out of all options of a command: the policy, and the label of a job."""
+    policy, ageing, fair_by = options.pop("policy"), options.pop("ageing"), options.pop("fair_by")
+    if ageing is not None and policy != "aged":
+        raise click.UsageError("--ageing goes with --policy aged")
+    if fair_by is not None and policy not in _SHARING:
+        raise click.UsageError(f"--fair-by goes with --policy {' or '.join(_SHARING)}")
+    return choose_policy(policy if ageing is None else f"aged:{ageing!r}"), LABELS[fair_by or "label"]
+
+
+def choose_policy(text: str) -> Chosen:
+    """The policy of that name."""
+    try:
+        return parse_policy(text, _read)
+    except ValueError as error:
+        raise click.UsageError(f"--policy: {error}.") from None
+
+
+def _read(path: str) -> str:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read(_LARGEST)

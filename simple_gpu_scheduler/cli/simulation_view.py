@@ -1,0 +1,56 @@
+"""What was simulated, as lines for people. Pure."""
+
+from simple_gpu_scheduler.measures import Measures
+from simple_gpu_scheduler.wording import safe
+
+from .traces import Trace
+
+_KNOWN = {
+    "exact": "known exactly",
+    "requested": "as their users said",
+    "learned": "as the earlier runs of their kind tell",
+    "none": "known to nobody",
+}
+_COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
+_POLICY, _CELL = 12, 10
+_UNITS = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
+_GROUPS = (("WAIT", 5), ("RESPONSE", 2), ("SLOWDOWN", 2))
+
+
+def introduction(trace: Trace) -> list[str]:
+    """What it is that was simulated."""
+    jobs = sum(map(len, trace.workloads))
+    several = f" in {len(trace.workloads):,} workloads" if len(trace.workloads) > 1 else ""
+    work = sum(each.duration * each.job.gpus for workload in trace.workloads for each in workload)
+    span = sum(workload[-1].at - workload[0].at for workload in trace.workloads)
+    load = f", load {work / span / trace.site.gpus:.2f}" if span else ""
+    gpus = f"{trace.site.gpus:,} GPU{'' if trace.site.gpus == 1 else 's'}"
+    head = f"{safe(trace.name)}: {jobs:,} jobs{several} on {gpus}{load}; lengths {_KNOWN[trace.estimates]}"
+    return [head, *map(safe, trace.remarks)]
+
+
+def heading() -> list[str]:
+    """Above the rows."""
+    above = " " * _POLICY + "".join(name.rjust(_CELL) + " " * _CELL * (width - 1) for name, width in _GROUPS)
+    return [above.rstrip(), "POLICY".ljust(_POLICY) + "".join(name.rjust(_CELL) for name in _COLUMNS)]
+
+
+def row(policy: str, measures: Measures) -> str:
+    """What a policy comes to."""
+    wait, response, slowdown = measures.wait, measures.response, measures.slowdown
+    cells = [
+        *map(duration, (*wait, response.mean, response.p99)),
+        *(f"{value:,.1f}" for value in (slowdown.mean, slowdown.p99)),
+        duration(measures.makespan),
+        f"{100 * measures.utilisation:.1f} %",
+        f"{measures.fairness:.2f}",
+    ]
+    return safe(policy).ljust(_POLICY - 1) + " " + "".join(cell.rjust(_CELL) for cell in cells)
+
+
+def duration(seconds: float) -> str:
+    """In one unit: `42 s`, `3.5 min`, `4.2 h`, `12.0 d`."""
+    for least, size, unit in _UNITS:
+        if seconds >= least:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

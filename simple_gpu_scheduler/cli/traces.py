@@ -1,0 +1,171 @@
+"""The workload that `simulate` and `tune` are given: a trace, past runs, or one that is invented."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from simple_gpu_scheduler.comparing import Site
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.estimates import Estimates
+from simple_gpu_scheduler.labels import LABELS
+from simple_gpu_scheduler.simulator import Arrival
+from simple_gpu_scheduler.wording import safe
+from simple_gpu_scheduler.workloads.rows import ESTIMATES, NoEstimates, Row, arrivals
+from simple_gpu_scheduler.workloads.synthetic import Synthetic, generate, parse_synthetic
+
+from .params import Parsed
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.journal.states import RunState
+
+HISTORY = "history"
+_JOURNAL = '{"event":"'
+_DEFAULT = "jobs=1000"
+
+
+class Trace(NamedTuple):
+    """What is simulated: one workload or several like it, where, under which name, and what is to be known of it."""
+
+    name: str
+    workloads: Sequence[Sequence[Arrival]]
+    site: Site
+    estimates: str
+    remarks: Sequence[str]
+
+
+def trace_options() -> list[click.Parameter]:
+    """Fresh ones, for one command."""
+    return [
+        click.Argument(["trace"], required=False, metavar="[TRACE]"),
+        click.Option(
+            ["--gpus"], type=click.IntRange(1, 100_000), default=8, metavar="N", help="On how many.  [default: 8]"
+        ),
+        click.Option(
+            ["--synthetic"],
+            type=Parsed("words", parse_synthetic),
+            metavar="WORDS",
+            help='An invented workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5", or load=0.9 for gap.',
+        ),
+        click.Option(["--seed"], type=int, default=1, metavar="N", help="Of --synthetic.  [default: 1]"),
+        click.Option(
+            ["--repeat"],
+            type=click.IntRange(1, 100_000),
+            default=1,
+            metavar="N",
+            help="So many workloads of --synthetic, each with another seed.  [default: 1]",
+        ),
+        click.Option(
+            ["--estimates"],
+            type=click.Choice(ESTIMATES),
+            help="What is known of lengths: all; what the users said; what jobs of a kind took before; nothing.  "
+            "[default: learned of past runs, requested where a trace has that, else exact]",
+        ),
+        click.Option(
+            ["--fair-by"],
+            type=click.Choice(list(LABELS)),
+            default="label",
+            help="Among whom fair and round-robin share; the label of a trace is its user.  [default: label]",
+        ),
+    ]
+
+
+def take_trace(options: dict[str, Any]) -> Trace:
+    """What these options say, taken out of all options of a command."""
+    trace, synthetic, gpus = options.pop("trace"), options.pop("synthetic"), options.pop("gpus")
+    seed, repeat = options.pop("seed"), options.pop("repeat")
+    estimates, label = options.pop("estimates"), LABELS[options.pop("fair_by")]
+    if trace is not None and synthetic is not None:
+        raise click.UsageError("TRACE and --synthetic are two workloads; choose one")
+    if trace is None and synthetic is None:
+        raise click.UsageError(
+            f"say what to simulate: a trace's file, a run, {HISTORY} for all your runs, or --synthetic '{_DEFAULT}'"
+        )
+    if synthetic is None and repeat > 1:
+        raise click.UsageError("--repeat goes with --synthetic: a trace is always the same")
+    if synthetic is not None:
+        name, all_rows, usual = "synthetic", _invent(synthetic, gpus, seed, repeat), "exact"
+        remarks: list[str] = []
+    else:
+        name, rows, usual, remarks = _read(trace)
+        all_rows = [rows]
+    return _trace(name, all_rows, Site(gpus, _maker(estimates or usual), label), estimates or usual, remarks)
+
+
+def _maker(estimates: str) -> Callable[[], Estimates]:
+    return NoEstimates if estimates == "none" else Estimates
+
+
+def _trace(name: str, all_rows: Sequence[Sequence[Row]], site: Site, estimates: str, remarks: list[str]) -> Trace:
+    if estimates == "requested" and not any(row.requested is not None for rows in all_rows for row in rows):
+        raise UserError(f"{safe(name)} tells of no job how long its user said; choose another of --estimates")
+    workloads = []
+    for rows in all_rows:
+        workload, more = arrivals(rows, site.gpus, estimates)
+        workloads.append(workload)
+        remarks += [each for each in more if each not in remarks]
+    if not any(workloads):
+        raise UserError(f"{safe(name)} has no job that could be simulated{': ' if remarks else ''}{'; '.join(remarks)}")
+    return Trace(name, workloads, site, estimates, remarks)
+
+
+def _invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> list[list[Row]]:
+    try:
+        return [generate(synthetic, gpus, seed + number) for number in range(repeat)]
+    except ValueError as error:
+        raise click.UsageError(f"--synthetic: {error}") from None
+
+
+def _read(trace: str) -> tuple[str, list[Row], str, list[str]]:
+    """The rows, what is usually known of their lengths, and what is to be said of them."""
+    if trace == "-":
+        return _rows_in("stdin", sys.stdin.buffer.read())
+    if os.path.isfile(trace):
+        try:
+            with open(trace, "rb") as file:
+                return _rows_in(trace, file.read())
+        except OSError as error:
+            raise UserError(f"cannot read {safe(trace)}: {error.strerror}") from None
+    return _past(trace)
+
+
+def _rows_in(name: str, data: bytes) -> tuple[str, list[Row], str, list[str]]:
+    text = data.decode("utf-8", "replace")
+    if text.startswith(_JOURNAL):
+        from simple_gpu_scheduler.journal.states import read_state  # noqa: PLC0415 - only journals need it
+
+        try:
+            return name, _rows_of([read_state(data)]), "learned", []
+        except ValueError as error:
+            raise UserError(f"{safe(name)}: {error}") from None
+    is_swf = name.endswith(".swf") or text.lstrip().startswith(";")
+    from simple_gpu_scheduler.workloads.csv_trace import read_csv  # noqa: PLC0415 - one of the two is enough
+    from simple_gpu_scheduler.workloads.swf import read_swf  # noqa: PLC0415 - as above
+
+    try:
+        rows, remarks = read_swf(text) if is_swf else read_csv(text)
+    except ValueError as error:
+        raise UserError(f"{safe(name)}: {error}") from None
+    return name, rows, "requested" if any(row.requested is not None for row in rows) else "exact", remarks
+
+
+def _past(trace: str) -> tuple[str, list[Row], str, list[str]]:
+    from . import runs  # noqa: PLC0415 - only past runs need it
+
+    if trace != HISTORY:
+        if "/" in trace or "." in trace:
+            raise UserError(f"there is no file {safe(trace)}")
+        path = runs.choose(trace)
+        return f"run {trace}", _rows_of([runs.load(path)]), "learned", []
+    paths = runs.all_runs()
+    if not paths:
+        raise UserError("there is no run yet, so there is no history; name a trace's file, or --synthetic")
+    return "your history", _rows_of([runs.load(path) for path in reversed(paths)]), "learned", []
+
+
+def _rows_of(states: "Sequence[RunState]") -> list[Row]:
+    from simple_gpu_scheduler.workloads.past_runs import rows_of  # noqa: PLC0415 - as above
+
+    return [row for state in states for row in rows_of(state)]

@@ -1,0 +1,40 @@
+"""Policies side by side on the same workloads: what each comes to. Pure."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from .estimates import Estimates
+from .jobs import Job
+from .measures import Simulated
+from .policies.chosen import Chosen
+from .scheduler import Scheduler
+from .simulator import Arrival, simulate
+from .slots import Limits
+
+
+class Site(NamedTuple):
+    """Where it is simulated: on so many GPUs, by which estimates, and with whose label."""
+
+    gpus: int
+    estimates: Callable[[], Estimates] = Estimates
+    label: Callable[[Job], str] = lambda job: job.label
+
+
+class Result(NamedTuple):
+    """What a policy made of each workload."""
+
+    policy: str
+    simulated: Sequence[Simulated]
+
+
+def compare(workloads: Sequence[Sequence[Arrival]], policies: Iterable[Chosen], site: Site) -> Iterator[Result]:
+    """One after the other, as they are asked for."""
+    for policy in policies:
+        yield Result(policy.name, [Simulated(workload, replay(workload, policy, site)) for workload in workloads])
+
+
+def replay(workload: Sequence[Arrival], policy: Chosen, site: Site) -> Sequence[float]:
+    """When each job starts, with a scheduler that begins anew."""
+    gpus = tuple(map(str, range(site.gpus)))
+    scheduler = Scheduler(Limits(gpus), policy.make(), estimates=site.estimates(), label=site.label)
+    return simulate(workload, scheduler, gpus)

@@ -1,0 +1,108 @@
+"""A trace as CSV -> rows: a header that names the columns, a line a job. -1 is unknown, as logs of clusters have it.
+
+It does not know where the text is from. Pure.
+"""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from io import StringIO
+from operator import itemgetter
+
+from .cells import MOST_SECONDS, seconds, shown, whole
+from .rows import Row, left_out
+
+# What each may be called; the first that is there counts.
+_COLUMNS: Mapping[str, Sequence[str]] = {
+    "submit": ("submit",),
+    "duration": ("duration", "runtime"),
+    "gpus": ("gpus", "procs"),
+    "user": ("user", "vc"),
+    "requested": ("requested", "time", "timeout"),
+    "command": ("command",),
+    "priority": ("priority",),
+}
+_NEEDED = ("submit", "duration")
+_EXPECTED = (
+    "a trace needs the columns submit and duration (or runtime), separated by commas, and may have gpus (or procs), "
+    "user (or vc), requested (or time, or timeout), priority and command"
+)
+_NAMES_SHOWN = 10
+_UNKNOWN = ("", "-1")
+
+
+def read_csv(text: str) -> tuple[list[Row], list[str]]:
+    """All its rows, and remarks on those that are left out; a ValueError says which line is wrong, and how."""
+    reader = csv.reader(StringIO(text.removeprefix("\ufeff"), newline=""))
+    rows: list[Row] = []
+    unfinished = without_gpu = 0
+    try:
+        columns = _columns(_header(reader))
+        # The last of these is what a column that is not there has, and the others are for lines that are too short.
+        blanks = [""] * (max(columns) + 2)
+        pick = itemgetter(*columns)
+        for cells in reader:
+            if not any(cells):
+                continue
+            row = _row(*pick(cells + blanks))
+            if row is None:
+                unfinished += 1
+            elif row.gpus:
+                rows.append(row)
+            else:
+                without_gpu += 1
+    except (ValueError, csv.Error) as error:
+        raise ValueError(f"line {max(1, reader.line_num)}: {error}") from None
+    remarks = [left_out(unfinished, "row", "without a duration")] if unfinished else []
+    return rows, remarks + ([left_out(without_gpu, "row", "without a GPU")] if without_gpu else [])
+
+
+def _header(lines: Iterator[list[str]]) -> Sequence[str]:
+    for cells in lines:
+        if any(cells):
+            return [cell.strip().lower() for cell in cells]
+    raise ValueError(f"there is no header; {_EXPECTED}")
+
+
+def _columns(header: Sequence[str]) -> Sequence[int]:
+    """Where each value stands; -1 where there is no such column."""
+    found = {}
+    for value, names in _COLUMNS.items():
+        found[value] = next((header.index(name) for name in names if name in header), -1)
+    missing = next((value for value in _NEEDED if found[value] < 0), None)
+    if missing:
+        more = ", …" * (len(header) > _NAMES_SHOWN)
+        raise ValueError(
+            f"no column '{missing}' among {', '.join(map(shown, header[:_NAMES_SHOWN]))}{more}; {_EXPECTED}"
+        )
+    return tuple(found.values())
+
+
+def _row(submit: str, duration: str, gpus: str, user: str, requested: str, command: str, priority: str) -> Row | None:
+    """Nothing where it is not known how long it took."""
+    if duration.strip() in _UNKNOWN:
+        return None
+    return Row(
+        _submitted(submit),
+        seconds("duration", duration),
+        whole("gpus", gpus) if gpus.strip() else 1,
+        user.strip(),
+        None if requested.strip() in _UNKNOWN else seconds("requested", requested),
+        command.strip(),
+        whole("priority", priority, least=-(10**9)) if priority.strip() else 0,
+    )
+
+
+def _submitted(text: str) -> float:
+    """In seconds since whenever, or of the epoch for a date, which is in UTC where it does not say."""
+    if "-" in text[1:]:  # not a sign; 1e-3 is no time of a submission
+        try:
+            # Python 3.10 knows no Z.
+            found = datetime.fromisoformat(text.strip().replace("Z", "+00:00").replace("z", "+00:00"))
+            return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+        except (ValueError, OverflowError):
+            pass
+    try:
+        return seconds("submit", text, least=-MOST_SECONDS)
+    except ValueError as error:
+        raise ValueError(f"{error}, or a date and time such as 2026-01-02T03:04:05") from None

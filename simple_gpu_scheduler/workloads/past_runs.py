@@ -1,0 +1,70 @@
+"""Our own journals -> rows, and how long the jobs of each template took in earlier runs.
+
+It does not know where journals are, nor which of them count. Pure.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from simple_gpu_scheduler.estimates import RUNS_KEPT
+from simple_gpu_scheduler.journal.reading import Record, read_records
+from simple_gpu_scheduler.journal.states import RunState
+from simple_gpu_scheduler.templates import template_of
+
+from .cells import MOST_SECONDS
+from .rows import Row
+
+_READ = b'{"event":"job read"'
+_ENDED = b'{"event":"job ended"'
+_BEGAN = b'{"event":"run began"'
+_SUCCEEDED = b'"succeeded"'
+_AT_ONCE = 2_000
+
+
+def rows_of(state: RunState) -> list[Row]:
+    """The jobs of a run that succeeded, or failed by themselves; not those that need no GPU."""
+    rows = []
+    for each in state.jobs.values():
+        job, outcome = each.job, each.outcome
+        has_ended = outcome and outcome.kind in ("succeeded", "failed") and each.state in ("succeeded", "failed")
+        if has_ended and job.gpus > 0 and each.runtime >= 0:
+            requested = job.timeout or None if job.time is None else job.time  # a time-out of 0 is none
+            command = job.command.decode("utf-8", "surrogateescape")
+            rows.append(Row(each.read_at, each.runtime, job.gpus, job.label, requested, command, job.priority))
+    return rows
+
+
+def history_of_lines(data: bytes) -> dict[str, list[float]]:
+    """How long the newest successes of each template took, the oldest first; of runs whose journals stand in a row.
+
+    The first may lack its begin. What cannot be read is passed over, and so is a job whose reading is missing. It is
+    asked for when a run begins, so only the lines that tell something are parsed, and only what is used is checked.
+    """
+    found: dict[str, deque[float]] = {}
+    commands: dict[int, str] = {}
+    for record in _telling(data):
+        name, number = record["event"], record.get("job")
+        if name == "run began" and not record.get("is_resumed"):
+            commands.clear()  # the next journal, with numbers of its own
+        elif type(number) is not int:
+            continue
+        elif name == "job read":
+            command = record.get("command")
+            if type(command) is str:
+                commands[number] = command
+        elif number in commands and record.get("outcome") == "succeeded":
+            runtime: Any = record.get("runtime")
+            if type(runtime) in (float, int) and 0 <= runtime < MOST_SECONDS:
+                found.setdefault(template_of(commands[number]), deque(maxlen=RUNS_KEPT)).append(runtime)
+    return {template: list(runs) for template, runs in found.items()}
+
+
+def _telling(data: bytes) -> Iterator[Record]:
+    lines = [
+        line
+        for line in data[: data.rfind(b"\n") + 1].split(b"\n")
+        if line.startswith((_READ, _BEGAN)) or (line.startswith(_ENDED) and _SUCCEEDED in line)
+    ]
+    for at in range(0, len(lines), _AT_ONCE):  # all of them at once would take a hundred megabytes
+        yield from read_records(b"\n".join([*lines[at : at + _AT_ONCE], b""])).records

@@ -1,0 +1,62 @@
+"""A log in the Standard Workload Format -> rows: 18 fields a line, comments behind `;`, -1 for what is unknown.
+
+It does not know where the text is from. Pure.
+"""
+
+from collections.abc import Sequence
+
+from .cells import MOST_SECONDS, seconds, whole
+from .rows import Row, left_out
+
+_FIELDS = 18
+_UNKNOWN = -1
+# Where each value stands, counted from 0.
+_SUBMIT, _RUNTIME, _ALLOCATED, _ASKED, _REQUESTED, _USER = 1, 3, 4, 7, 8, 11
+
+
+def read_swf(text: str) -> tuple[list[Row], list[str]]:
+    """All its rows, and a remark on those that are left out; a ValueError says which line is wrong, and how."""
+    rows: list[Row] = []
+    unknown = 0
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        fields = line.split()
+        if not fields or fields[0].startswith(";"):
+            continue
+        try:
+            row = _row(fields)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+        if row is None:
+            unknown += 1
+        else:
+            rows.append(row)
+    which = "without a submit time, a run time or processors"
+    return rows, [left_out(unknown, "row", which)] if unknown else []
+
+
+def _row(fields: Sequence[str]) -> Row | None:
+    """Nothing where it does not say enough."""
+    if len(fields) != _FIELDS:
+        found = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
+        raise ValueError(f"{found} instead of {_FIELDS}; expected the Standard Workload Format, with comments behind ;")
+    submit = _seconds("the submit time (field 2)", fields[_SUBMIT])
+    runtime = _seconds("the run time (field 4)", fields[_RUNTIME])
+    processors = _count("the number of processors (field 5)", fields[_ALLOCATED])
+    if processors <= 0:
+        processors = _count("the number of processors (field 8)", fields[_ASKED])
+    requested = _seconds("the requested time (field 9)", fields[_REQUESTED])
+    user = _count("the user (field 12)", fields[_USER])
+    if submit is None or runtime is None or processors <= 0:
+        return None
+    return Row(submit, runtime, processors, "" if user == _UNKNOWN else str(user), requested)
+
+
+def _seconds(name: str, text: str) -> float | None:
+    value = seconds(name, text, least=-MOST_SECONDS)
+    if value == _UNKNOWN:
+        return None
+    return seconds(name, text)
+
+
+def _count(name: str, text: str) -> int:
+    return whole(name, text, least=_UNKNOWN)
