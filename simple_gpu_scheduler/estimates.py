@@ -35,8 +35,10 @@ class Estimates:
     def __init__(self, history: History | None = None) -> None:
         self._runs = {name: deque(runs, RUNS_KEPT) for name, runs in (history or {}).items() if runs}
         self._scouts: dict[str, int] = {}
-        # Of each template that nobody knows those that were taken in, of which some do not wait any more.
+        # Of each template that nobody knows those that were taken in, of which some do not wait any more; those that
+        # have a time-out apart, since they are no scouts.
         self._unknown: dict[str, deque[int]] = {}
+        self._limited: dict[str, deque[int]] = {}
         self._given = 0
         self._total = 0.0
 
@@ -47,7 +49,7 @@ class Estimates:
             template = _template(job)
             runs = self._runs.get(template)
             if not runs:
-                self._unknown.setdefault(template, deque()).append(job.number)
+                (self._limited if job.timeout else self._unknown).setdefault(template, deque()).append(job.number)
                 if not job.timeout:
                     return self._guess(job, template), UNKNOWN
             time = sum(runs) / len(runs) if runs else job.timeout or 0.0
@@ -76,7 +78,7 @@ class Estimates:
 
     def _known(self, template: str) -> Iterable[int]:
         self._scouts.pop(template, None)
-        return self._unknown.pop(template, ())
+        return [*self._unknown.pop(template, ()), *self._limited.pop(template, ())]
 
     def forget(self, job: Job, is_waiting: Callable[[int], bool]) -> int | None:
         """A job tells nothing, since it did not succeed or will not start: who is to be the scout instead."""

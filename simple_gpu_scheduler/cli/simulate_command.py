@@ -2,19 +2,19 @@
 
 import gc
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from simple_gpu_scheduler.comparing import Result, compare
-from simple_gpu_scheduler.measures import Measures, measure
+from simple_gpu_scheduler.measures import measure
 from simple_gpu_scheduler.policies import MAY_STARVE, POLICIES
 
 from .params import Command, SeveralValues
 from .policy_options import choose_policy
 from .printing import print_text
-from .simulation_view import heading, introduction, row
+from .simulation_view import heading, introduction, row, to_json
 from .traces import Trace, take_trace, trace_options
 
 _EXAMPLES = r"""
@@ -104,16 +104,10 @@ def _show_json(trace: Trace, results: Iterator[Result]) -> list[Result]:
         "gpus": trace.site.gpus,
         "estimates": trace.estimates,
         "remarks": trace.remarks,
-        "policies": [as_json(each.policy, measure(each.simulated, trace.site.gpus)) for each in kept],
+        "policies": [to_json(each.policy, measure(each.simulated, trace.site.gpus)) for each in kept],
     }
     print_text(json.dumps(shown, indent=2))
     return kept
-
-
-def as_json(policy: str, measures: Measures) -> Mapping[str, object]:
-    """What a policy comes to."""
-    spreads = {name: getattr(measures, name)._asdict() for name in ("wait", "response", "slowdown")}
-    return {"policy": policy, **measures._asdict(), **spreads}
 
 
 simulate_command = Command(

@@ -1,5 +1,7 @@
 """What was simulated, as lines for people. Pure."""
 
+from collections.abc import Mapping
+
 from simple_gpu_scheduler.measures import Measures
 from simple_gpu_scheduler.wording import safe
 
@@ -46,6 +48,12 @@ def row(policy: str, measures: Measures) -> str:
         f"{measures.fairness:.2f}",
     ]
     return safe(policy).ljust(_POLICY - 1) + " " + "".join(cell.rjust(_CELL) for cell in cells)
+
+
+def to_json(policy: str, measures: Measures) -> Mapping[str, object]:
+    """What a policy comes to."""
+    spreads = {name: getattr(measures, name)._asdict() for name in ("wait", "response", "slowdown")}
+    return {"policy": policy, **measures._asdict(), **spreads}
 
 
 def duration(seconds: float) -> str:

@@ -42,11 +42,9 @@ def read_csv(text: str) -> tuple[list[Row], list[str]]:
         blanks = [""] * (max(columns) + 2)
         pick = itemgetter(*columns)
         for cells in reader:
-            if not any(cells):
-                continue
             row = _row(*pick(cells + blanks))
             if row is None:
-                unfinished += 1
+                unfinished += any(map(str.strip, cells))  # an empty line is none
             elif row.gpus:
                 rows.append(row)
             else:

@@ -1,0 +1,86 @@
+"""`tune --learn FILE`: trains a policy, examines it, and keeps its weights."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from simple_gpu_scheduler.comparing import compare
+from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.learning import learn
+from simple_gpu_scheduler.policies.chosen import Chosen
+from simple_gpu_scheduler.policies.learned import Learned, Weights, show_weights
+from simple_gpu_scheduler.schooling import Exam, Workload, school_of
+from simple_gpu_scheduler.standings import standing
+from simple_gpu_scheduler.tuning import in_parts
+from simple_gpu_scheduler.whole_files import replace_file
+from simple_gpu_scheduler.wording import safe
+
+from .policy_options import choose_policy
+from .traces import Trace
+
+_BASE = "sjf"
+
+
+class Taught(NamedTuple):
+    """What came of it: whether the weights are other than those of sjf, and the exams."""
+
+    is_new: bool
+    exams: Sequence[Exam]
+
+
+def teach(trace: Trace, best: str, seed: int, path: str) -> Taught:
+    """Train, write the weights, and compare them with the best one-knob policy and with sjf on what was held out."""
+    school = school_of([each for each in trace.workloads if each], trace.site.gpus, seed)
+    gpus = tuple(map(str, range(trace.site.gpus)))
+    is_shown = sys.stderr.isatty()
+    try:
+        lesson = learn(school.lessons, gpus, seed, say=_say if is_shown else _quietly)
+    except ValueError as error:
+        raise UserError(f"nothing can be learned from this: {error}") from None
+    if is_shown:
+        _say("")
+    _keep(path, lesson.weights)
+    others = [best] if best == _BASE else [best, _BASE]
+    exams = [
+        exam for name, workloads in school.exams for exam in _examine(name, workloads, lesson.weights, others, trace)
+    ]
+    return Taught(lesson.is_new, exams)
+
+
+def say_exams(taught: Taught, best: str, path: str) -> list[str]:
+    """How it did, for people."""
+    kept = f"kept in {safe(path)} (--policy learned:{safe(path)})"
+    if taught.is_new:
+        lines = [f"Learned, and {kept}. On what it had not seen:"]
+    else:
+        lines = [f"Nothing was found that is surely better than {_BASE}, whose order is {kept}. On what was held out:"]
+    lines += [f"  {exam.name}: {exam.standing.in_words('learned', exam.other)}" for exam in taught.exams]
+    if all(exam.standing.is_surely_less for exam in taught.exams if exam.other == best):
+        return [*lines, f"It surely beats {best} everywhere."]
+    return [*lines, f"So it is not surely better than {best}: better use that."]
+
+
+def _examine(
+    name: str, workloads: Sequence[Workload], weights: Weights, others: Sequence[str], trace: Trace
+) -> list[Exam]:
+    policies = [Chosen("learned", lambda: Learned(weights)), *map(choose_policy, others)]
+    (_, mine), *theirs = (
+        (result.policy, in_parts(result.simulated)) for result in compare(workloads, policies, trace.site)
+    )
+    return [Exam(name, other, standing(mine.waits, parts.waits, mine.sizes)) for other, parts in theirs]
+
+
+def _keep(path: str, weights: Weights) -> None:
+    try:
+        replace_file(os.path.abspath(path), show_weights(weights).encode())
+    except OSError as error:
+        raise UserError(f"cannot write {safe(path)}: {error.strerror}") from None
+
+
+def _say(text: str) -> None:
+    print(f"\r{text:<78}", end="\n" if not text else "", file=sys.stderr, flush=True)
+
+
+def _quietly(_text: str) -> None:
+    """Nobody is looking."""

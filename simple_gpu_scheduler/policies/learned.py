@@ -1,0 +1,184 @@
+"""The `learned` policy: a score whose weights were found in the simulator, and their text in a file.
+
+It knows neither how weights are found nor where a file is, and it needs no NumPy. Pure.
+"""
+
+import json
+from collections.abc import Mapping
+from math import isfinite, log, tanh
+from operator import itemgetter, mul
+from typing import NamedTuple
+
+from .base import FIRST, Load, Queues, Waiting
+from .scored import _LEAST, _PATIENCE, Scored
+
+# How much the length, the wait or the width counts: always, by the number of waiting jobs, and by the load.
+Slope = tuple[float, ...]
+# One tanh: what is added, then the weights of length, wait, width, number of waiting jobs and load, then its own.
+Unit = tuple[float, ...]
+SLOPE_SIZE = 3
+UNIT_SIZE = 7
+
+VERSION = 1
+_MOST_UNITS = 16
+_MOST_CHARACTERS = 100_000
+_LARGEST = 1e6  # no sum of products overflows
+_NONE = (0.0, 0.0, 0.0)
+# Logarithms of seconds, from one to weeks, and of counts are brought to about one.
+_SECONDS = 1 / 7
+_COUNT = 1 / 3
+
+_RANK = itemgetter(0)
+
+
+class Weights(NamedTuple):
+    """Of the score. The number of waiting jobs and the load are the same for all, so alone they would order nobody.
+
+    As it is by itself, only the length counts: the order of `sjf`.
+    """
+
+    length: Slope = (-1.0, 0.0, 0.0)
+    wait: Slope = _NONE
+    gpus: Slope = _NONE
+    units: tuple[Unit, ...] = ()
+
+
+def parse_weights(text: str) -> Weights:
+    """The weights in the text of a file. A ValueError is one sentence that says what is wrong with it."""
+    if len(text) > _MOST_CHARACTERS:
+        raise ValueError(f"it has more than {_MOST_CHARACTERS:,} characters, so it holds no learned weights")
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON, so it holds no learned weights") from None
+    if not isinstance(record, dict) or "version" not in record:
+        raise ValueError('it has no "version", so it holds no learned weights')
+    if type(record["version"]) is not int or record["version"] != VERSION:
+        raise ValueError(f"its version is not {VERSION}, the only one that is known here; learn the weights anew")
+    kind = record.get("kind")
+    if kind not in ("linear", "two-layer"):
+        raise ValueError('its "kind" is neither "linear" nor "two-layer"')
+    _check_names(record, {"version", "kind", "length", "wait", "gpus"} | ({"units"} if kind == "two-layer" else set()))
+    length, wait, gpus = (_numbers(record[name], f'"{name}"', SLOPE_SIZE) for name in ("length", "wait", "gpus"))
+    return Weights(length, wait, gpus, _units(record["units"]) if kind == "two-layer" else ())
+
+
+def show_weights(weights: Weights) -> str:
+    """The text for a file: the same for the same weights."""
+    rows = [
+        f'"version": {VERSION}',
+        f'"kind": "{"two-layer" if weights.units else "linear"}"',
+        *(f'"{name}": {json.dumps(getattr(weights, name))}' for name in ("length", "wait", "gpus")),
+    ]
+    if weights.units:
+        rows.append('"units": [\n    ' + ",\n    ".join(map(json.dumps, weights.units)) + "\n  ]")
+    return "{\n  " + ",\n  ".join(rows) + "\n}\n"
+
+
+class Learned(Scored):
+    """The largest learned score first; in a queue he first whose patience ends first, nearly always the shortest.
+
+    So when anybody of a queue has been passed for too long, its first has.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        super().__init__(_Layered(weights) if weights.units else _Linear(weights))
+        self.rank = lambda _job, since, length: since + _PATIENCE * (length or _LEAST)
+
+    def first(self, queues: Queues, now: float, load: Load) -> Waiting:
+        """See `Policy`."""
+        heads: list[Waiting] = [*map(FIRST, queues)]
+        if len(heads) == 1:
+            return heads[0]
+        score = self._score
+        scores = [score(head, now, load) for head in heads]
+        most = max(scores)
+        best = heads[scores.index(most)]
+        if best.since > min(map(_RANK, heads)) or scores.count(most) > 1:
+            return self.ordered(queues, now, load)[0]
+        return best
+
+
+class _Linear:
+    """The score without units. What is the same for all that wait is reckoned once a decision."""
+
+    __slots__ = ("_gpus", "_length", "_load", "_wait", "_weights")
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self._load: Load | None = None
+        self._length = self._wait = self._gpus = 0.0
+
+    def __call__(self, waiting: Waiting, now: float, load: Load) -> float:
+        if load is not self._load:
+            self._prepare(load)
+        score = self._length * log(waiting.length + 1.0)
+        if self._wait and waiting.since < now:
+            score += self._wait * log(now - waiting.since + 1.0)
+        if waiting.kind[0] > 1:
+            score += self._gpus * log(waiting.kind[0])
+        return score
+
+    def _prepare(self, load: Load) -> None:
+        self._load = load
+        in_use, count = load
+        factors = (1.0, _COUNT * log(count + 1.0), in_use)
+        self._length, self._wait, self._gpus = (
+            scale * sum(map(mul, slope, factors))
+            for slope, scale in zip(self._weights[:3], (_SECONDS, _SECONDS, _COUNT), strict=True)
+        )
+
+
+class _Layered(_Linear):
+    """The score with units."""
+
+    __slots__ = ("_prepared",)
+
+    def __call__(self, waiting: Waiting, now: float, load: Load) -> float:
+        score = super().__call__(waiting, now, load)
+        length = log(waiting.length + 1.0)
+        wait = log(now - waiting.since + 1.0) if waiting.since < now else 0.0
+        gpus = log(waiting.kind[0] or 1)
+        for bias, by_length, by_wait, by_gpus, weight in self._prepared:
+            score += weight * tanh(bias + by_length * length + by_wait * wait + by_gpus * gpus)
+        return score
+
+    def _prepare(self, load: Load) -> None:
+        super()._prepare(load)
+        in_use, count = load[0], _COUNT * log(load[1] + 1.0)
+        self._prepared = [
+            (bias + by_count * count + by_load * in_use, _SECONDS * length, _SECONDS * wait, _COUNT * gpus, weight)
+            for bias, length, wait, gpus, by_count, by_load, weight in self._weights.units
+        ]
+
+
+def _check_names(record: Mapping[str, object], names: set[str]) -> None:
+    if missing := sorted(names - record.keys()):
+        raise ValueError(f'it has no "{missing[0]}", so it holds no learned weights')
+    if record.keys() - names:
+        raise ValueError(f"it has names beside {', '.join(sorted(names))}")
+
+
+def _numbers(value: object, name: str, size: int) -> tuple[float, ...]:
+    if not isinstance(value, list) or len(value) != size:
+        raise ValueError(f"its {name} is not a list of {size} numbers")
+    numbers = [_number(each) for each in value]
+    if not all(isfinite(number) and abs(number) <= _LARGEST for number in numbers):
+        raise ValueError(f"its {name} has something that is no number from -{_LARGEST:,.0f} to {_LARGEST:,.0f}")
+    return tuple(numbers)
+
+
+def _number(value: object) -> float:
+    """Not finite for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return float("nan")
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def _units(value: object) -> tuple[Unit, ...]:
+    if not isinstance(value, list) or not 0 < len(value) <= _MOST_UNITS:
+        raise ValueError(f'its "units" is not a list of 1 to {_MOST_UNITS} lists')
+    return tuple(_numbers(each, f"unit {at}", UNIT_SIZE) for at, each in enumerate(value, start=1))
