@@ -7,7 +7,6 @@ where workloads come from, nor of files. Pure.
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
-from math import sqrt
 from random import Random
 from statistics import fmean, pstdev
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from .policies.learned import SLOPE_SIZE, UNIT_SIZE, Learned, Weights
 from .scheduler import Scheduler
 from .simulator import Arrival, simulate
 from .slots import Limits
+from .standings import Standing, standing
 
 Workload = Sequence[Arrival]
 Numbers = list[float]
@@ -25,7 +25,6 @@ START = Weights()  # the order of `sjf`
 BUDGET = 2_000_000
 FEWEST = 12  # workloads to learn from
 
-_NOTHING = 0.02  # percent: the order within a queue is a little more patient than that of `sjf`
 _GENERATIONS = 40  # or more, so that the budget is used
 _CANDIDATES = 32
 _ELITES = 8
@@ -35,30 +34,6 @@ _FLOOR = 0.02  # so that it does not end at the first good place
 _SMALL = 0.3  # of the weights of a unit at the start
 _FOR_CHOOSING = 0.25  # of the budget
 _CHOICES = 3
-
-
-class Standing(NamedTuple):
-    """How a policy does: the mean wait of a job in seconds, how much more that is than another's, and how sure.
-
-    `error` is the standard error of the difference, of which one workload is one sample.
-    """
-
-    wait: float
-    difference: float
-    error: float
-
-    @property
-    def is_surely_less(self) -> bool:
-        """By more than two standard errors."""
-        return self.difference < -2 * self.error
-
-    def in_words(self, name: str, other: str) -> str:
-        """`learned beats sjf by 1.20 % ± 0.50 %`, where the second is one standard error."""
-        whole = (self.wait - self.difference) / 100 or 1.0
-        percent, error = self.difference / whole, self.error / whole
-        if abs(percent) <= max(2 * error, _NOTHING):
-            return f"{name} does not beat {other}, nor does it lose: {percent:+.2f} % ± {error:.2f} %"
-        return f"{name} {'beats' if percent < 0 else 'loses to'} {other} by {abs(percent):.2f} % ± {error:.2f} %"
 
 
 class Lesson(NamedTuple):
@@ -83,7 +58,7 @@ def compare(
     """How each policy does, against one of them, on the same workloads."""
     sizes = [len(workload) for workload in workloads]
     waits = {name: [_wait(each, gpus, make()) for each in workloads] for name, make in policies.items()}
-    return {name: _standing(mine, waits[other], sizes) for name, mine in waits.items()}
+    return {name: standing(mine, waits[other], sizes) for name, mine in waits.items()}
 
 
 def learn(
@@ -120,8 +95,8 @@ def learn(
         jobs += (_CANDIDATES + 1) * sum(map(len, some))
         change = search.go_on(partial(_cost, some, gpus))
         say(f"generation {generation} of {generations}: mean wait {100 * change:+.2f} % beside sjf")
-    chosen, standing = _choose([weights_of(_rounded(each)) for each in (search.mean, search.late_mean)], exams, gpus)
-    return Lesson(chosen, standing, jobs + _CHOICES * sum(map(len, exams)))
+    chosen, how = _choose([weights_of(_rounded(each)) for each in (search.mean, search.late_mean)], exams, gpus)
+    return Lesson(chosen, how, jobs + _CHOICES * sum(map(len, exams)))
 
 
 def _choose(found: Sequence[Weights], exams: Sequence[Workload], gpus: Sequence[str]) -> tuple[Weights, Standing]:
@@ -186,12 +161,3 @@ def _wait(workload: Workload, gpus: Sequence[str], policy: Policy) -> float:
     """Of all its jobs together."""
     starts = simulate(workload, Scheduler(Limits(tuple(gpus)), policy), gpus)
     return sum(starts) - sum(arrival.at for arrival in workload)
-
-
-def _standing(mine: Sequence[float], others: Sequence[float], sizes: Sequence[int]) -> Standing:
-    """Workloads may be of different sizes, so the difference a job is a ratio, and so is its error."""
-    jobs = sum(sizes)
-    difference = (sum(mine) - sum(others)) / jobs
-    rest = sum((a - b - difference * size) ** 2 for a, b, size in zip(mine, others, sizes, strict=True))
-    count = len(sizes)
-    return Standing(sum(mine) / jobs, difference, sqrt(rest * count / max(1, count - 1)) / jobs)

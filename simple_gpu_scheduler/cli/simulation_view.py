@@ -1,6 +1,6 @@
 """What was simulated, as lines for people. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from simple_gpu_scheduler.measures import Measures
 from simple_gpu_scheduler.wording import safe
@@ -13,10 +13,11 @@ _KNOWN = {
     "learned": "as the earlier runs of their kind tell",
     "none": "known to nobody",
 }
-_COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
-_POLICY, _CELL = 12, 10
-_UNITS = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "min"))
-_GROUPS = (("WAIT", 5), ("RESPONSE", 2), ("SLOWDOWN", 2))
+_COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p50", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
+_POLICY, _CELL = 11, 8
+_UNITS = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "m"))
+_MANY = 1000
+_GROUPS = (("WAIT", 5), ("RESPONSE", 3), ("SLOWDOWN", 2))
 
 
 def introduction(trace: Trace) -> list[str]:
@@ -34,20 +35,24 @@ def introduction(trace: Trace) -> list[str]:
 def heading() -> list[str]:
     """Above the rows."""
     above = " " * _POLICY + "".join(name.rjust(_CELL) + " " * _CELL * (width - 1) for name, width in _GROUPS)
-    return [above.rstrip(), "POLICY".ljust(_POLICY) + "".join(name.rjust(_CELL) for name in _COLUMNS)]
+    return [above.rstrip(), "POLICY".ljust(_POLICY) + "".join(_aligned(_COLUMNS))]
 
 
 def row(policy: str, measures: Measures) -> str:
     """What a policy comes to."""
     wait, response, slowdown = measures.wait, measures.response, measures.slowdown
     cells = [
-        *map(duration, (*wait, response.mean, response.p99)),
-        *(f"{value:,.1f}" for value in (slowdown.mean, slowdown.p99)),
+        *map(duration, (*wait, response.mean, response.p50, response.p99)),
+        *(f"{value:,.1f}" if value < _MANY else f"{value:,.0f}" for value in (slowdown.mean, slowdown.p99)),
         duration(measures.makespan),
-        f"{100 * measures.utilisation:.1f} %",
+        f"{100 * measures.utilisation:.1f}%",
         f"{measures.fairness:.2f}",
     ]
-    return safe(policy).ljust(_POLICY - 1) + " " + "".join(cell.rjust(_CELL) for cell in cells)
+    return safe(policy).ljust(_POLICY) + "".join(_aligned(cells))
+
+
+def _aligned(cells: Iterable[str]) -> list[str]:
+    return [cell.rjust(max(_CELL, len(name) + 1)) for name, cell in zip(_COLUMNS, cells, strict=True)]
 
 
 def to_json(policy: str, measures: Measures) -> Mapping[str, object]:
@@ -57,8 +62,8 @@ def to_json(policy: str, measures: Measures) -> Mapping[str, object]:
 
 
 def duration(seconds: float) -> str:
-    """In one unit: `42 s`, `3.5 min`, `4.2 h`, `12.0 d`."""
+    """In one unit, as durations are typed: `42s`, `3.5m`, `4.2h`, `12.0d`."""
     for least, size, unit in _UNITS:
         if seconds >= least:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds:.0f} s"
+            return f"{seconds / size:.1f}{unit}"
+    return f"{seconds:.0f}s"

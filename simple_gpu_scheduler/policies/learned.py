@@ -10,7 +10,7 @@ from operator import itemgetter, mul
 from typing import NamedTuple
 
 from .base import FIRST, Load, Queues, Waiting
-from .scored import _LEAST, _PATIENCE, Scored
+from .scored import LEAST, PATIENCE, Scored
 
 # How much the length, the wait or the width counts: always, by the number of waiting jobs, and by the load.
 Slope = tuple[float, ...]
@@ -83,7 +83,7 @@ class Learned(Scored):
 
     def __init__(self, weights: Weights) -> None:
         super().__init__(_Layered(weights) if weights.units else _Linear(weights))
-        self.rank = lambda _job, since, length: since + _PATIENCE * (length or _LEAST)
+        self.rank = lambda _job, since, length: since + PATIENCE * (length or LEAST)
 
     def first(self, queues: Queues, now: float, load: Load) -> Waiting:
         """See `Policy`."""

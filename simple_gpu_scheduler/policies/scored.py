@@ -7,9 +7,9 @@ from simple_gpu_scheduler.jobs import Job
 from .base import FIRST, Load, Queues, Ranked, Waiting
 
 # A job of no length at all would be infinitely urgent.
-_LEAST = 1.0
+LEAST = 1.0
 # Nobody is passed by a job that came later by more than so many times his own length.
-_PATIENCE = 100.0
+PATIENCE = 100.0
 
 Score = Callable[[Waiting, float, Load], float]
 
@@ -55,15 +55,15 @@ class HighestRatio(Scored):
     def first(self, queues: Queues, now: float, load: Load) -> Waiting:
         """See `Policy`."""
         heads = [queue[0] for queue in queues]
-        ratios = [(now - head.since) / (head.length or _LEAST) for head in heads]
+        ratios = [(now - head.since) / (head.length or LEAST) for head in heads]
         most = max(ratios)
-        if most > _PATIENCE or ratios.count(most) > 1:  # only then may somebody have been passed for too long
+        if most > PATIENCE or ratios.count(most) > 1:  # only then may somebody have been passed for too long
             return super().first(queues, now, load)
         return heads[ratios.index(most)]
 
 
 def _limit(waiting: Waiting) -> float:
-    return waiting.since + _PATIENCE * (waiting.length or _LEAST)
+    return waiting.since + PATIENCE * (waiting.length or LEAST)
 
 
 def _came(_job: Job, since: float, _length: float) -> float:
@@ -72,4 +72,4 @@ def _came(_job: Job, since: float, _length: float) -> float:
 
 def _ratio(waiting: Waiting, now: float, _load: Load) -> float:
     """(w + T) / T, less one."""
-    return (now - waiting.since) / (waiting.length or _LEAST)
+    return (now - waiting.since) / (waiting.length or LEAST)

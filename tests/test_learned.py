@@ -1,0 +1,290 @@
+"""The learned policy: its file, its order, its patience; and what it is worth on workloads that it has not seen."""
+
+import json
+import subprocess
+import sys
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.jobs import Job, Place
+from simple_gpu_scheduler.learning import FEWEST, START, compare, learn
+from simple_gpu_scheduler.policies import POLICIES, Waiting
+from simple_gpu_scheduler.policies.learned import Learned, Weights, parse_weights, show_weights
+from simple_gpu_scheduler.scheduler import Scheduler
+from simple_gpu_scheduler.simulator import Arrival, simulate
+from simple_gpu_scheduler.slots import Limits
+from simple_gpu_scheduler.standings import Standing
+
+PATIENCE = 100
+TWO = ("0", "1")
+EIGHT = tuple("01234567")
+
+numbers = st.floats(-1e6, 1e6)
+slopes = st.tuples(*[numbers] * 3)
+weights = st.builds(Weights, slopes, slopes, slopes, st.lists(st.tuples(*[numbers] * 7), max_size=4).map(tuple))
+# Whose order is as far from that of `sjf` as it can be.
+LONGEST_FIRST = Weights(length=(1.0, 0.0, 0.0))
+NOT = (0.0, 0.0, 0.0)
+
+
+def arrival(number, at, length, gpus=1):
+    return Arrival(at, Job(number, b"x", Place(number), gpus=gpus, time=length), length)
+
+
+def waiting(number, since, length, gpus):
+    job = arrival(number, since, length, gpus).job
+    return Waiting(Learned(START).rank(job, since, length), number, 1, job, since, length, length, (gpus, 0, 0))
+
+
+def queue(rng, gap=25.0, widths=(1,), size=20):
+    """One of the published experiment: exponential gaps, and the logarithm of the run time uniform from 1 to 3."""
+    at, jobs = 0.0, []
+    for number in range(1, size + 1):
+        at += rng.expovariate(1 / gap)
+        jobs.append(arrival(number, at, 10 ** rng.uniform(1, 3), rng.choice(widths)))
+    return jobs
+
+
+def queues(seed, count, **shape):
+    rng = Random(seed)
+    return [queue(rng, **shape) for _ in range(count)]
+
+
+def starts_of(workload, policy, gpus):
+    return list(simulate(workload, Scheduler(Limits(gpus), policy), gpus))
+
+
+@st.composite
+def workloads(draw, last=99, longest=2_000_000, widths=4):
+    """Times in whole seconds, the last arrival before anybody's patience ends."""
+    ats = sorted(draw(st.lists(st.integers(0, last), min_size=1, max_size=30)))
+    lengths = st.integers(1, 20) | st.integers(1, longest)
+    return [arrival(number, at, draw(lengths), draw(st.integers(1, widths))) for number, at in enumerate(ats, start=1)]
+
+
+class TestFile:
+    @given(weights)
+    def test_what_is_shown_is_read_as_the_same(self, some):
+        assert parse_weights(show_weights(some)) == some
+
+    def test_shows_each_number_by_its_name(self):
+        some = Weights((-1.0, 0.5, 0.0), (0.0, 0.25, 0.0), (-2.0, 0.0, 1.0), ((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0),))
+        assert json.loads(show_weights(some)) == {
+            "version": 1,
+            "kind": "two-layer",
+            "length": [-1.0, 0.5, 0.0],
+            "wait": [0.0, 0.25, 0.0],
+            "gpus": [-2.0, 0.0, 1.0],
+            "units": [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]],
+        }
+        assert json.loads(show_weights(START))["kind"] == "linear"
+
+    def test_whole_numbers_are_numbers(self):
+        text = '{"version": 1, "kind": "linear", "length": [-1, 0, 0], "wait": [0, 0, 0], "gpus": [0, 0, 0]}'
+        assert parse_weights(text) == START
+
+    @pytest.mark.parametrize(
+        ("change", "sentence"),
+        [
+            ({"version": 2}, "its version is not 1"),
+            ({"version": True}, "its version is not 1"),
+            ({"version": "1"}, "its version is not 1"),
+            ({"version": [1]}, "its version is not 1"),
+            ({"version": ...}, 'no "version"'),
+            ({"kind": "deep"}, 'its "kind" is neither'),
+            ({"kind": ["linear"]}, 'its "kind" is neither'),
+            ({"kind": ...}, 'its "kind" is neither'),
+            ({"kind": "linear"}, "names beside gpus, kind, length, version, wait"),
+            ({"units": ...}, 'no "units"'),
+            ({"wait": ...}, 'no "wait"'),
+            ({"length": [1, 2]}, '"length" is not a list of 3 numbers'),
+            ({"length": {"0": 1}}, '"length" is not a list of 3 numbers'),
+            ({"gpus": [1, 2, "3"]}, '"gpus" has something that is no number from -1,000,000 to 1,000,000'),
+            ({"gpus": [1, 2, float("nan")]}, '"gpus" has something'),
+            ({"gpus": [1, 2, float("-inf")]}, '"gpus" has something'),
+            ({"gpus": [1, 2, True]}, '"gpus" has something'),
+            ({"gpus": [1, 2, None]}, '"gpus" has something'),
+            ({"gpus": [1, 2, 10**400]}, '"gpus" has something'),
+            ({"units": []}, '"units" is not a list of 1 to 16 lists'),
+            ({"units": 3}, '"units" is not a list of 1 to 16 lists'),
+            ({"units": [[0] * 7] * 17}, '"units" is not a list of 1 to 16 lists'),
+            ({"units": [[0] * 7, [0] * 6]}, "its unit 2 is not a list of 7 numbers"),
+            ({"units": [[0] * 6 + [1e7]]}, "its unit 1 has something"),
+        ],
+    )
+    def test_says_what_is_wrong(self, change, sentence):
+        record = json.loads(show_weights(START._replace(units=((0.0,) * 7,)))) | change
+        text = json.dumps({name: value for name, value in record.items() if value is not ...})
+        with pytest.raises(ValueError, match=r"^it") as caught:
+            parse_weights(text)
+        assert sentence in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    @pytest.mark.parametrize("text", ["", "{", "[1]", "null", "3", '"x"', "[" * 90_000, " " * 200_000, "1" * 5_000])
+    def test_refuses_what_is_something_else(self, text):
+        with pytest.raises(ValueError, match=r"^it .* so it holds no learned weights$"):
+            parse_weights(text)
+
+    def test_is_read_without_numpy_or_the_simulator(self):
+        script = "import sys, simple_gpu_scheduler.policies.learned; print(*sys.modules, sep='\\n')"
+        loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+        assert not {"numpy", "random", "statistics", "simple_gpu_scheduler.simulator"} & set(loaded.split())
+
+
+class TestOrder:
+    @given(workloads())
+    def test_before_it_has_learned_it_starts_all_when_sjf_does(self, workload):
+        gpus = EIGHT[:4]
+        assert starts_of(workload, Learned(START), gpus) == starts_of(workload, POLICIES["sjf"](), gpus)
+
+    @given(workloads())
+    def test_units_that_have_no_weight_change_nothing(self, workload):
+        gpus = EIGHT[:4]
+        policy = Learned(START._replace(units=((0.5, 1.0, -2.0, 3.0, 1.0, 1.0, 0.0),) * 2))
+        assert starts_of(workload, policy, gpus) == starts_of(workload, POLICIES["sjf"](), gpus)
+
+    @pytest.mark.parametrize(
+        ("some", "load", "order"),
+        [
+            (LONGEST_FIRST, (0.5, 3), [1, 3, 2]),
+            (Weights(gpus=(-9.0, 0.0, 0.0)), (0.5, 3), [2, 1, 3]),
+            (Weights(length=NOT, gpus=(1.0, 0.0, 0.0)), (0.5, 3), [3, 1, 2]),
+            (Weights(length=NOT, wait=(1.0, 0.0, 0.0)), (0.5, 3), [1, 2, 3]),
+            (Weights(length=NOT, wait=(-1.0, 0.0, 0.0)), (0.5, 3), [3, 2, 1]),
+            (Weights(length=(1.0, -1.0, 0.0)), (0.5, 3), [1, 3, 2]),
+            (Weights(length=(1.0, -1.0, 0.0)), (0.5, 300), [2, 3, 1]),
+            (Weights(length=(1.0, 0.0, -2.0)), (0.2, 3), [1, 3, 2]),
+            (Weights(length=(1.0, 0.0, -2.0)), (0.8, 3), [2, 3, 1]),
+            # A unit that is 1 for what takes 20 s or more, and -1 for others; then one for what has waited for 35 s;
+            # then for who needs 3 GPUs or more; then it depends on the load, and on how many wait. Of equals the first
+            # is whose patience ends first.
+            (Weights(NOT, units=((-435.0, 1000.0, 0.0, 0.0, 0.0, 0.0, 1.0),)), (0.5, 3), [3, 1, 2]),
+            (Weights(NOT, units=((-512.0, 0.0, 1000.0, 0.0, 0.0, 0.0, -1.0),)), (0.5, 3), [3, 2, 1]),
+            (Weights(NOT, units=((-366.0, 0.0, 0.0, 1000.0, 0.0, 0.0, 1.0),)), (0.5, 3), [3, 2, 1]),
+            (Weights(NOT, units=((0.0, -1.0, 0.0, 0.0, 0.0, 1.0, 1.0),)), (0.9, 3), [2, 3, 1]),
+            (Weights(NOT, units=((-3.0, 0.5, 0.0, 0.0, 2.0, 0.0, -1.0),)), (0.9, 30), [2, 3, 1]),
+        ],
+    )
+    def test_follows_its_weights(self, some, load, order):
+        # By number: 40 s on 2 GPUs, 10 s on 1 and 30 s on 4, which have waited for 49, 40 and 30 s.
+        queues = [[waiting(1, 1, 40, 2)], [waiting(2, 10, 10, 1)], [waiting(3, 20, 30, 4)]]
+        assert [each.number for each in Learned(some).ordered(queues, 50.0, load)] == order
+
+    @given(weights, workloads(last=3000, longest=60), st.floats(0, 1), st.floats(0, 10_000))
+    def test_who_is_first_is_the_first_in_the_order(self, some, workload, in_use, later):
+        policy = Learned(some)
+        queues = [[waiting(each.job.number, each.at, each.duration, each.job.gpus)] for each in workload]
+        now, load = workload[-1].at + later, (in_use, len(workload))
+        assert policy.first(queues, now, load) == policy.ordered(queues, now, load)[0]
+
+    def test_a_cpu_job_no_time_and_a_clock_that_goes_back_are_no_errors(self):
+        some = Weights(wait=(1.0, 1.0, 1.0), units=((1.0,) * 7,))
+        heads = [waiting(1, 10, 0, 0), waiting(2, 10, 5, 1)]
+        assert Learned(some).first([[head] for head in heads], 3.0, (0.0, 0)) in heads
+
+    @settings(max_examples=300)
+    @given(workloads(last=3000, longest=60, widths=1), weights | st.just(LONGEST_FIRST), st.integers(1, 2))
+    def test_nobody_is_passed_by_who_came_later_by_more_than_his_patience(self, workload, some, gpus):
+        starts = starts_of(workload, Learned(some), EIGHT[:gpus])
+        for first, start in zip(workload, starts, strict=True):
+            end = first.at + PATIENCE * first.duration
+            later = [each for each, other in zip(workload, starts, strict=True) if each.at > end and other < start]
+            assert not later
+
+    @pytest.mark.parametrize("short", [1, 9])
+    def test_patience_is_kept_when_the_worst_weights_would_starve_somebody(self, short):
+        # Two short ones in one queue, behind a stream of long ones that keeps the GPU busy for ever.
+        stream = [arrival(number, 50.0 * (number - 3), 60) for number in range(4, 100)]
+        workload = sorted(
+            [arrival(1, 0, 60), arrival(2, 0, 15), arrival(3, 1, short), *stream], key=lambda each: each.at
+        )
+        workload = [each._replace(job=each.job._replace(number=at)) for at, each in enumerate(workload, start=1)]
+        starts = starts_of(workload, Learned(LONGEST_FIRST), ("0",))
+        at = next(at for at, each in enumerate(workload) if each.duration == short)
+        passed_by = [each.at for each, start in zip(workload, starts, strict=True) if start < starts[at]]
+        assert max(passed_by) <= 1 + PATIENCE * short
+        assert starts[at] > 1 + PATIENCE * short  # it was passed for as long as may be
+
+    def test_patience_is_kept_among_those_of_one_queue(self):
+        # The second takes about as long as all the others, who come as fast as they can run.
+        stream = [arrival(number, 10.0 * (number - 2), 10) for number in range(3, 400)]
+        workload = [arrival(1, 0, 10), arrival(2, 0, 15), *stream]
+        starts = starts_of(workload, Learned(START), ("0",))
+        assert 10 < starts[1] <= PATIENCE * 15
+
+
+class TestLearning:
+    def test_the_same_seed_gives_the_same_weights_within_the_budget(self):
+        given_queues = queues(1, 40, gap=12, widths=(1, 1, 2, 4))
+        heard = []
+        one = learn(given_queues, EIGHT, 5, budget=80_000, say=heard.append)
+        assert one == learn(given_queues, EIGHT, 5, budget=80_000)
+        assert 60_000 < one.jobs <= 80_000
+        assert heard[0].startswith("generation 1 of ")
+        assert heard[-1].split(":")[0] == f"generation {len(heard)} of {len(heard)}"
+        assert one != learn(given_queues, EIGHT, 6, budget=80_000)
+
+    def test_on_the_published_queues_it_is_no_worse_than_sjf(self):
+        lesson = learn(queues("learn", 300), TWO, 1, units=2, budget=120_000)
+        policies = {"sjf": POLICIES["sjf"], "learned": lambda: Learned(lesson.weights), "fifo": POLICIES["fifo"]}
+        standings = compare(queues("held out", 1000), TWO, policies, "sjf")
+        standing = standings["learned"]
+        assert standing.difference <= 2 * standing.error + 1e-4 * standing.wait
+        assert standings["fifo"].in_words("fifo", "sjf").startswith("fifo loses to sjf by 10")
+
+    def test_on_wide_jobs_it_beats_sjf(self):
+        shape = {"gap": 12, "widths": (1, 1, 2, 4)}
+        lesson = learn(queues("learn", 500, **shape), EIGHT, 1, budget=200_000)
+        assert lesson.is_new
+        policies = {"sjf": POLICIES["sjf"], "learned": lambda: Learned(lesson.weights)}
+        standing = compare(queues("held out", 1000, **shape), EIGHT, policies, "sjf")["learned"]
+        assert standing.is_surely_less
+        assert standing.difference < -0.01 * standing.wait
+
+    def test_where_nothing_can_be_won_the_start_is_kept(self):
+        lesson = learn([[arrival(1, 0, 5), arrival(2, 9, 5)]] * FEWEST, TWO, 1, budget=10_000)
+        assert (lesson.weights, lesson.is_new) == (START, False)
+        assert lesson.standing == Standing(0.0, 0.0, 0.0)
+
+    def test_says_why_it_cannot_learn(self):
+        with pytest.raises(ValueError, match="only 11 workloads to learn from, and it needs 12"):
+            learn([*queues(1, 11), [], []], TWO, 1)
+        with pytest.raises(ValueError, match="a workload has 20 jobs, too many"):
+            learn(queues(1, 30), TWO, 1, budget=500)
+
+
+class TestStanding:
+    def test_is_of_all_jobs_and_paired(self):
+        # One GPU. Behind 10 s wait 8 s and 1 s: fifo (10 + 18), sjf (11 + 10). In the other workload nobody waits.
+        busy = [arrival(1, 0, 10), arrival(2, 0, 8), arrival(3, 0, 1)]
+        busy = [busy[0], *(each._replace(at=1.0) for each in busy[1:])]
+        idle = [arrival(1, 0, 1)]
+        standings = compare([busy, idle], ("0",), {"fifo": POLICIES["fifo"], "sjf": POLICIES["sjf"]}, "fifo")
+        assert standings["fifo"] == Standing(26 / 4, 0.0, 0.0)
+        assert standings["sjf"][:2] == (19 / 4, -7 / 4)
+        # Each workload's rest beside the common difference a job: -7 + 3 * 7/4 and 7/4, whose squares are alike.
+        assert standings["sjf"].error == pytest.approx((2 * 2 * 1.75**2) ** 0.5 / 4)
+
+    def test_the_error_says_how_far_the_difference_lies_from_the_true_one(self):
+        policies = {name: POLICIES[name] for name in ("sjf", "hrrn")}
+        true = compare(queues("true", 3000), TWO, policies, "sjf")["hrrn"].difference
+        some = [compare(queues(seed, 60), TWO, policies, "sjf")["hrrn"] for seed in range(40)]
+        within = sum(abs(each.difference - true) < 2 * each.error for each in some)
+        assert 33 <= within <= 40
+        assert sum(abs(each.difference - true) < 0.5 * each.error for each in some) < 30
+
+    @pytest.mark.parametrize(
+        ("standing", "sentence"),
+        [
+            (Standing(98.8, -1.2, 0.5), "a beats b by 1.20 % ± 0.50 %"),
+            (Standing(101.2, 1.2, 0.5), "a loses to b by 1.20 % ± 0.50 %"),
+            (Standing(99.1, -0.9, 0.5), "a does not beat b, nor does it lose: -0.90 % ± 0.50 %"),
+            (Standing(100.01, 0.01, 0.0), "a does not beat b, nor does it lose: +0.01 % ± 0.00 %"),
+            (Standing(0.0, 0.0, 0.0), "a does not beat b, nor does it lose: +0.00 % ± 0.00 %"),
+        ],
+    )
+    def test_is_told_honestly(self, standing, sentence):
+        assert standing.in_words("a", "b") == sentence
