@@ -18,10 +18,13 @@ import gpus
 import hypersearch
 import journal
 import output
+import simulate
 from peers import LAUNCHER, NQ, OLD, OURS, PARALLEL, ROOT, TASK_SPOOLER, XARGS, Peer, peak_while_running, peers, run
 from tables import percentile, show, verdict
 
 Samples = dict[str, list[float]]
+
+PARTS = ("start-up", "throughput", "gap", "memory", "journal", "output", "gpus", "hypersearch", "simulate")
 
 
 def seconds(peer: Peer, slots: int, stdin: Path) -> float:
@@ -157,11 +160,8 @@ def memory(installed: dict[str, Peer], directory: Path, lines: int, stay: float)
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure the scheduler beside its peers (bin/bench --install-peers).")
     parser.add_argument("--quick", action="store_true", help="small numbers: a look, not a claim")
-    parser.add_argument(
-        "--only",
-        choices=["start-up", "throughput", "gap", "memory", "journal", "output", "gpus", "hypersearch"],
-        help="one part",
-    )
+    parser.add_argument("--only", choices=PARTS, help="one part")
+    parser.add_argument("--simulate", action="store_const", dest="only", const="simulate", help="--only simulate")
     arguments = parser.parse_args()
     quick = arguments.quick
     installed = peers()
@@ -180,6 +180,8 @@ def main() -> None:
             "output": lambda: output.measure(quick=quick),
             "gpus": lambda: gpus.measure(quick=quick),
             "hypersearch": lambda: hypersearch.measure(quick=quick),
+            # Whole it takes as long as all the others.
+            "simulate": lambda: simulate.measure(quick=quick or arguments.only is None),
         }
         for part, measure in parts.items():
             if arguments.only in (None, part):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from .jobs import Job
-from .templates import template_of
 
 RUNS_KEPT = 20  # of each template
 UNKNOWN = float("inf")
@@ -32,7 +31,9 @@ def said(job: Job) -> float:
 class Estimates:
     """Of one run: what the runs of before have told, and what its own jobs tell."""
 
-    def __init__(self, history: History | None = None) -> None:
+    def __init__(self, history: History | None = None, *, learns: bool = True) -> None:
+        """`learns`: whether how long its own jobs take tells anything."""
+        self._learns = learns
         self._runs = {name: deque(runs, RUNS_KEPT) for name, runs in (history or {}).items() if runs}
         self._scouts: dict[str, int] = {}
         # Of each template that nobody knows those that were taken in, of which some do not wait any more; those that
@@ -70,7 +71,7 @@ class Estimates:
 
     def learn(self, job: Job, runtime: float) -> Iterable[int]:
         """A job has succeeded: the numbers of those of whom more is known now."""
-        if job.time is not None:
+        if job.time is not None or not self._learns:
             return ()
         template = _template(job)
         self._runs.setdefault(template, deque(maxlen=RUNS_KEPT)).append(runtime)
@@ -97,4 +98,6 @@ class Estimates:
 
 
 def _template(job: Job) -> str:
+    from .templates import template_of  # noqa: PLC0415 - half a millisecond that most runs do not need
+
     return template_of(job.command.decode("utf-8", "surrogateescape"))

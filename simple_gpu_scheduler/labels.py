@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 
 from .jobs import Job
-from .templates import template_of
 
 
 def _of_template(job: Job) -> str:
+    from .templates import template_of  # noqa: PLC0415 - half a millisecond that most runs do not need
+
     return template_of(job.command.decode("utf-8", "surrogateescape"))
 
 

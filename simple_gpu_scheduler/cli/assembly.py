@@ -207,7 +207,7 @@ def _build(
         allotment = allot(machine, options.wants, inbox.put, Family(begun.run_id, tree), tree)
     world = find_world(options, engine_options, inbox, room.release, begun.gathered)
     policy = options.policy.make()
-    estimates, recall = find_estimates(policy, inbox)
+    estimates, recall = find_estimates(options, policy, inbox)
     return Runner(
         Scheduler(limits, policy, rules, estimates, options.label),
         world.engine,

@@ -7,6 +7,7 @@ import click
 
 from simple_gpu_scheduler.jobs import Job
 from simple_gpu_scheduler.labels import LABELS
+from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.policies.chosen import Chosen, names, parse_ageing, parse_policy
 
 from .params import Parsed
@@ -22,6 +23,7 @@ def policy_options() -> list[click.Parameter]:
             ["--policy"],
             metavar="POLICY",
             default="fifo",
+            shell_complete=_complete,
             help=f"Who starts first: {names()}.  [default: fifo]",
         ),
         click.Option(
@@ -55,6 +57,10 @@ def choose_policy(text: str) -> Chosen:
         return parse_policy(text, _read)
     except ValueError as error:
         raise click.UsageError(f"--policy: {error}.") from None
+
+
+def _complete(_context: click.Context, _param: click.Parameter, begin: str) -> list[str]:
+    return [name for name in (*POLICIES, "learned:") if name.startswith(begin)]
 
 
 def _read(path: str) -> str:

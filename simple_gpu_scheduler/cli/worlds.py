@@ -44,7 +44,9 @@ def find_world(
     return World(ENGINES["dry-run" if options.dry_run else "local"](engine_options), inbox, SystemClock(), read_more)
 
 
-def find_estimates(policy: Policy, inbox: "SimpleQueue[Message]") -> tuple[Estimates, Callable[[], object] | None]:
+def find_estimates(
+    options: Options, policy: Policy, inbox: "SimpleQueue[Message]"
+) -> tuple[Estimates, Callable[[], object] | None]:
     """What earlier runs tell of how long jobs take: at once where the order depends on it, else how to ask for it."""
 
     def read() -> Recalled:
@@ -56,4 +58,5 @@ def find_estimates(policy: Policy, inbox: "SimpleQueue[Message]") -> tuple[Estim
         with suppress(RuntimeError):  # there can be no more threads: then it stays unknown
             start_thread(lambda: inbox.put(read()))
 
-    return (Estimates(read().history), None) if policy.by_time else (Estimates(), ask)
+    learns = not options.dry_run  # whose jobs take no time
+    return (Estimates(read().history, learns=learns), None) if policy.by_time else (Estimates(learns=learns), ask)
