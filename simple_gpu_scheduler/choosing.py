@@ -9,22 +9,30 @@ from .slots import NOTHING, Rooms, Slots
 
 
 class Choice(NamedTuple):
-    """Who starts, on which GPUs by position, and whether it passes one that waits for more."""
+    """Who starts, on which GPUs by position, and whom of those that wait for more GPUs it goes before."""
 
     waiting: Waiting
     positions: Sequence[int]
-    passes: bool = False
+    before: Waiting | None = None
+
+    @property
+    def passes(self) -> bool:
+        """Whether it takes GPUs that come before somebody else's turn."""
+        return self.before is not None and self.waiting.kind[0] > 0
 
 
-def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float) -> Choice | None:
+def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, wide: Waiting | None = None) -> Choice | None:
     """The first job in the order that fits; None when none does.
 
     The first that does not fit keeps its place: GPUs are kept for it, so that those behind cannot starve it. But not
-    when others occupy so much that it could not start even if all our own jobs ended.
+    when others occupy so much that it could not start even if all our own jobs ended. `wide` is who that was when it
+    was asked last, and nothing but a start has happened since.
     """
     has_cpu = lineup.cpu_jobs > 0 and slots.has_cpu()
     if not (slots.open or has_cpu):
         return None
+    if wide:
+        return _choose_passing(wide, lineup, slots, rooms, now)
     for waiting in lineup.in_order(now, (slots.load, len(lineup))):
         gpus, mem, _ = waiting.kind
         if not gpus:
@@ -46,8 +54,8 @@ def _choose_passing(wide: Waiting, lineup: Lineup, slots: Slots, rooms: Rooms, n
     for waiting in lineup.passing(gap, now, (slots.load, len(lineup))):
         gpus, mem, _ = waiting.kind
         if not gpus:
-            return Choice(waiting, ())
+            return Choice(waiting, (), wide)
         positions = slots.with_places(rooms, mem, NOTHING if waiting.time <= gap.seconds else kept)
         if len(positions) >= gpus:
-            return Choice(waiting, positions, passes=True)
+            return Choice(waiting, positions, wide)
     return None

@@ -40,6 +40,7 @@ class Lineup:
         self._label = label
         self.by_time = policy.by_time
         self._queues: dict[Kind, list[Waiting]] = {}
+        self._by_gpus: dict[int, dict[Kind, list[Waiting]]] = {}  # the same, by how many GPUs are needed
         self._here: dict[int, Waiting] = {}
         self.cpu_jobs = 0
         self._gone = 0  # how many are in a queue and not here
@@ -79,13 +80,13 @@ class Lineup:
 
     def passing(self, gap: Gap, now: float, load: Load) -> list[Waiting]:
         """The same, but only those that may fit into a gap."""
-        width, seconds, beyond, has_cpu = gap
-        queues = [
-            queue
-            for kind, queue in self._queues.items()
-            if (kind[0] <= beyond or (kind[0] <= width and queue[0].time <= seconds)) and (kind[0] or has_cpu)
-        ]
-        return self._policy.ordered(queues, now, load) if len(queues) > 1 else [queue[0] for queue in queues]
+        found: list[list[Waiting]] = []
+        for gpus, queues in self._by_gpus.items():
+            if gpus <= gap.beyond:
+                found += queues.values() if gpus or gap.has_cpu else ()
+            elif gpus <= gap.gpus:
+                found += [queue for queue in queues.values() if queue[0].time <= gap.seconds]
+        return self._policy.ordered(found, now, load) if len(found) > 1 else [queue[0] for queue in found]
 
     def take(self, waiting: Waiting, now: float, *, passes: bool) -> None:
         """It is the first of its queue, and starts. Who `passes` a wide one takes nobody's turn."""
@@ -145,7 +146,8 @@ class Lineup:
     def _push(self, waiting: Waiting) -> None:
         queue = self._queues.get(waiting.kind)
         if queue is None:
-            self._queues[waiting.kind] = [waiting]
+            self._queues[waiting.kind] = queue = [waiting]
+            self._by_gpus.setdefault(waiting.kind[0], {})[waiting.kind] = queue
         else:
             heappush(queue, waiting)
         self._here[waiting.number] = waiting
@@ -176,6 +178,7 @@ class Lineup:
             self._gone -= 1
         if not queue:
             del self._queues[kind]
+            del self._by_gpus[kind[0]][kind]
 
     def _is_here(self, waiting: Waiting) -> bool:
         return self._here.get(waiting.number) is waiting  # it may have come back meanwhile

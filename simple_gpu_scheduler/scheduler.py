@@ -139,11 +139,13 @@ class Scheduler:
             _, _, attempt, job, since = heappop(self._delayed)
             self._lineup.add(job, attempt, since)
         starts: list[Attempt] = []
+        wide = None
         while self._lineup and not (self._stopped or self.is_paused) and now >= self._no_start_before:
-            chosen = choose(self._lineup, self._slots, rooms, now)
-            if chosen is None:
+            choice = choose(self._lineup, self._slots, rooms, now, wide)
+            if choice is None:
                 break
-            starts.append(self._start(chosen, now))
+            wide = choice.before
+            starts.append(self._start(choice, now))
             self._no_start_before = now + self._rules.delay
         return starts
 
@@ -238,8 +240,8 @@ class Scheduler:
         self._lineup.add(job, self._begins.get(job.number, AT_FIRST).attempt, since)
 
     def _start(self, choice: Choice, now: float) -> Attempt:
-        waiting, positions, passes = choice
-        self._lineup.take(waiting, now, passes=passes)
+        waiting, positions, _ = choice
+        self._lineup.take(waiting, now, passes=choice.passes)
         time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # nobody may have asked until now
         attempt = self._slots.take(waiting.job, waiting.attempt, positions, now + time)
         self._running[attempt.key] = _Running(attempt, now, waiting)

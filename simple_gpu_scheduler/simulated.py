@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 from .engines import Ended
 from .jobs import SUCCESS, Attempt, Job, Outcome
 from .leases import Hold
+from .signals import Signalled
 from .sources import Batch, SourceEnded
 from .units import parse_duration
 
 if TYPE_CHECKING:
     from .inbox import Message
 
-_SLEEP = re.compile(rb"(?<![\w./-])sleep\s+([0-9]+(?:\.[0-9]+)?[smhd]?)(?![\w.])")
-_EXIT = re.compile(rb"(?<![\w./-])(?:exit\s+([0-9]{1,3})|(false))\s*$")
+_SLEEP = re.compile(rb"(?<![\w./-])sleep((?:\s+[0-9]*\.?[0-9]+[smhd]?)+)(?![\w.])")
+_EXIT = re.compile(rb"(?<![\w./-])(?:exit\s+([0-9]{1,3})|(false))\s*(?:#.*)?$")
 _NEVER = float("inf")
 # How long a pipe that is held open for any number of writers is given, before time goes on without them.
 _PATIENCE = 0.05
@@ -57,8 +58,12 @@ class Simulated:
         try:
             message = self._inbox.get(block=not self._is_read, timeout=self._patience)
         except Empty:
+            self._is_read = True
             return self._next_end(_NEVER if timeout is None else self._now + timeout)
-        self._is_read = isinstance(message, Batch | SourceEnded)
+        # What we are told to stop for, nothing is read behind.
+        stops = isinstance(message, Signalled) and message.number != signal.SIGUSR1
+        if stops or isinstance(message, Batch | SourceEnded):
+            self._is_read = True
         return message
 
     def read_more(self) -> None:
@@ -109,9 +114,9 @@ class Simulated:
 
 
 def _seconds(job: Job) -> float:
-    sleeps = _SLEEP.findall(job.command)
+    sleeps = [word for words in _SLEEP.findall(job.command) for word in words.split()]
     if sleeps:
-        return sum(parse_duration(text.decode()) for text in sleeps)
+        return sum(parse_duration(word.decode() if word[:1] != b"." else f"0{word.decode()}") for word in sleeps)
     return job.time or 0.0
 
 

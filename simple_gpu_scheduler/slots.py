@@ -5,7 +5,7 @@ that run at the same time have the same number, so a job can make a port or a di
 of a GPU only what is left of it: its room.
 """
 
-from bisect import bisect_right, insort
+from bisect import insort
 from collections.abc import Container, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -68,7 +68,6 @@ class Slots:
         self.open = list(range(len(limits.gpus)))  # the GPUs that have a place, by position and in order
         self._ours: list[dict[Key, float]] = [{} for _ in limits.gpus]  # what runs there, and until when if known
         self._place_from = [_LONG_AGO] * len(limits.gpus)  # from when each has a place, as far as is known
-        self._by_place: list[tuple[float, int]] = []  # the same, sorted; empty when it is to be sorted again
         self._declared: list[dict[Key, int]] = [{} for _ in limits.gpus]
         self.lost: set[str] = set()
         first_cpu = len(limits.gpus) * per_gpu
@@ -102,17 +101,14 @@ class Slots:
         Of those that will be free by then, the last to come: so that others may have the first for longer. Where
         nobody knows when enough of them will be free, something on each.
         """
+        free_from: Sequence[float] = self._place_from
         if mem or len(rooms) < len(self._gpus):
-            free_from = sorted((self._free_from(at, rooms, mem), at) for at in range(len(self._gpus)))
-        else:
-            free_from = self._by_place = self._by_place or sorted(
-                zip(self._place_from, range(len(self._gpus)), strict=True)
-            )
-        start = free_from[gpus - 1][0]
+            free_from = [self._free_from(at, rooms, mem) for at in range(len(self._gpus))]
+        start = sorted(free_from)[gpus - 1]
         if start == _UNLIMITED or start <= now:  # or they should have ended, and may do so at any moment
             return Kept(_UNLIMITED, range(len(self._gpus)), mem)
-        by_then = bisect_right(free_from, (start, len(self._gpus)))
-        return Kept(start, {at for _, at in free_from[by_then - gpus : by_then]}, mem)
+        by_then = sorted([(time, at) for at, time in enumerate(free_from) if time <= start])
+        return Kept(start, {at for _, at in by_then[-gpus:]}, mem)
 
     def within_reach(self, rooms: Rooms, mem: int = 0) -> int:
         """On how many GPUs a wide job could be, were all our own jobs to end."""
@@ -148,7 +144,6 @@ class Slots:
                 self._place_from[at] = until if self._per_gpu == 1 else min(ours.values())
             if job.mem:
                 self._declared[at][key] = job.mem
-        self._by_place = []
         gpus = self._gpus
         return Attempt(job, attempt, tuple([gpus[at] for at in chosen]), slots)
 
@@ -161,7 +156,6 @@ class Slots:
 
     def give_back(self, attempt: Attempt) -> None:
         """Its slots are free again."""
-        self._by_place = []
         key = attempt.key
         for slot in attempt.slots:
             if slot >= self._first_cpu:

@@ -16,6 +16,7 @@ from .standings import Standing, standing
 BASE = "fifo"
 AGEINGS = ("0.1", "0.3", "1", "3", "10")
 _PARTS = 10
+FEW_PARTS = 5  # with fewer nothing is sure
 # With fewer jobs than this in a part, one of them decides.
 _FEW = 20
 
@@ -45,7 +46,7 @@ class Tuned(NamedTuple):
     @property
     def is_sure(self) -> bool:
         """Whether the best is surely better than fifo."""
-        return self.best.standing.is_surely_less
+        return self.parts >= FEW_PARTS and self.best.standing.is_surely_less
 
 
 def settings(workloads: Iterable[Sequence[Arrival]]) -> list[str]:

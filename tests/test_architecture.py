@@ -88,7 +88,7 @@ MAY_KNOW = {
     "tuning": {"measures", "policies", "simulator", "standings"},
     "schooling": {"simulator", "standings"},
     "learning": {"policies", "scheduler", "simulator", "slots", "standings"},
-    "simulated": {"engines", "inbox", "jobs", "leases", "sources", "units"},
+    "simulated": {"engines", "inbox", "jobs", "leases", "signals", "sources", "units"},
     "drawing": {"errors", "installing"},
     "waits_figure": {"comparing", "drawing", "wording"},
     "lineup": {"estimates", "jobs", "policies"},

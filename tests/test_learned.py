@@ -18,7 +18,7 @@ from simple_gpu_scheduler.simulator import Arrival, simulate
 from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.standings import Standing
 
-PATIENCE = 100
+PATIENCE = 1000
 TWO = ("0", "1")
 EIGHT = tuple("01234567")
 
@@ -186,7 +186,7 @@ class TestOrder:
         assert Learned(some).first([[head] for head in heads], 3.0, (0.0, 0)) in heads
 
     @settings(max_examples=300)
-    @given(workloads(last=3000, longest=60, widths=1), weights | st.just(LONGEST_FIRST), st.integers(1, 2))
+    @given(workloads(last=30_000, longest=60, widths=1), weights | st.just(LONGEST_FIRST), st.integers(1, 2))
     def test_nobody_is_passed_by_who_came_later_by_more_than_his_patience(self, workload, some, gpus):
         starts = starts_of(workload, Learned(some), EIGHT[:gpus])
         for first, start in zip(workload, starts, strict=True):
@@ -197,7 +197,7 @@ class TestOrder:
     @pytest.mark.parametrize("short", [1, 9])
     def test_patience_is_kept_when_the_worst_weights_would_starve_somebody(self, short):
         # Two short ones in one queue, behind a stream of long ones that keeps the GPU busy for ever.
-        stream = [arrival(number, 50.0 * (number - 3), 60) for number in range(4, 100)]
+        stream = [arrival(number, 50.0 * (number - 3), 60) for number in range(4, 250)]
         workload = sorted(
             [arrival(1, 0, 60), arrival(2, 0, 15), arrival(3, 1, short), *stream], key=lambda each: each.at
         )
@@ -210,7 +210,7 @@ class TestOrder:
 
     def test_patience_is_kept_among_those_of_one_queue(self):
         # The second takes about as long as all the others, who come as fast as they can run.
-        stream = [arrival(number, 10.0 * (number - 2), 10) for number in range(3, 400)]
+        stream = [arrival(number, 10.0 * (number - 2), 10) for number in range(3, 1700)]
         workload = [arrival(1, 0, 10), arrival(2, 0, 15), *stream]
         starts = starts_of(workload, Learned(START), ("0",))
         assert 10 < starts[1] <= PATIENCE * 15

@@ -130,7 +130,7 @@ def test_hrrn_starts_the_largest_ratio_of_all_that_wait(specs: list[Spec], gpus:
     for now, chosen, waiting, *_ in decisions(POLICIES["hrrn"](), specs, gpus):
         limit = min(each.at + 100 * each.duration for each in waiting)
         allowed = [each for each in waiting if each.at <= limit]
-        assert chosen == min(allowed, key=lambda each: (-(now - each.at) / each.duration, *came(each)))
+        assert chosen == min(allowed, key=lambda each: (-(now - each.at) / each.duration, each.duration, *came(each)))
 
 
 @settings(max_examples=100, deadline=None)

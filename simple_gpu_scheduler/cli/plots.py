@@ -19,7 +19,17 @@ def check_plot(path: str) -> None:
     """Before an hour is simulated: what is wrong with the name, or what is missing."""
     if not path.endswith(_FORMS):
         raise click.UsageError(f"--plot {safe(path)}: name a file that ends in {' or '.join(_FORMS)}")
+    check_target(path)
     figure_maker()
+
+
+def check_target(path: str) -> None:
+    """What is wrong with where it is to be written."""
+    directory = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(directory):
+        raise UserError(f"cannot write {safe(path)}: there is no such directory")
+    if not os.access(directory, os.W_OK):
+        raise UserError(f"cannot write {safe(path)}: that directory is not yours to write to")
 
 
 def plot_waits(path: str, title: str, results: Sequence[Result]) -> None:

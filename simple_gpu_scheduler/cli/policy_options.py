@@ -9,6 +9,7 @@ from simple_gpu_scheduler.jobs import Job
 from simple_gpu_scheduler.labels import LABELS
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.policies.chosen import Chosen, names, parse_ageing, parse_policy
+from simple_gpu_scheduler.wording import safe
 
 from .params import Parsed
 
@@ -56,7 +57,7 @@ def choose_policy(text: str) -> Chosen:
     try:
         return parse_policy(text, _read)
     except ValueError as error:
-        raise click.UsageError(f"--policy: {error}.") from None
+        raise click.UsageError(f"--policy: {safe(str(error))}.") from None
 
 
 def _complete(_context: click.Context, _param: click.Parameter, begin: str) -> list[str]:

@@ -22,13 +22,14 @@ _GROUPS = (("WAIT", 5), ("RESPONSE", 3), ("SLOWDOWN", 2))
 
 def introduction(trace: Trace) -> list[str]:
     """What it is that was simulated."""
-    jobs = sum(map(len, trace.workloads))
+    count = sum(map(len, trace.workloads))
+    jobs = f"{count:,} job{'' if count == 1 else 's'}"
     several = f" in {len(trace.workloads):,} workloads" if len(trace.workloads) > 1 else ""
     work = sum(each.duration * each.job.gpus for workload in trace.workloads for each in workload)
     span = sum(workload[-1].at - workload[0].at for workload in trace.workloads)
-    load = f", load {work / span / trace.site.gpus:.2f}" if span else ""
+    load = f", load {work / span / trace.site.gpus:.2f}" if span * _MANY > work else ""  # else all came at once
     gpus = f"{trace.site.gpus:,} GPU{'' if trace.site.gpus == 1 else 's'}"
-    head = f"{safe(trace.name)}: {jobs:,} jobs{several} on {gpus}{load}; lengths {_KNOWN[trace.estimates]}"
+    head = f"{safe(trace.name)}: {jobs}{several} on {gpus}{load}; lengths {_KNOWN[trace.estimates]}"
     return [head, *map(safe, trace.remarks)]
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.comparing import compare
 from simple_gpu_scheduler.errors import UserError
-from simple_gpu_scheduler.learning import learn
+from simple_gpu_scheduler.learning import FEWEST, learn
 from simple_gpu_scheduler.policies.chosen import Chosen
 from simple_gpu_scheduler.policies.learned import Learned, Weights, show_weights
 from simple_gpu_scheduler.schooling import Exam, Workload, school_of
@@ -33,6 +33,9 @@ def teach(trace: Trace, best: str, seed: int, path: str) -> Taught:
     """Train, write the weights, and compare them with the best one-knob policy and with sjf on what was held out."""
     school = school_of([each for each in trace.workloads if each], trace.site.gpus, seed)
     gpus = tuple(map(str, range(trace.site.gpus)))
+    if len(school.lessons) < FEWEST:
+        more = "say --repeat 1000" if len(trace.workloads) > 1 else "it takes some hundreds"
+        raise UserError(f"there are too few jobs to learn from; {more}")
     is_shown = sys.stderr.isatty()
     try:
         lesson = learn(school.lessons, gpus, seed, say=_say if is_shown else _quietly)

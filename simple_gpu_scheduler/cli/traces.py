@@ -122,7 +122,9 @@ def _read(trace: str) -> tuple[str, list[Row], str, list[str]]:
     """The rows, what is usually known of their lengths, and what is to be said of them."""
     if trace == "-":
         return _rows_in("stdin", sys.stdin.buffer.read())
-    if os.path.isfile(trace):
+    if os.path.isdir(trace):
+        raise UserError(f"{safe(trace)} is a directory; name the file of a trace")
+    if os.path.exists(trace):  # a pipe is fine too
         try:
             with open(trace, "rb") as file:
                 return _rows_in(trace, file.read())
@@ -155,7 +157,7 @@ def _past(trace: str) -> tuple[str, list[Row], str, list[str]]:
     from . import runs  # noqa: PLC0415 - only past runs need it
 
     if trace != HISTORY:
-        if "/" in trace or "." in trace:
+        if "/" in trace or "." in trace or not runs.all_runs():
             raise UserError(f"there is no file {safe(trace)}")
         path = runs.choose(trace)
         return f"run {trace}", _rows_of([runs.load(path)]), "learned", []

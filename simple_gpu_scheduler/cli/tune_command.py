@@ -14,6 +14,7 @@ from simple_gpu_scheduler.schooling import Exam
 from simple_gpu_scheduler.tuning import Tuned, settings, tune
 
 from .params import Command
+from .plots import check_target
 from .policy_options import choose_policy
 from .printing import print_text
 from .simulation_view import heading, introduction, row
@@ -60,6 +61,8 @@ def _tune(**options: Any) -> int:
     learn, as_json, seed = options.pop("learn"), options.pop("as_json"), options["seed"]
     if options["trace"] is None and options["synthetic"] is None:
         options["trace"] = HISTORY
+    if learn:
+        check_target(learn)
     trace = take_trace(options)
     gc.freeze()
     tuned = _replay(trace, quiet=as_json)

@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from simple_gpu_scheduler.schooling import Exam
-from simple_gpu_scheduler.tuning import BASE, Candidate, Tuned
+from simple_gpu_scheduler.tuning import BASE, FEW_PARTS, Candidate, Tuned
 
 from .simulation_view import duration
 from .simulation_view import to_json as policy_to_json
 from .traces import Trace
-
-_FEW_PARTS = 5
 
 
 def advice(tuned: Tuned) -> list[str]:
@@ -45,7 +43,7 @@ def _gain(best: Candidate, base: Candidate) -> list[str]:
 
 def _sureness(tuned: Tuned) -> str:
     best, parts = tuned.best, tuned.parts
-    if parts < _FEW_PARTS:
+    if parts < FEW_PARTS:
         return "How sure: not at all; there are too few jobs to tell it from chance."
     said = "surely" if tuned.is_sure else "not surely"
     return (

@@ -10,7 +10,7 @@ from operator import itemgetter, mul
 from typing import NamedTuple
 
 from .base import FIRST, Load, Queues, Waiting
-from .scored import LEAST, PATIENCE, Scored
+from .scored import LEAST, Scored
 
 # How much the length, the wait or the width counts: always, by the number of waiting jobs, and by the load.
 Slope = tuple[float, ...]
@@ -29,6 +29,8 @@ _SECONDS = 1 / 7
 _COUNT = 1 / 3
 
 _RANK = itemgetter(0)
+# More than that of `hrrn`, so that among narrow jobs the order is that of `sjf` unless somebody waits for very long.
+_PATIENCE = 1000.0
 
 
 class Weights(NamedTuple):
@@ -82,8 +84,8 @@ class Learned(Scored):
     """
 
     def __init__(self, weights: Weights) -> None:
-        super().__init__(_Layered(weights) if weights.units else _Linear(weights))
-        self.rank = lambda _job, since, length: since + PATIENCE * (length or LEAST)
+        super().__init__(_Layered(weights) if weights.units else _Linear(weights), _PATIENCE)
+        self.rank = lambda _job, since, length: since + _PATIENCE * (length or LEAST)
 
     def first(self, queues: Queues, now: float, load: Load) -> Waiting:
         """See `Policy`."""

@@ -11,7 +11,7 @@ _A_DAY = _HALF_LIFE = 86_400.0
 _ONE_SECOND = 1.0
 _NEVER = float("-inf")
 
-Name = tuple[str, bool]  # a label, and whether it is of CPU slots
+Name = tuple[int | str, bool]  # a label, and whether it is of CPU slots
 Key = tuple[int, int]  # of an attempt
 Turn = tuple[float, int]  # when, and which of those of that moment
 _PAST = (0, 0)
@@ -82,12 +82,17 @@ class Fair(Shared):
         self._started: dict[tuple[int, int], tuple[float, float]] = {}
 
     def _key(self, now: float) -> Callable[[Waiting], tuple[float, ...]]:
-        accounts = self._accounts
+        accounts, uses = self._accounts, dict[Name, float]()
 
         def key(waiting: Waiting) -> tuple[float, ...]:
-            account = accounts[_name(waiting)]
-            since = max(waiting.since, account.last)
-            return (0.0, since, waiting.number) if now - since > _A_DAY else (1.0, account.use(now), waiting.number)
+            kind = waiting.kind
+            name = (kind[2], not kind[0])
+            use = uses.get(name)
+            if use is None:
+                use = uses[name] = accounts[name].use(now)
+            if now - waiting.since > _A_DAY and now - accounts[name].last > _A_DAY:
+                return (-1.0, max(waiting.since, accounts[name].last), waiting.number)
+            return (use, waiting.number)
 
         return key
 
@@ -140,7 +145,7 @@ class RoundRobin(Shared):
 
 
 def _name(waiting: Waiting) -> Name:
-    return waiting.label, not waiting.job.gpus
+    return waiting.kind[2], not waiting.kind[0]
 
 
 def _width(waiting: Waiting) -> int:
