@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from .jobs import Job
+from .labels import template_of_job
 
 RUNS_KEPT = 20  # of each template
+_MOST_TEMPLATES = 100_000
 UNKNOWN = float("inf")
 
 History = Mapping[str, Sequence[float]]
@@ -34,7 +36,7 @@ class Estimates:
     def __init__(self, history: History | None = None, *, learns: bool = True) -> None:
         """`learns`: whether how long its own jobs take tells anything."""
         self._learns = learns
-        self._runs = {name: deque(runs, RUNS_KEPT) for name, runs in (history or {}).items() if runs}
+        self._runs = {name: list(runs[-RUNS_KEPT:]) for name, runs in (history or {}).items() if runs}
         self._scouts: dict[str, int] = {}
         # Of each template that nobody knows those that were taken in, of which some do not wait any more; those that
         # have a time-out apart, since they are no scouts.
@@ -47,7 +49,7 @@ class Estimates:
         """How long it counts as when it takes its place in the order, and how long it takes as far as is known."""
         time = job.time
         if time is None:
-            template = _template(job)
+            template = template_of_job(job)
             runs = self._runs.get(template)
             if not runs:
                 (self._limited if job.timeout else self._unknown).setdefault(template, deque()).append(job.number)
@@ -65,7 +67,7 @@ class Estimates:
 
     def recall(self, history: History) -> Iterable[int]:
         """What the runs of before tell has come late: the numbers of those of whom more is known now."""
-        new = {name: deque(runs, RUNS_KEPT) for name, runs in history.items() if runs and name not in self._runs}
+        new = {name: list(runs[-RUNS_KEPT:]) for name, runs in history.items() if runs and name not in self._runs}
         self._runs |= new
         return [number for name in new for number in self._known(name)]
 
@@ -73,8 +75,12 @@ class Estimates:
         """A job has succeeded: the numbers of those of whom more is known now."""
         if job.time is not None or not self._learns:
             return ()
-        template = _template(job)
-        self._runs.setdefault(template, deque(maxlen=RUNS_KEPT)).append(runtime)
+        template = template_of_job(job)
+        runs = self._runs.setdefault(template, [])
+        runs.append(runtime)
+        del runs[:-RUNS_KEPT]
+        if len(self._runs) > _MOST_TEMPLATES:
+            del self._runs[next(iter(self._runs))]
         return self._known(template)
 
     def _known(self, template: str) -> Iterable[int]:
@@ -85,19 +91,14 @@ class Estimates:
         """A job tells nothing, since it did not succeed or will not start: who is to be the scout instead."""
         if job.time is not None:
             return None
-        template = _template(job)
+        template = template_of_job(job)
+        for waiting in (self._unknown, self._limited):
+            numbers = waiting.get(template, deque())
+            while numbers and not is_waiting(numbers[0]):
+                numbers.popleft()
+            if not numbers:
+                waiting.pop(template, None)
         if self._scouts.get(template) != job.number:
             return None
         del self._scouts[template]
-        others = self._unknown.get(template, deque())
-        while others:
-            number = others.popleft()
-            if number != job.number and is_waiting(number):
-                return number
-        return None
-
-
-def _template(job: Job) -> str:
-    from .templates import template_of  # noqa: PLC0415 - half a millisecond that most runs do not need
-
-    return template_of(job.command.decode("utf-8", "surrogateescape"))
+        return self._unknown[template].popleft() if template in self._unknown else None

@@ -15,6 +15,8 @@ from .lines import LineParser, Refusal, split_options
 HEADER = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 _COLUMNS = HEADER.count(b"\t") + 1
 _UNKNOWN = -1
+# Where the jobs ran of which none did.
+SIMULATED = b"simulated"
 
 # The number alone may be all that is left of a row. That two rows have run into one shows in what is no number.
 _ROW = re.compile(rb"(\d{1,18})\t(?:[^\t]*\t[^\t]+\t[^\t]+\t-?\d+\t-?\d+\t(-?\d{1,9})\t(-?\d{1,9})\t(.*))?", re.DOTALL)
@@ -43,7 +45,9 @@ class Log(NamedTuple):
 
 
 def read_joblog(data: bytes) -> Log:
-    """All of its rows. A ValueError says that it is no job log."""
+    """All of its rows. A ValueError says that it is no job log, or one of a simulation."""
+    if is_simulated(data):
+        raise ValueError("it is of --engine simulated, which ran nothing")
     lines = _without_header(data).split(b"\n")
     torn = lines.pop()
     rows = [_row(line, is_whole=True) for line in lines]
@@ -51,6 +55,11 @@ def read_joblog(data: bytes) -> Log:
         rows.append(_row(torn, is_whole=False))
     found = [row for row in rows if row]
     return Log(found, len(rows) - len(found))
+
+
+def is_simulated(data: bytes) -> bool:
+    """Whether what it tells of never ran."""
+    return data[len(HEADER) :].partition(b"\n")[0].split(b"\t")[1:2] == [SIMULATED]
 
 
 def _without_header(data: bytes) -> bytes:

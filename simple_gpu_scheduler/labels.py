@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from .jobs import Job
 
 
-def _of_template(job: Job) -> str:
+def template_of_job(job: Job) -> str:
+    """What its command has in common with others of its kind."""
     from .templates import template_of  # noqa: PLC0415 - half a millisecond that most runs do not need
 
     return template_of(job.command.decode("utf-8", "surrogateescape"))
@@ -14,5 +15,5 @@ def _of_template(job: Job) -> str:
 LABELS: Mapping[str, Callable[[Job], str]] = {
     "label": lambda job: job.label,
     "source": lambda job: job.place.source,
-    "template": _of_template,
+    "template": template_of_job,
 }

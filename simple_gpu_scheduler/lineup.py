@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .estimates import UNKNOWN, Estimates, History
 from .jobs import Job
-from .policies import Kind, Load, Policy, Waiting
+from .policies import Kind, Load, Policy, Queues, Waiting
 
 Need = tuple[int, int]  # GPUs, and memory on each
 Label = Callable[[Job], str]
@@ -72,13 +72,9 @@ class Lineup:
 
     def in_order(self, now: float, load: Load) -> Iterator[Waiting]:
         """The first of each queue, as they are to start."""
-        queues = self._queues.values()
-        first = self._policy.first(queues, now, load)
-        yield first
-        if len(queues) > 1:
-            yield from [each for each in self._policy.ordered(queues, now, load) if each is not first]
+        return self._in_order(self._queues.values(), now, load)
 
-    def passing(self, gap: Gap, now: float, load: Load) -> list[Waiting]:
+    def passing(self, gap: Gap, now: float, load: Load) -> Iterator[Waiting]:
         """The same, but only those that may fit into a gap."""
         found: list[list[Waiting]] = []
         for gpus, queues in self._by_gpus.items():
@@ -86,7 +82,15 @@ class Lineup:
                 found += queues.values() if gpus or gap.has_cpu else ()
             elif gpus <= gap.gpus:
                 found += [queue for queue in queues.values() if queue[0].time <= gap.seconds]
-        return self._policy.ordered(found, now, load) if len(found) > 1 else [queue[0] for queue in found]
+        return self._in_order(found, now, load)
+
+    def _in_order(self, queues: Queues, now: float, load: Load) -> Iterator[Waiting]:
+        """Nearly always the first of them is all that is asked for."""
+        if queues:
+            first = self._policy.first(queues, now, load)
+            yield first
+        if len(queues) > 1:
+            yield from [each for each in self._policy.ordered(queues, now, load) if each is not first]
 
     def take(self, waiting: Waiting, now: float, *, passes: bool) -> None:
         """It is the first of its queue, and starts. Who `passes` a wide one takes nobody's turn."""

@@ -19,7 +19,7 @@ def recall(environment: Mapping[str, str]) -> Recalled:
         if left <= 0:
             break
         try:
-            data = files.read(path)[-left:]
+            data = files.read(path, left)
         except (OSError, UserError):  # it was just deleted, or was put elsewhere and is gone
             continue
         pieces.append(data)

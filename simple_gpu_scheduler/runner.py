@@ -132,6 +132,9 @@ class Runner:
             self._starting.start_what_fits(self._clock.now(), is_stopping=self._stopping.is_asked)
             self._attempts.recorded()
             self._let_reader_go_on()
+            if self._recall and self._scheduler.asks_times:
+                self._recall()
+                self._recall = None
         self._attempts.close()
         self._outcomes.give_up_retries()
         left = self._scheduler.waiting + self._outcomes.interrupted
@@ -182,9 +185,6 @@ class Runner:
             else:
                 self._outcomes.drop(self._scheduler.add(job, now))
         self._reader_waits = True
-        if self._recall and self._scheduler.asks_times:
-            self._recall()
-            self._recall = None
 
     def _on_source_ended(self, ended: SourceEnded) -> None:
         self._all_read = True
@@ -214,7 +214,7 @@ class Runner:
     def _on_outlived(self, message: Outlived) -> None:
         end, now = self._adopted.end(message), self._clock.now()
         if end.outcome is None:
-            self._scheduler.interrupt(end.attempt)
+            self._scheduler.interrupt(end.attempt, now)
             self._publisher.publish(JobRequeued(end.attempt.job, "nobody knows its exit code"))
         else:
             self._outcomes.ended(end.attempt, end.outcome, end.began_at, end.runtime, now, end.ending)

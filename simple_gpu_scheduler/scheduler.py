@@ -4,7 +4,7 @@ Every change of a job's state is made here, by values that are passed in, the ti
 threads, processes, or of who else uses a GPU: that is told by `rooms`, the GPUs that others leave free.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from .choosing import Choice, choose
 from .dependencies import Dependencies
 from .estimates import UNKNOWN, Estimates, History, said
 from .jobs import Attempt, Job, Outcome
-from .lineup import Lineup
+from .lineup import Label, Lineup
 from .policies import Policy, Waiting
 from .slots import Limits, Rooms, Slots
 from .verdicts import AT_FIRST, Begin, Dropped, Rules, Verdict
@@ -23,11 +23,11 @@ _TOO_FEW = "it needs more GPUs, or larger ones, than are left"
 
 
 class _Running(NamedTuple):
-    """An attempt under way; one that an earlier scheduler has started had no place in our order."""
+    """An attempt under way. One that an earlier scheduler has started was never waiting here."""
 
     attempt: Attempt
     since: float
-    place: Waiting | None
+    waiting: Waiting | None
 
 
 class _Delayed(NamedTuple):
@@ -35,8 +35,8 @@ class _Delayed(NamedTuple):
 
     due: float
     number: int
-    attempt: int
     job: Job
+    attempt: int
     since: float
 
 
@@ -49,7 +49,7 @@ class Scheduler:
         policy: Policy,
         rules: Rules = Rules(),  # noqa: B008 - frozen
         estimates: Estimates | None = None,
-        label: Callable[[Job], str] = lambda _job: "",
+        label: Label = lambda _job: "",
     ) -> None:
         self._slots = Slots(limits)
         self._rules = rules
@@ -100,21 +100,21 @@ class Scheduler:
         self._begins[attempt.job.number] = Begin(attempt.number, excused)
         self._running[attempt.key] = _Running(attempt, self._now, None)
 
-    def interrupt(self, attempt: Attempt) -> None:
+    def interrupt(self, attempt: Attempt, now: float) -> None:
         """An attempt is over and tells nothing: it is made again, and does not count."""
         self._leave(attempt)
         excused = self._begins.get(attempt.job.number, AT_FIRST).excused
         self._begins[attempt.job.number] = Begin(attempt.number + 1, excused + 1)
-        self._line_up(attempt.job, self._now)
-
-    def recall(self, history: History) -> None:
-        """How long jobs like these took in earlier runs."""
-        self._lineup.recall(history)
+        self._line_up(attempt.job, now)
 
     @property
     def asks_times(self) -> bool:
         """Whether it matters how long jobs take."""
         return self._lineup.by_time
+
+    def recall(self, history: History) -> None:
+        """How long jobs like these took in earlier runs."""
+        self._lineup.recall(history)
 
     def add(self, job: Job, now: float, begin: Begin = AT_FIRST) -> tuple[Dropped, ...]:
         """Take a job in. What comes back can never start."""
@@ -136,8 +136,7 @@ class Scheduler:
         """The attempts that start now, on GPUs that others leave free. They count as running from here on."""
         self._now = now
         while self._delayed and self._delayed[0].due <= now:
-            _, _, attempt, job, since = heappop(self._delayed)
-            self._lineup.add(job, attempt, since)
+            self._lineup.add(*heappop(self._delayed)[2:])
         starts: list[Attempt] = []
         wide = None
         while self._lineup and not (self._stopped or self.is_paused) and now >= self._no_start_before:
@@ -155,9 +154,8 @@ class Scheduler:
 
     def put_back(self, attempt: Attempt) -> None:
         """A planned attempt cannot start where it was to: somebody else was there first. It has its old place again."""
-        place = self._leave(attempt).place
-        if place:
-            self._lineup.put_back(place, self._now)
+        if waiting := self._leave(attempt).waiting:
+            self._lineup.put_back(waiting, self._now)
         self._no_start_before = float("-inf")
 
     def try_again(self, failed: Iterable[Attempt], dropped: Iterable[Job]) -> tuple[Dropped, ...]:
@@ -212,16 +210,16 @@ class Scheduler:
         self._now = now
         job, running = attempt.job, self._leave(attempt)
         succeeded = outcome.kind == "succeeded"
-        if running.place:
-            self._lineup.ended(running.place, now - running.since, now, succeeded=succeeded)
+        if running.waiting:
+            self._lineup.ended(running.waiting, now - running.since, now, succeeded=succeeded)
         if succeeded:
             self._dependencies.remember(job, succeeded=True)
             for released in self._dependencies.release(job.number):
                 self._line_up(released, self._since.pop(released.number, now))
             return _SUCCEEDED
         if self._may_retry(attempt, outcome):
-            since = running.place.since if running.place else now
-            heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, attempt.number + 1, job, since))
+            since = running.waiting.since if running.waiting else now
+            heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
             return Verdict(retries=True)
         return Verdict(retries=False, dropped=self._drop(job, "")[1:])
 
@@ -240,10 +238,10 @@ class Scheduler:
         self._lineup.add(job, self._begins.get(job.number, AT_FIRST).attempt, since)
 
     def _start(self, choice: Choice, now: float) -> Attempt:
-        waiting, positions, _ = choice
+        waiting = choice.waiting
         self._lineup.take(waiting, now, passes=choice.passes)
         time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # nobody may have asked until now
-        attempt = self._slots.take(waiting.job, waiting.attempt, positions, now + time)
+        attempt = self._slots.take(waiting.job, waiting.attempt, choice.positions, now + time)
         self._running[attempt.key] = _Running(attempt, now, waiting)
         return attempt
 

@@ -21,7 +21,7 @@ from .units import parse_duration
 if TYPE_CHECKING:
     from .inbox import Message
 
-_SLEEP = re.compile(rb"(?<![\w./-])sleep((?:\s+[0-9]*\.?[0-9]+[smhd]?)+)(?![\w.])")
+_SLEEP = re.compile(rb"(?<![\w./-])sleep((?:\s+[0-9]*\.?[0-9]+[smhd]?)+)(?![\w.<>])")
 _EXIT = re.compile(rb"(?<![\w./-])(?:exit\s+([0-9]{1,3})|(false))\s*(?:#.*)?$")
 _NEVER = float("inf")
 # How long a pipe that is held open for any number of writers is given, before time goes on without them.

@@ -78,7 +78,7 @@ MAY_KNOW = {
     "lines": {"comments", "events", "options", "jobs", "units"},
     "sources": {"cutting", "errors", "events", "feeds", "jobs", "lines"},
     "hypersearch": {"comments", "errors", "installing", "lines", "options"},
-    "estimates": {"jobs", "templates"},
+    "estimates": {"jobs", "labels"},
     "labels": {"jobs", "templates"},
     "recalling": {"errors", "estimates", "journal", "workloads"},
     "workloads": FIRST | {"estimates", "journal", "simulator", "templates"},

@@ -247,3 +247,21 @@ def test_no_job_is_lost_or_run_twice_whatever_happens(policy: str, seed: int, pe
             course.end(now)
         now += rng.choice([0.0, 0.5, 5.0])
     assert course.ended == Counter(range(1, 31))
+
+
+def test_of_templates_without_end_the_oldest_are_forgotten() -> None:
+    estimates = Estimates()
+    names = ["".join(chr(97 + number // 26**place % 26) for place in range(4)) for number in range(100_100)]
+    for number, name in enumerate(names):
+        each = job(number, f"train --name {name}", timeout=9.0 if number % 2 else None)
+        estimates.take_in(each)
+        if number % 3:
+            estimates.learn(each, 1.0)
+        else:
+            estimates.forget(each, lambda _number: False)
+    kept = (estimates._runs, estimates._unknown, estimates._limited, estimates._scouts)
+    assert [len(each) for each in kept[1:]] == [0, 0, 0]
+    assert len(estimates._runs) == len(names) * 2 // 3
+    for number in range(50_000):
+        estimates.learn(job(number, f"test --name {names[number]}"), 1.0)
+    assert len(estimates._runs) == 100_000

@@ -204,3 +204,15 @@ def test_what_is_put_back_leaves_no_trace(policy: str, forwards: bool) -> None:
     for each in starts if forwards else reversed(starts):
         subject.put_back(each)
     assert [each.job.number for each in subject.plan(10, rooms)] == [1, 5, 2]
+
+
+@pytest.mark.parametrize("policy", ["fair", "round-robin"])
+def test_labels_that_have_gone_are_forgotten(policy: str) -> None:
+    subject, shared = POLICIES[policy](), {"0": Room()}
+    line = scheduler(subject, 1)
+    for number in range(1, 10_001):
+        now = number * 600.0
+        line.add(Job(number, b"true", Place(number), label=f"l{number}"), now)
+        [attempt] = line.plan(now, shared)
+        line.end(attempt, SUCCESS, now + 1)
+    assert len(subject._accounts if policy == "fair" else subject._turns) < 2500

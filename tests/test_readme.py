@@ -25,7 +25,21 @@ COMMANDS = [
     *(
         ["simple_gpu_scheduler", name]
         for name in (
-            *("status", "stop", "pause", "continue", "cancel", "retry", "logs", "wait", "history", "report", "submit", "simulate", "tune"),
+            *(
+                "status",
+                "stop",
+                "pause",
+                "continue",
+                "cancel",
+                "retry",
+                "logs",
+                "wait",
+                "history",
+                "report",
+                "submit",
+                "simulate",
+                "tune",
+            ),
         )
     ),
     ["simple_hypersearch"],

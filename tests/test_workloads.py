@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.estimates import UNKNOWN, Estimates
-from simple_gpu_scheduler.jobs import Job, Place
+from simple_gpu_scheduler.estimates import Estimates
 from simple_gpu_scheduler.journal.states import read_state
 from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.scheduler import Scheduler
@@ -20,7 +19,7 @@ from simple_gpu_scheduler.slots import Limits
 from simple_gpu_scheduler.templates import template_of
 from simple_gpu_scheduler.workloads.csv_trace import read_csv
 from simple_gpu_scheduler.workloads.past_runs import history_of_lines, rows_of
-from simple_gpu_scheduler.workloads.rows import ESTIMATES, NoEstimates, Row, arrivals
+from simple_gpu_scheduler.workloads.rows import ESTIMATES, Row, arrivals
 from simple_gpu_scheduler.workloads.swf import read_swf
 from simple_gpu_scheduler.workloads.synthetic import Synthetic, generate, parse_synthetic
 
@@ -35,7 +34,7 @@ def job_times(rows, estimates):
 
 
 def templates(rows):
-    return [template_of(each.job.command.decode()) for each in arrivals(rows, 10**9, "learned")[0]]
+    return [template_of(each.job.command.decode()) for each in arrivals(rows, 10**9, "past")[0]]
 
 
 def rows_or_refusal(read, text):
@@ -67,15 +66,15 @@ class TestArrivals:
         )
 
     def test_of_nothing_comes_nothing(self) -> None:
-        assert arrivals([], 8, "learned") == ([], [])
+        assert arrivals([], 8, "past") == ([], [])
 
     def test_what_is_known_of_lengths_is_what_was_asked_for(self) -> None:
         rows = [Row(0, 5, requested=60), Row(1, 6)]
         known = {estimates: job_times(rows, estimates) for estimates in ESTIMATES}
-        assert known == {"exact": [5, 6], "requested": [60, None], "learned": [None, None], "none": [None, None]}
+        assert known == {"exact": [5, 6], "requested": [60, None], "past": [None, None], "none": [None, None]}
 
     def test_commands_are_kept_with_bytes_that_are_no_text(self) -> None:
-        assert arrivals([Row(0, 1, command="echo \udcff")], 1, "learned")[0][0].job.command == b"echo \xff"
+        assert arrivals([Row(0, 1, command="echo \udcff")], 1, "past")[0][0].job.command == b"echo \xff"
 
     @settings(deadline=None)
     @given(st.sets(st.tuples(st.text(), st.integers(1, 9999)), max_size=30))
@@ -90,14 +89,14 @@ class TestArrivals:
     def test_with_no_estimates_nothing_is_ever_learned_and_the_order_is_that_of_coming(self, policy) -> None:
         rows = [Row(0, 9 - number, user=f"u{number % 3}") for number in range(9)]
         workload, _ = arrivals(rows, 1, "none")
-        starts = simulate(workload, Scheduler(Limits(("0",)), POLICIES[policy](), estimates=NoEstimates()), ["0"])
+        starts = simulate(
+            workload, Scheduler(Limits(("0",)), POLICIES[policy](), estimates=Estimates(learns=False)), ["0"]
+        )
         assert list(starts) == sorted(starts)
-        assert NoEstimates().take_in(Job(1, b"a", Place(1), time=5.0, timeout=9.0)) == (0.0, UNKNOWN)
-        assert list(NoEstimates({"kind a": [1.0]}).recall({"kind a": [1.0]})) == []
 
     def test_what_is_learned_changes_the_order(self) -> None:
         rows = [Row(0, 50, user="slow"), Row(0, 1, user="quick")] * 4
-        workload, _ = arrivals(rows, 1, "learned")
+        workload, _ = arrivals(rows, 1, "past")
         starts = simulate(workload, Scheduler(Limits(("0",)), POLICIES["sjf"](), estimates=Estimates()), ["0"])
         assert list(starts) != sorted(starts)
         assert max(starts[1::2]) < sorted(starts[::2])[1]
@@ -252,7 +251,7 @@ class TestSwf:
 def test_real_traces_are_read_whole(name, count, first, remarks) -> None:
     rows, said = read_csv((TRACES / f"{name}.csv").read_text())
     assert (len(rows), rows[0], said) == (count, first, remarks)
-    found, _ = arrivals(rows, 4096, "learned")
+    found, _ = arrivals(rows, 4096, "past")
     assert len(found) == count
     assert len(set(templates(rows))) == len({(row.user, row.gpus) for row in rows})
 

@@ -142,6 +142,7 @@ def sinks(
         says_starts=showing.progress == "plain",
         joblog=options.joblog or "",
         keeps_joblog=options.resumes or keeps,
+        is_simulated=options.engine == "simulated",
         logs=logs,
         output=showing.output,
         failed_logs_only=options.logs_failed_only,

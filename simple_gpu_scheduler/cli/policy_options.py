@@ -34,12 +34,13 @@ def policy_options() -> list[click.Parameter]:
             help="With --policy aged: a job is passed only by one that comes less than C times their difference in "
             "length later.  [default: 1]",
         ),
-        click.Option(
-            ["--fair-by"],
-            type=click.Choice(list(LABELS)),
-            help="With --policy fair or round-robin: among whom GPUs are shared.  [default: label]",
-        ),
+        fair_by_option("With --policy fair or round-robin: among whom GPUs are shared.  [default: label]"),
     ]
+
+
+def fair_by_option(help_text: str) -> click.Option:
+    """By what jobs are told apart where GPUs are shared."""
+    return click.Option(["--fair-by"], type=click.Choice(list(LABELS)), help=help_text)
 
 
 def take_policy(options: dict[str, Any]) -> tuple[Chosen, Callable[[Job], str]]:

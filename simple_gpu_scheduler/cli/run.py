@@ -216,6 +216,8 @@ def _run(**options: Any) -> int:
     if options["notify_on"] and not options["notify"]:
         raise click.UsageError("--notify-on says when to run the command of --notify, which is missing.")
     cores = len(os.sched_getaffinity(0))
+    if options["engine"] != "local" and options["journal"]:
+        raise click.UsageError("--journal keeps what was run, and --engine simulated runs nothing.")
     wants = take_wants(options)
     options["policy"], options["label"] = take_policy(options)
     values = options | {"cpu_slots": options["cpu_slots"] or cores, "argv": context.meta["argv"]}

@@ -10,7 +10,7 @@ from .traces import Trace
 _KNOWN = {
     "exact": "known exactly",
     "requested": "as their users said",
-    "learned": "as the earlier runs of their kind tell",
+    "past": "as the earlier runs of their kind tell",
     "none": "known to nobody",
 }
 _COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p50", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
@@ -66,5 +66,5 @@ def duration(seconds: float) -> str:
     """In one unit, as durations are typed: `42s`, `3.5m`, `4.2h`, `12.0d`."""
     for least, size, unit in _UNITS:
         if seconds >= least:
-            return f"{seconds / size:.1f}{unit}"
+            return f"{seconds / size:.{seconds < _MANY * size:d}f}{unit}"
     return f"{seconds:.0f}s"

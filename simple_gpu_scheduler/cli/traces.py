@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -13,10 +14,11 @@ from simple_gpu_scheduler.estimates import Estimates
 from simple_gpu_scheduler.labels import LABELS
 from simple_gpu_scheduler.simulator import Arrival
 from simple_gpu_scheduler.wording import safe
-from simple_gpu_scheduler.workloads.rows import ESTIMATES, NoEstimates, Row, arrivals
+from simple_gpu_scheduler.workloads.rows import ESTIMATES, Row, arrivals, left_out
 from simple_gpu_scheduler.workloads.synthetic import Synthetic, generate, parse_synthetic
 
 from .params import Parsed
+from .policy_options import fair_by_option
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.journal.states import RunState
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 HISTORY = "history"
 _JOURNAL = '{"event":"'
 _DEFAULT = "jobs=1000"
+_GPUS = 8
 
 
 class Trace(NamedTuple):
@@ -36,12 +39,25 @@ class Trace(NamedTuple):
     remarks: Sequence[str]
 
 
+class Found(NamedTuple):
+    """What was read or invented: workloads, what is usually known of their lengths, and on how many GPUs they ran."""
+
+    name: str
+    workloads: Sequence[Sequence[Row]]
+    estimates: str
+    remarks: Sequence[str] = ()
+    gpus: int = 0
+
+
 def trace_options() -> list[click.Parameter]:
     """Fresh ones, for one command."""
     return [
         click.Argument(["trace"], required=False, metavar="[TRACE]"),
         click.Option(
-            ["--gpus"], type=click.IntRange(1, 100_000), default=8, metavar="N", help="On how many.  [default: 8]"
+            ["--gpus"],
+            type=click.IntRange(1, 100_000),
+            metavar="N",
+            help="On how many.  [default: of past runs as many as they used, else 8]",
         ),
         click.Option(
             ["--synthetic"],
@@ -61,14 +77,9 @@ def trace_options() -> list[click.Parameter]:
             ["--estimates"],
             type=click.Choice(ESTIMATES),
             help="What is known of lengths: all; what the users said; what jobs of a kind took before; nothing.  "
-            "[default: learned of past runs, requested where a trace has that, else exact]",
+            "[default: past of past runs, requested where a trace has that, else exact]",
         ),
-        click.Option(
-            ["--fair-by"],
-            type=click.Choice(list(LABELS)),
-            default="label",
-            help="Among whom fair and round-robin share; the label of a trace is its user.  [default: label]",
-        ),
+        fair_by_option("Among whom fair and round-robin share; the label of a trace is its user.  [default: label]"),
     ]
 
 
@@ -76,7 +87,7 @@ def take_trace(options: dict[str, Any]) -> Trace:
     """What these options say, taken out of all options of a command."""
     trace, synthetic, gpus = options.pop("trace"), options.pop("synthetic"), options.pop("gpus")
     seed, repeat = options.pop("seed"), options.pop("repeat")
-    estimates, label = options.pop("estimates"), LABELS[options.pop("fair_by")]
+    estimates, label = options.pop("estimates"), LABELS[options.pop("fair_by") or "label"]
     if trace is not None and synthetic is not None:
         raise click.UsageError("TRACE and --synthetic are two workloads; choose one")
     if trace is None and synthetic is None:
@@ -86,29 +97,28 @@ def take_trace(options: dict[str, Any]) -> Trace:
     if synthetic is None and repeat > 1:
         raise click.UsageError("--repeat goes with --synthetic: a trace is always the same")
     if synthetic is not None:
-        name, all_rows, usual = "synthetic", _invent(synthetic, gpus, seed, repeat), "exact"
-        remarks: list[str] = []
+        gpus = gpus or _GPUS
+        found = Found("synthetic", _invent(synthetic, gpus, seed, repeat), "exact", [])
     else:
-        name, rows, usual, remarks = _read(trace)
-        all_rows = [rows]
-    return _trace(name, all_rows, Site(gpus, _maker(estimates or usual), label), estimates or usual, remarks)
+        found = _read(trace)
+    known = estimates or found.estimates
+    learns = known != "none"
+    site = Site(gpus or found.gpus or _GPUS, lambda: Estimates(learns=learns), label)
+    return _trace(found, site, known)
 
 
-def _maker(estimates: str) -> Callable[[], Estimates]:
-    return NoEstimates if estimates == "none" else Estimates
-
-
-def _trace(name: str, all_rows: Sequence[Sequence[Row]], site: Site, estimates: str, remarks: list[str]) -> Trace:
-    if estimates == "requested" and not any(row.requested is not None for rows in all_rows for row in rows):
-        raise UserError(f"{safe(name)} tells of no job how long its user said; choose another of --estimates")
+def _trace(found: Found, site: Site, estimates: str) -> Trace:
+    name, remarks = safe(found.name), list(found.remarks)
+    if estimates == "requested" and not any(row.requested is not None for rows in found.workloads for row in rows):
+        raise UserError(f"{name} tells of no job how long its user said; choose another of --estimates")
     workloads = []
-    for rows in all_rows:
+    for rows in found.workloads:
         workload, more = arrivals(rows, site.gpus, estimates)
         workloads.append(workload)
         remarks += [each for each in more if each not in remarks]
     if not any(workloads):
-        raise UserError(f"{safe(name)} has no job that could be simulated{': ' if remarks else ''}{'; '.join(remarks)}")
-    return Trace(name, workloads, site, estimates, remarks)
+        raise UserError(f"{name} has no job that could be simulated{': ' if remarks else ''}{'; '.join(remarks)}")
+    return Trace(found.name, workloads, site, estimates, remarks)
 
 
 def _invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> list[list[Row]]:
@@ -118,28 +128,27 @@ def _invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> list[lis
         raise click.UsageError(f"--synthetic: {error}") from None
 
 
-def _read(trace: str) -> tuple[str, list[Row], str, list[str]]:
-    """The rows, what is usually known of their lengths, and what is to be said of them."""
+def _read(trace: str) -> Found:
     if trace == "-":
-        return _rows_in("stdin", sys.stdin.buffer.read())
+        return _found_in("stdin", sys.stdin.buffer.read())
     if os.path.isdir(trace):
         raise UserError(f"{safe(trace)} is a directory; name the file of a trace")
     if os.path.exists(trace):  # a pipe is fine too
         try:
             with open(trace, "rb") as file:
-                return _rows_in(trace, file.read())
+                return _found_in(trace, file.read())
         except OSError as error:
             raise UserError(f"cannot read {safe(trace)}: {error.strerror}") from None
     return _past(trace)
 
 
-def _rows_in(name: str, data: bytes) -> tuple[str, list[Row], str, list[str]]:
+def _found_in(name: str, data: bytes) -> Found:
     text = data.decode("utf-8", "replace")
     if text.startswith(_JOURNAL):
         from simple_gpu_scheduler.journal.states import read_state  # noqa: PLC0415 - only journals need it
 
         try:
-            return name, _rows_of([read_state(data)]), "learned", []
+            return _found_of(name, [read_state(data)])
         except ValueError as error:
             raise UserError(f"{safe(name)}: {error}") from None
     is_swf = name.endswith(".swf") or text.lstrip().startswith(";")
@@ -150,24 +159,31 @@ def _rows_in(name: str, data: bytes) -> tuple[str, list[Row], str, list[str]]:
         rows, remarks = read_swf(text) if is_swf else read_csv(text)
     except ValueError as error:
         raise UserError(f"{safe(name)}: {error}") from None
-    return name, rows, "requested" if any(row.requested is not None for row in rows) else "exact", remarks
+    usual = "requested" if any(row.requested is not None for row in rows) else "exact"
+    return Found(name, [rows], usual, remarks)
 
 
-def _past(trace: str) -> tuple[str, list[Row], str, list[str]]:
+def _past(trace: str) -> Found:
     from . import runs  # noqa: PLC0415 - only past runs need it
 
+    paths = runs.all_runs()
     if trace != HISTORY:
-        if "/" in trace or "." in trace or not runs.all_runs():
+        if "/" in trace or "." in trace or not paths:
             raise UserError(f"there is no file {safe(trace)}")
         path = runs.choose(trace)
-        return f"run {trace}", _rows_of([runs.load(path)]), "learned", []
-    paths = runs.all_runs()
+        return _found_of(f"run {trace}", [runs.load(path)])
     if not paths:
         raise UserError("there is no run yet, so there is no history; name a trace's file, or --synthetic")
-    return "your history", _rows_of([runs.load(path) for path in reversed(paths)]), "learned", []
+    states = []
+    for path in reversed(paths):
+        with suppress(UserError):  # it is told how many cannot be read
+            states.append(runs.load(path))
+    unread = len(paths) - len(states)
+    return _found_of("your history", states, [left_out(unread, "run", "that cannot be read")] if unread else [])
 
 
-def _rows_of(states: "Sequence[RunState]") -> list[Row]:
+def _found_of(name: str, states: "Sequence[RunState]", remarks: Sequence[str] = ()) -> Found:
     from simple_gpu_scheduler.workloads.past_runs import rows_of  # noqa: PLC0415 - as above
 
-    return [row for state in states for row in rows_of(state)]
+    gpus = {gpu for state in states for each in state.jobs.values() for gpu in each.gpus}
+    return Found(name, [[row for state in states for row in rows_of(state)]], "past", remarks, len(gpus))

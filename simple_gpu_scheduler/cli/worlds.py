@@ -59,4 +59,7 @@ def find_estimates(
             start_thread(lambda: inbox.put(read()))
 
     learns = not options.dry_run  # whose jobs take no time
-    return (Estimates(read().history, learns=learns), None) if policy.by_time else (Estimates(learns=learns), ask)
+    # When it would come by simulated time, nobody could tell.
+    if policy.by_time or options.runs_nothing:
+        return Estimates(read().history, learns=learns), None
+    return Estimates(learns=learns), ask

@@ -72,15 +72,20 @@ def open_to_append(path: str) -> int:
     return fd
 
 
-def read(path: str) -> bytes:
-    """All of a journal."""
+def read(path: str, most: int | None = None) -> bytes:
+    """All of a journal, or its end."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise UserError(f"cannot read the journal {path}: {error.strerror}") from None
-    with os.fdopen(fd, "rb") as file:
+    try:
         check_own(fd, path)
-        return file.read()
+        if most is not None:
+            os.lseek(fd, max(0, os.fstat(fd).st_size - most), os.SEEK_SET)
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(fd)
 
 
 def check_own(fd: int, path: str) -> None:

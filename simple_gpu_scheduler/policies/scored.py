@@ -60,18 +60,22 @@ class HighestRatio(Scored):
     def __init__(self) -> None:
         super().__init__(_ratio, _PATIENCE)
 
-    def first(self, queues: Queues, now: float, load: Load) -> Waiting:
+    def first(self, queues: Queues, now: float, _load: Load) -> Waiting:
         """See `Policy`."""
         heads = [queue[0] for queue in queues]
         ratios = [(now - head.since) / (head.length or LEAST) for head in heads]
         most = max(ratios)
         best = heads[ratios.index(most)]
-        if ratios.count(most) > 1:
-            best = min((each for each, ratio in zip(heads, ratios, strict=True) if ratio == most), key=_shortest)
         # Who has been passed for too long has waited for so long by his own measure, and the best for longer still.
-        if most > _PATIENCE and best.since > min([head.since + _PATIENCE * (head.length or LEAST) for head in heads]):
-            return self.ordered(queues, now, load)[0]
-        return best
+        if most > _PATIENCE:
+            limit = min([head.since + _PATIENCE * (head.length or LEAST) for head in heads])
+            if best.since > limit:
+                ratios = [ratio if head.since <= limit else -1.0 for head, ratio in zip(heads, ratios, strict=True)]
+                most = max(ratios)
+                best = heads[ratios.index(most)]
+        if ratios.count(most) == 1:
+            return best
+        return min([head for head, ratio in zip(heads, ratios, strict=True) if ratio == most], key=_shortest)
 
     def ordered(self, queues: Queues, now: float, load: Load) -> list[Waiting]:
         """See `Policy`."""

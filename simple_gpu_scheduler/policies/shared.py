@@ -1,6 +1,5 @@
 """Policies that share among labels: `fair` and `round-robin`."""
 
-from collections import defaultdict
 from collections.abc import Callable
 
 from simple_gpu_scheduler.jobs import Job
@@ -9,7 +8,8 @@ from .base import FIRST, Load, Queues, Ranked, Waiting
 
 _A_DAY = _HALF_LIFE = 86_400.0
 _ONE_SECOND = 1.0
-_NEVER = float("-inf")
+_MANY = 1000  # labels; of more than twice as many as are of use the others are forgotten
+_LONG_AGO = float("-inf")
 
 Name = tuple[int | str, bool]  # a label, and whether it is of CPU slots
 Key = tuple[int, int]  # of an attempt
@@ -45,7 +45,7 @@ class Account:
 
     def __init__(self) -> None:
         self.past = self.at = 0.0
-        self.last = _NEVER  # when something was started last
+        self.last = _LONG_AGO  # when something was started last
         self.width, self.started = 0, 0.0  # of what runs: how wide it is in all, and the begin of each by its width
 
     def use(self, now: float) -> float:
@@ -56,6 +56,10 @@ class Account:
         """Something goes on."""
         self.width += width
         self.started += width * started
+
+    def counts(self, now: float) -> bool:
+        """Whether it is worth remembering."""
+        return self.width > 0 or now - self.last < _A_DAY or self._past_at(now) > _ONE_SECOND
 
     def end(self, width: int, started: float, now: float) -> None:
         """It does no more."""
@@ -78,7 +82,8 @@ class Fair(Shared):
 
     def __init__(self) -> None:
         super().__init__()
-        self._accounts: defaultdict[Name, Account] = defaultdict(Account)
+        self._accounts: dict[Name, Account] = {}
+        self._most = _MANY
         self._started: dict[tuple[int, int], tuple[float, float]] = {}
 
     def _key(self, now: float) -> Callable[[Waiting], tuple[float, ...]]:
@@ -89,29 +94,34 @@ class Fair(Shared):
             name = (kind[2], not kind[0])
             use = uses.get(name)
             if use is None:
-                use = uses[name] = accounts[name].use(now)
-            if now - waiting.since > _A_DAY and now - accounts[name].last > _A_DAY:
-                return (-1.0, max(waiting.since, accounts[name].last), waiting.number)
+                use = uses[name] = accounts[name].use(now) if name in accounts else 0.0
+            if now - waiting.since > _A_DAY:
+                last = accounts[name].last if name in accounts else _LONG_AGO
+                if now - last > _A_DAY:
+                    return (-1.0, max(waiting.since, last), waiting.number)
             return (use, waiting.number)
 
         return key
 
     def started(self, waiting: Waiting, now: float) -> None:
         """See `Policy`."""
-        account = self._accounts[_name(waiting)]
+        account = self._accounts.setdefault(_name(waiting), Account())
         self._started[waiting.number, waiting.attempt] = now, account.last
         account.add(_width(waiting), now)
         account.last = now
 
     def ended(self, waiting: Waiting, now: float, *, is_undone: bool) -> None:
         """See `Policy`."""
-        started, before = self._started.pop((waiting.number, waiting.attempt), (_NEVER, _NEVER))
-        if started == _NEVER:
+        started, before = self._started.pop((waiting.number, waiting.attempt), (_LONG_AGO, _LONG_AGO))
+        if started == _LONG_AGO:
             return
         account = self._accounts[_name(waiting)]
         account.end(_width(waiting), started, started if is_undone else now)
         if is_undone:
-            account.last = before
+            account.last = min(account.last, before)
+        if len(self._accounts) > self._most:
+            self._accounts = {name: each for name, each in self._accounts.items() if each.counts(now)}
+            self._most = 2 * len(self._accounts) + _MANY
 
 
 class RoundRobin(Shared):
@@ -121,6 +131,7 @@ class RoundRobin(Shared):
         super().__init__()
         self._turns: dict[Name, dict[Key, Turn]] = {}  # the last of each label, and those of what runs
         self._count = 0
+        self._most = _MANY
 
     def _key(self, _now: float) -> Callable[[Waiting], tuple[float, ...]]:
         turns = self._turns
@@ -142,6 +153,12 @@ class RoundRobin(Shared):
         turn = of_label.pop((waiting.number, waiting.attempt), None)
         if turn and not is_undone:
             of_label[_PAST] = max(turn, of_label.get(_PAST, turn))
+        if len(self._turns) > self._most:
+            # Who has had no turn for long, and runs nothing, may as well never have had one.
+            idle = sorted((each[_PAST], name) for name, each in self._turns.items() if list(each) == [_PAST])
+            for _, name in idle[: len(idle) // 2]:
+                del self._turns[name]
+            self._most = 2 * len(self._turns) + _MANY
 
 
 def _name(waiting: Waiting) -> Name:

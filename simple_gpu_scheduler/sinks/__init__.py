@@ -46,6 +46,7 @@ class SinkOptions(NamedTuple):
     says_starts: bool = True
     joblog: str = ""
     keeps_joblog: bool = False
+    is_simulated: bool = False
     logs: str = ""
     output: str = "inherit"
     failed_logs_only: bool = False
@@ -101,7 +102,7 @@ def _dry_run(_options: SinkOptions) -> Sink:
 def _joblog(options: SinkOptions) -> Sink:
     from .joblog import JobLog  # noqa: PLC0415 - loaded by those that use it
 
-    return JobLog(options.joblog, keeps=options.keeps_joblog)
+    return JobLog(options.joblog, keeps=options.keeps_joblog, is_simulated=options.is_simulated)
 
 
 SINKS: Mapping[str, Callable[[SinkOptions], Sink]] = {

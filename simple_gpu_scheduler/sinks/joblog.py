@@ -8,21 +8,25 @@ import stat
 
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.events import Event, JobEnded
-from simple_gpu_scheduler.joblog_resume import HEADER, continuation
+from simple_gpu_scheduler.joblog_resume import HEADER, SIMULATED, continuation, is_simulated
 from simple_gpu_scheduler.jobs import Outcome
 
 from .writer import write_all
 
 _SIGTERM = 15
+_HERE = b":"
+_BEGIN = 100  # enough of a row to tell its host
 
 
 class JobLog:
     """Appends to a file that only its owner may read, since commands hold what people type.
 
-    With `keeps` what is in the file stays, and the next row stands behind it.
+    With `keeps` what is in the file stays, and the next row stands behind it. What `is_simulated` says so, and replaces
+    no log of what really ran.
     """
 
-    def __init__(self, path: str, *, keeps: bool = False) -> None:
+    def __init__(self, path: str, *, keeps: bool = False, is_simulated: bool = False) -> None:
+        self._host = SIMULATED if is_simulated else _HERE
         try:
             # A pipe would be opened without waiting for its reader, and refused: it could make the run wait later.
             self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -30,6 +34,8 @@ class JobLog:
             if stat.S_ISREG(os.fstat(self._fd).st_mode):
                 if os.pread(self._fd, len(HEADER), 0) not in (b"", HEADER) and not keeps:
                     raise UserError(f"{path} is no job log, and is not overwritten; name another file for --joblog")
+                if is_simulated and os.fstat(self._fd).st_size > len(HEADER) and not _is_simulated(self._fd):
+                    raise UserError(f"{path} tells of jobs that really ran; name another file for --joblog")
                 size, first = _continuation(self._fd, path) if keeps else (0, HEADER)
                 os.truncate(self._fd, size)
                 os.fchmod(self._fd, 0o600)
@@ -44,7 +50,7 @@ class JobLog:
         if not isinstance(event, JobEnded) or not event.is_final or event.is_interrupted:
             return  # of a job that a stop has ended GNU parallel writes no row either: it is to run again
         if event.outcome.kind != "not started":
-            write_all(self._fd, row(event))
+            write_all(self._fd, row(event, self._host))
 
     def close(self) -> None:
         """Close the file."""
@@ -60,12 +66,15 @@ def _continuation(fd: int, path: str) -> tuple[int, bytes]:
         raise UserError(f"{path} is no job log: {error}; name the one that the run wrote for --joblog") from None
 
 
-def row(event: JobEnded) -> bytes:
+def _is_simulated(fd: int) -> bool:
+    return is_simulated(os.pread(fd, len(HEADER) + _BEGIN, 0))
+
+
+def row(event: JobEnded, host: bytes = _HERE) -> bytes:
     """One row; a newline in the command is a NUL there, as GNU parallel has it, so that a row stays a line."""
     exit_code, signal = _codes(event.outcome)
-    start = (
-        f"{event.attempt.job.number}\t:\t{event.started_at:.3f}\t{event.runtime:10.3f}\t0\t0\t{exit_code}\t{signal}\t"
-    )
+    times = f"{event.started_at:.3f}\t{event.runtime:10.3f}"
+    start = f"{event.attempt.job.number}\t{host.decode()}\t{times}\t0\t0\t{exit_code}\t{signal}\t"
     return start.encode() + event.attempt.job.command.replace(b"\n", b"\0") + b"\n"
 
 

@@ -6,7 +6,6 @@ It does not know where rows come from, nor what is made of the arrivals. Pure.
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from simple_gpu_scheduler.estimates import UNKNOWN, Estimates, History
 from simple_gpu_scheduler.jobs import Job, Place
 from simple_gpu_scheduler.simulator import Arrival
 
@@ -26,31 +25,11 @@ class Row(NamedTuple):
 _TIMES: Mapping[str, Callable[[Row], float | None]] = {
     "exact": lambda row: row.duration,
     "requested": lambda row: row.requested,
-    "learned": lambda _row: None,
+    "past": lambda _row: None,
     "none": lambda _row: None,
 }
-# What the scheduler may know of how long a job takes; with `none` it is to be given `NoEstimates`.
+# What the scheduler may know of how long a job takes; with `none` its `Estimates` are to learn nothing.
 ESTIMATES = tuple(_TIMES)
-
-
-class NoEstimates(Estimates):
-    """Of a run that knows nothing about how long its jobs take, and learns nothing: no scout either."""
-
-    def take_in(self, _job: Job) -> tuple[float, float]:
-        """Nobody knows."""
-        return 0.0, UNKNOWN
-
-    def recall(self, _history: History) -> Iterable[int]:
-        """It is of no interest."""
-        return ()
-
-    def learn(self, _job: Job, _runtime: float) -> Iterable[int]:
-        """As above."""
-        return ()
-
-    def forget(self, _job: Job, _is_waiting: Callable[[int], bool]) -> int | None:
-        """As above."""
-        return None
 
 
 def arrivals(rows: Iterable[Row], most_gpus: int, estimates: str) -> tuple[list[Arrival], list[str]]:
