@@ -6,13 +6,13 @@ where workloads come from, nor of files. Pure.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from random import Random
 from statistics import fmean, pstdev
 from typing import NamedTuple
 
 from .policies import Policy
-from .policies.learned import SLOPE_SIZE, UNIT_SIZE, Learned, Weights
+from .policies.learned import SIZE, Learned, Weights
 from .scheduler import Scheduler
 from .simulator import Arrival, simulate
 from .slots import Limits
@@ -31,7 +31,6 @@ _ELITES = 8
 _STEP = 0.7  # how far the mean and the deviations go to those of the elites at once
 _DEVIATION = 0.5
 _FLOOR = 0.02  # so that it does not end at the first good place
-_SMALL = 0.3  # of the weights of a unit at the start
 _FOR_CHOOSING = 0.25  # of the budget
 _CHOICES = 3
 
@@ -66,11 +65,10 @@ def learn(
     gpus: Sequence[str],
     seed: int,
     *,
-    units: int = 0,
     budget: int = BUDGET,
     say: Callable[[str], None] = lambda _: None,
 ) -> Lesson:
-    """Learn the weights that make the mean wait small; `units` of the second layer, or none.
+    """Learn the weights that make the mean wait small.
 
     The workloads should be many and short: a candidate is tried on a few of them, and `budget` is about how many jobs
     are simulated in all. No job may need more GPUs than there are. A ValueError is a sentence that says why nothing can
@@ -89,7 +87,7 @@ def learn(
     exams, lessons = school[:kept], school[kept:]
     a_generation = min(len(lessons), max(1, tries // _GENERATIONS))
     generations = tries // a_generation
-    search, jobs = _Search(rng, units), 0
+    search, jobs = _Search(rng), 0
     for generation in range(1, generations + 1):
         some = rng.sample(lessons, a_generation)
         jobs += (_CANDIDATES + 1) * sum(map(len, some))
@@ -112,11 +110,9 @@ def _choose(found: Sequence[Weights], exams: Sequence[Workload], gpus: Sequence[
 class _Search:
     """The cross-entropy method: draw, keep the elites, draw around their mean, as widely as they differ."""
 
-    def __init__(self, rng: Random, units: int) -> None:
+    def __init__(self, rng: Random) -> None:
         self._rng = rng
-        # With no weight of its own a unit is nothing, so that this orders as the start does.
-        of_units = [[*(rng.gauss(0, _SMALL) for _ in range(UNIT_SIZE - 1)), 0.0] for _ in range(units)]
-        self.mean = [*chain(*START[:3]), *chain(*of_units)]
+        self.mean = [*chain(*START)]
         self._deviations = [_DEVIATION] * len(self.mean)
         self._means: list[Numbers] = []
 
@@ -140,9 +136,7 @@ class _Search:
 
 def weights_of(numbers: Numbers) -> Weights:
     """In the order of the search."""
-    left = iter(numbers)
-    length, wait, gpus = (tuple(islice(left, SLOPE_SIZE)) for _ in range(3))
-    return Weights(length, wait, gpus, tuple(iter(lambda: tuple(islice(left, UNIT_SIZE)), ())))
+    return Weights(*(tuple(numbers[at : at + SIZE]) for at in range(0, len(numbers), SIZE)))
 
 
 def _rounded(numbers: Numbers) -> Numbers:

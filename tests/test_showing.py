@@ -36,7 +36,7 @@ class Typed(NamedTuple):
     logs: str | None = None
     logs_failed_only: bool = False
     quiet: bool = False
-    dry_run: bool = False
+    runs_nothing: bool = False
 
 
 def shown(can_draw: bool, stdout: str, **typed: object) -> Showing | str:
@@ -76,7 +76,7 @@ LIVE_FILES, PLAIN = Showing("live", "files", BOTH), Showing()
         (False, "pipe", {"progress": "none"}, Showing("none")),
         (False, "pipe", {"logs": "x"}, Showing("plain", "files", BOTH)),
         (False, "terminal", {"progress": "live", "output": "inherit"}, PLAIN),
-        (True, "elsewhere", {"dry_run": True, "logs": "x", "progress": "live"}, PLAIN),
+        (True, "elsewhere", {"runs_nothing": True, "logs": "x", "progress": "live"}, PLAIN),
     ],
     ids=str,
 )

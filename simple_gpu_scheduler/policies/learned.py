@@ -4,8 +4,7 @@ It knows neither how weights are found nor where a file is, and it needs no NumP
 """
 
 import json
-from collections.abc import Mapping
-from math import isfinite, log, tanh
+from math import isfinite, log
 from operator import itemgetter, mul
 from typing import NamedTuple
 
@@ -14,13 +13,10 @@ from .scored import LEAST, Scored
 
 # How much the length, the wait or the width counts: always, by the number of waiting jobs, and by the load.
 Slope = tuple[float, ...]
-# One tanh: what is added, then the weights of length, wait, width, number of waiting jobs and load, then its own.
-Unit = tuple[float, ...]
-SLOPE_SIZE = 3
-UNIT_SIZE = 7
+SIZE = 3
 
 VERSION = 1
-_MOST_UNITS = 16
+_KIND = "linear"
 _MOST_CHARACTERS = 100_000
 _LARGEST = 1e6  # no sum of products overflows
 _NONE = (0.0, 0.0, 0.0)
@@ -42,7 +38,6 @@ class Weights(NamedTuple):
     length: Slope = (-1.0, 0.0, 0.0)
     wait: Slope = _NONE
     gpus: Slope = _NONE
-    units: tuple[Unit, ...] = ()
 
 
 def parse_weights(text: str) -> Weights:
@@ -57,23 +52,20 @@ def parse_weights(text: str) -> Weights:
         raise ValueError('it has no "version", so it holds no learned weights')
     if type(record["version"]) is not int or record["version"] != VERSION:
         raise ValueError(f"its version is not {VERSION}, the only one that is known here; learn the weights anew")
-    kind = record.get("kind")
-    if kind not in ("linear", "two-layer"):
-        raise ValueError('its "kind" is neither "linear" nor "two-layer"')
-    _check_names(record, {"version", "kind", "length", "wait", "gpus"} | ({"units"} if kind == "two-layer" else set()))
-    length, wait, gpus = (_numbers(record[name], f'"{name}"', SLOPE_SIZE) for name in ("length", "wait", "gpus"))
-    return Weights(length, wait, gpus, _units(record["units"]) if kind == "two-layer" else ())
+    if record.get("kind") != _KIND:
+        raise ValueError(f'its "kind" is not "{_KIND}", the only one that is known here')
+    names = {"version", "kind", *Weights._fields}
+    if missing := sorted(names - record.keys()):
+        raise ValueError(f'it has no "{missing[0]}", so it holds no learned weights')
+    if record.keys() - names:
+        raise ValueError(f"it has names beside {', '.join(sorted(names))}")
+    return Weights(*(_slope(record[name], name) for name in Weights._fields))
 
 
 def show_weights(weights: Weights) -> str:
     """The text for a file: the same for the same weights."""
-    rows = [
-        f'"version": {VERSION}',
-        f'"kind": "{"two-layer" if weights.units else "linear"}"',
-        *(f'"{name}": {json.dumps(getattr(weights, name))}' for name in ("length", "wait", "gpus")),
-    ]
-    if weights.units:
-        rows.append('"units": [\n    ' + ",\n    ".join(map(json.dumps, weights.units)) + "\n  ]")
+    rows = [f'"version": {VERSION}', f'"kind": "{_KIND}"']
+    rows += [f'"{name}": {json.dumps(slope)}' for name, slope in weights._asdict().items()]
     return "{\n  " + ",\n  ".join(rows) + "\n}\n"
 
 
@@ -84,7 +76,7 @@ class Learned(Scored):
     """
 
     def __init__(self, weights: Weights) -> None:
-        super().__init__(_Layered(weights) if weights.units else _Linear(weights), _PATIENCE)
+        super().__init__(_Linear(weights), _PATIENCE)
         self.rank = lambda _job, since, length: since + _PATIENCE * (length or LEAST)
 
     def first(self, queues: Queues, now: float, load: Load) -> Waiting:
@@ -102,7 +94,7 @@ class Learned(Scored):
 
 
 class _Linear:
-    """The score without units. What is the same for all that wait is reckoned once a decision."""
+    """The score. What is the same for all that wait is reckoned once a decision."""
 
     __slots__ = ("_gpus", "_length", "_load", "_wait", "_weights")
 
@@ -127,46 +119,16 @@ class _Linear:
         factors = (1.0, _COUNT * log(count + 1.0), in_use)
         self._length, self._wait, self._gpus = (
             scale * sum(map(mul, slope, factors))
-            for slope, scale in zip(self._weights[:3], (_SECONDS, _SECONDS, _COUNT), strict=True)
+            for slope, scale in zip(self._weights, (_SECONDS, _SECONDS, _COUNT), strict=True)
         )
 
 
-class _Layered(_Linear):
-    """The score with units."""
-
-    __slots__ = ("_prepared",)
-
-    def __call__(self, waiting: Waiting, now: float, load: Load) -> float:
-        score = super().__call__(waiting, now, load)
-        length = log(waiting.length + 1.0)
-        wait = log(now - waiting.since + 1.0) if waiting.since < now else 0.0
-        gpus = log(waiting.kind[0] or 1)
-        for bias, by_length, by_wait, by_gpus, weight in self._prepared:
-            score += weight * tanh(bias + by_length * length + by_wait * wait + by_gpus * gpus)
-        return score
-
-    def _prepare(self, load: Load) -> None:
-        super()._prepare(load)
-        in_use, count = load[0], _COUNT * log(load[1] + 1.0)
-        self._prepared = [
-            (bias + by_count * count + by_load * in_use, _SECONDS * length, _SECONDS * wait, _COUNT * gpus, weight)
-            for bias, length, wait, gpus, by_count, by_load, weight in self._weights.units
-        ]
-
-
-def _check_names(record: Mapping[str, object], names: set[str]) -> None:
-    if missing := sorted(names - record.keys()):
-        raise ValueError(f'it has no "{missing[0]}", so it holds no learned weights')
-    if record.keys() - names:
-        raise ValueError(f"it has names beside {', '.join(sorted(names))}")
-
-
-def _numbers(value: object, name: str, size: int) -> tuple[float, ...]:
-    if not isinstance(value, list) or len(value) != size:
-        raise ValueError(f"its {name} is not a list of {size} numbers")
+def _slope(value: object, name: str) -> Slope:
+    if not isinstance(value, list) or len(value) != SIZE:
+        raise ValueError(f'its "{name}" is not a list of {SIZE} numbers')
     numbers = [_number(each) for each in value]
     if not all(isfinite(number) and abs(number) <= _LARGEST for number in numbers):
-        raise ValueError(f"its {name} has something that is no number from -{_LARGEST:,.0f} to {_LARGEST:,.0f}")
+        raise ValueError(f'its "{name}" has something that is no number from -{_LARGEST:,.0f} to {_LARGEST:,.0f}')
     return tuple(numbers)
 
 
@@ -178,9 +140,3 @@ def _number(value: object) -> float:
         return float(value)
     except OverflowError:
         return float("inf")
-
-
-def _units(value: object) -> tuple[Unit, ...]:
-    if not isinstance(value, list) or not 0 < len(value) <= _MOST_UNITS:
-        raise ValueError(f'its "units" is not a list of 1 to {_MOST_UNITS} lists')
-    return tuple(_numbers(each, f"unit {at}", UNIT_SIZE) for at, each in enumerate(value, start=1))

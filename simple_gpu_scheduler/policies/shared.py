@@ -158,7 +158,7 @@ class RoundRobin(Shared):
             idle = sorted((each[_PAST], name) for name, each in self._turns.items() if list(each) == [_PAST])
             for _, name in idle[: len(idle) // 2]:
                 del self._turns[name]
-            self._most = 2 * len(self._turns) + _MANY
+            self._most = len(self._turns) + _MANY  # not twice as many, since of those that are idle half stay
 
 
 def _name(waiting: Waiting) -> Name:
