@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from .estimates import UNKNOWN, Estimates, History
 from .jobs import Job
-from .policies import Kind, Load, Policy, Queues, Waiting
+from .policies import Heads, Kind, Load, Policy, Waiting
 
 Need = tuple[int, int]  # GPUs, and memory on each
 Label = Callable[[Job], str]
@@ -40,7 +40,8 @@ class Lineup:
         self._label = label
         self.by_time = policy.by_time
         self._queues: dict[Kind, list[Waiting]] = {}
-        self._by_gpus: dict[int, dict[Kind, list[Waiting]]] = {}  # the same, by how many GPUs are needed
+        self._heads: dict[Kind, Waiting] = {}  # the first of each queue
+        self._by_gpus: dict[int, dict[Kind, Waiting]] = {}  # the same, by how many GPUs are needed
         self._here: dict[int, Waiting] = {}
         self.cpu_jobs = 0
         self._gone = 0  # how many are in a queue and not here
@@ -72,33 +73,31 @@ class Lineup:
 
     def in_order(self, now: float, load: Load) -> Iterator[Waiting]:
         """The first of each queue, as they are to start."""
-        return self._in_order(self._queues.values(), now, load)
+        return self._in_order(self._heads.values(), now, load)
 
     def passing(self, gap: Gap, now: float, load: Load) -> Iterator[Waiting]:
         """The same, but only those that may fit into a gap."""
-        found: list[list[Waiting]] = []
-        for gpus, queues in self._by_gpus.items():
+        found: list[Waiting] = []
+        for gpus, heads in self._by_gpus.items():
             if gpus <= gap.beyond:
-                found += queues.values() if gpus or gap.has_cpu else ()
+                found += heads.values() if gpus or gap.has_cpu else ()
             elif gpus <= gap.gpus:
-                found += [queue for queue in queues.values() if queue[0].time <= gap.seconds]
+                found += [head for head in heads.values() if head.time <= gap.seconds]
         return self._in_order(found, now, load)
 
-    def _in_order(self, queues: Queues, now: float, load: Load) -> Iterator[Waiting]:
+    def _in_order(self, heads: Heads, now: float, load: Load) -> Iterator[Waiting]:
         """Nearly always the first of them is all that is asked for."""
-        if queues:
-            first = self._policy.first(queues, now, load)
+        if heads:
+            first = self._policy.first(heads, now, load)
             yield first
-        if len(queues) > 1:
-            yield from [each for each in self._policy.ordered(queues, now, load) if each is not first]
+        if len(heads) > 1:
+            yield from [each for each in self._policy.ordered(heads, now, load) if each is not first]
 
     def take(self, waiting: Waiting, now: float, *, passes: bool) -> None:
         """It is the first of its queue, and starts. Who `passes` a wide one takes nobody's turn."""
-        queue = self._queues[waiting.kind]
-        heappop(queue)
+        heappop(self._queues[waiting.kind])
         self._leave(waiting.number)
-        if not queue or self._gone:
-            self._pass_over_gone(waiting.kind)
+        self._pass_over_gone(waiting.kind)
         if not passes:
             self._policy.started(waiting, now)
 
@@ -148,12 +147,10 @@ class Lineup:
         return max((kind[1] for kind in self._queues), default=0)
 
     def _push(self, waiting: Waiting) -> None:
-        queue = self._queues.get(waiting.kind)
-        if queue is None:
-            self._queues[waiting.kind] = queue = [waiting]
-            self._by_gpus.setdefault(waiting.kind[0], {})[waiting.kind] = queue
-        else:
-            heappush(queue, waiting)
+        queue = self._queues.setdefault(waiting.kind, [])
+        heappush(queue, waiting)
+        if queue[0] is waiting:
+            self._set_head(waiting)
         self._here[waiting.number] = waiting
         self.cpu_jobs += not waiting.kind[0]
 
@@ -180,9 +177,13 @@ class Lineup:
         while queue and not self._is_here(queue[0]):
             heappop(queue)
             self._gone -= 1
-        if not queue:
-            del self._queues[kind]
-            del self._by_gpus[kind[0]][kind]
+        if queue:
+            self._set_head(queue[0])
+        else:
+            del self._queues[kind], self._heads[kind], self._by_gpus[kind[0]][kind]
+
+    def _set_head(self, waiting: Waiting) -> None:
+        self._heads[waiting.kind] = self._by_gpus.setdefault(waiting.kind[0], {})[waiting.kind] = waiting
 
     def _is_here(self, waiting: Waiting) -> bool:
         return self._here.get(waiting.number) is waiting  # it may have come back meanwhile

@@ -130,6 +130,9 @@ def check(lineup: Lineup, plain: dict[int, Job]) -> None:
     for kind, queue in queues.items():
         assert queue[0] == min(each for each in queue if lineup._is_here(each))
         assert all(each.kind == kind for each in queue)
+    heads = {kind: queue[0] for kind, queue in queues.items()}
+    assert lineup._heads == heads
+    assert {kind: each for of_width in lineup._by_gpus.values() for kind, each in of_width.items()} == heads
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))

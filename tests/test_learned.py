@@ -152,20 +152,20 @@ class TestOrder:
     )
     def test_follows_its_weights(self, some, load, order):
         # By number: 40 s on 2 GPUs, 10 s on 1 and 30 s on 4, which have waited for 49, 40 and 30 s.
-        queues = [[waiting(1, 1, 40, 2)], [waiting(2, 10, 10, 1)], [waiting(3, 20, 30, 4)]]
-        assert [each.number for each in Learned(some).ordered(queues, 50.0, load)] == order
+        heads = [waiting(1, 1, 40, 2), waiting(2, 10, 10, 1), waiting(3, 20, 30, 4)]
+        assert [each.number for each in Learned(some).ordered(heads, 50.0, load)] == order
 
     @given(weights, workloads(last=3000, longest=60), st.floats(0, 1), st.floats(0, 10_000))
     def test_who_is_first_is_the_first_in_the_order(self, some, workload, in_use, later):
         policy = Learned(some)
-        queues = [[waiting(each.job.number, each.at, each.duration, each.job.gpus)] for each in workload]
+        heads = [waiting(each.job.number, each.at, each.duration, each.job.gpus) for each in workload]
         now, load = workload[-1].at + later, (in_use, len(workload))
-        assert policy.first(queues, now, load) == policy.ordered(queues, now, load)[0]
+        assert policy.first(heads, now, load) == policy.ordered(heads, now, load)[0]
 
     def test_a_cpu_job_no_time_and_a_clock_that_goes_back_are_no_errors(self):
         some = Weights(wait=(1.0, 1.0, 1.0))
         heads = [waiting(1, 10, 0, 0), waiting(2, 10, 5, 1)]
-        assert Learned(some).first([[head] for head in heads], 3.0, (0.0, 0)) in heads
+        assert Learned(some).first(heads, 3.0, (0.0, 0)) in heads
 
     @settings(max_examples=300)
     @given(workloads(last=30_000, longest=60, widths=1), weights | st.just(LONGEST_FIRST), st.integers(1, 2))

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 from simple_gpu_scheduler.jobs import Job
 
-from .base import Kind, Load, Policy, Queues, Ranked, Waiting
+from .base import Heads, Kind, Load, Policy, Ranked, Waiting
 
-__all__ = ["MAY_STARVE", "POLICIES", "Kind", "Load", "Policy", "Queues", "Waiting", "aged"]
+__all__ = ["MAY_STARVE", "POLICIES", "Heads", "Kind", "Load", "Policy", "Waiting", "aged"]
 
 # One point of `priority=` under `aged` is worth so many seconds of waiting.
 _POINT = 3600.0

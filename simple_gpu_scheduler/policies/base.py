@@ -1,12 +1,9 @@
 """What a policy is, and what it sees of a job. It knows no policy but the simplest kind."""
 
 from collections.abc import Callable, Collection
-from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.jobs import Job
-
-FIRST = itemgetter(0)
 
 Kind = tuple[int, int, int | str]  # GPUs, memory on each, and the length roughly, or the label
 
@@ -32,7 +29,7 @@ class Waiting(NamedTuple):
         return str(self.kind[2])
 
 
-Queues = Collection[list[Waiting]]
+Heads = Collection[Waiting]  # the first of each queue
 Load = tuple[float, int]  # the share of the GPUs that is in use, and how many jobs wait
 
 
@@ -45,11 +42,11 @@ class Policy(Protocol):
     def rank(self, job: Job, since: float, length: float) -> float:
         """A job's place in its queue, the smallest first; it keeps it for as long as it waits."""
 
-    def first(self, queues: Queues, now: float, load: Load) -> Waiting:
+    def first(self, heads: Heads, now: float, load: Load) -> Waiting:
         """Who is to start next."""
 
-    def ordered(self, queues: Queues, now: float, load: Load) -> list[Waiting]:
-        """The first of each queue, as they are to start."""
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
+        """All of them, as they are to start."""
 
     def started(self, waiting: Waiting, now: float) -> None:
         """It has got its GPUs, in its turn. Of one that passed a wide job only the end is told."""
@@ -67,14 +64,13 @@ class Ranked:
         self.rank = rank
         self.by_time = by_time
 
-    def first(self, queues: Queues, _now: float, _load: Load) -> Waiting:
+    def first(self, heads: Heads, _now: float, _load: Load) -> Waiting:
         """See `Policy`."""
-        first: Waiting = min(map(FIRST, queues))
-        return first
+        return min(heads)
 
-    def ordered(self, queues: Queues, _now: float, _load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, _now: float, _load: Load) -> list[Waiting]:
         """See `Policy`."""
-        return sorted(map(FIRST, queues))
+        return sorted(heads)
 
     def started(self, _waiting: Waiting, _now: float) -> None:
         """It is all the same."""

@@ -5,10 +5,10 @@ It knows neither how weights are found nor where a file is, and it needs no NumP
 
 import json
 from math import isfinite, log
-from operator import itemgetter, mul
+from operator import mul
 from typing import NamedTuple
 
-from .base import FIRST, Load, Queues, Waiting
+from .base import Load, Waiting
 from .scored import LEAST, Scored
 
 # How much the length, the wait or the width counts: always, by the number of waiting jobs, and by the load.
@@ -24,7 +24,6 @@ _NONE = (0.0, 0.0, 0.0)
 _SECONDS = 1 / 7
 _COUNT = 1 / 3
 
-_RANK = itemgetter(0)
 # More than that of `hrrn`, so that among narrow jobs the order is that of `sjf` unless somebody waits for very long.
 _PATIENCE = 1000.0
 
@@ -78,19 +77,6 @@ class Learned(Scored):
     def __init__(self, weights: Weights) -> None:
         super().__init__(_Linear(weights), _PATIENCE)
         self.rank = lambda _job, since, length: since + _PATIENCE * (length or LEAST)
-
-    def first(self, queues: Queues, now: float, load: Load) -> Waiting:
-        """See `Policy`."""
-        heads: list[Waiting] = [*map(FIRST, queues)]
-        if len(heads) == 1:
-            return heads[0]
-        score = self._score
-        scores = [score(head, now, load) for head in heads]
-        most = max(scores)
-        best = heads[scores.index(most)]
-        if best.since > min(map(_RANK, heads)) or scores.count(most) > 1:
-            return self.ordered(queues, now, load)[0]
-        return best
 
 
 class _Linear:

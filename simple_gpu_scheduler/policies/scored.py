@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from simple_gpu_scheduler.jobs import Job
 
-from .base import FIRST, Load, Queues, Ranked, Waiting
+from .base import Heads, Load, Ranked, Waiting
 
 # A job of no length at all would be infinitely urgent.
 LEAST = 1.0
@@ -27,32 +27,30 @@ class Scored(Ranked):
         self._score = score
         self._patience = patience
 
-    def first(self, queues: Queues, now: float, load: Load) -> Waiting:
+    def first(self, heads: Heads, now: float, load: Load) -> Waiting:
         """See `Policy`."""
+        limit = self._limit(heads)
+        allowed = [head for head in heads if head.since <= limit]
+        if len(allowed) == 1:
+            return allowed[0]
         score = self._score
-        best, most, limit = None, 0.0, float("inf")
-        for queue in queues:
-            waiting = queue[0]
-            value = score(waiting, now, load)
-            if best is None or value > most or (value == most and waiting < best):
-                best, most = waiting, value
-            limit = min(limit, self._limit(waiting))
-        if best is None or best.since > limit:
-            return self.ordered(queues, now, load)[0]
-        return best
+        scores = [score(head, now, load) for head in allowed]
+        most = max(scores)
+        return min([head for head, value in zip(allowed, scores, strict=True) if value == most])
 
-    def ordered(self, queues: Queues, now: float, load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
         """See `Policy`."""
-        heads = [*map(FIRST, queues)]
-        limit = min(map(self._limit, heads))
+        limit = self._limit(heads)
         return sorted(heads, key=lambda each: (each.since > limit, -self._score(each, now, load), each))
 
-    def _limit(self, waiting: Waiting) -> float:
-        return waiting.since + self._patience * (waiting.length or LEAST)
+    def _limit(self, heads: Heads) -> float:
+        """Who came later than this is not allowed: he would pass somebody who has been passed for long enough."""
+        patience = self._patience
+        return min([head.since + patience * (head.length or LEAST) for head in heads])
 
 
 class HighestRatio(Scored):
-    """`hrrn`: the largest (w + T) / T first, which is the score of all that wait at once, for speed.
+    """`hrrn`: the largest (w + T) / T first.
 
     Of equal ones the shortest: that is what they come to a moment later, when they came together.
     """
@@ -60,27 +58,20 @@ class HighestRatio(Scored):
     def __init__(self) -> None:
         super().__init__(_ratio, _PATIENCE)
 
-    def first(self, queues: Queues, now: float, _load: Load) -> Waiting:
-        """See `Policy`."""
-        heads = [queue[0] for queue in queues]
-        ratios = [(now - head.since) / (head.length or LEAST) for head in heads]
-        most = max(ratios)
-        best = heads[ratios.index(most)]
-        # Who has been passed for too long has waited for so long by his own measure, and the best for longer still.
-        if most > _PATIENCE:
-            limit = min([head.since + _PATIENCE * (head.length or LEAST) for head in heads])
-            if best.since > limit:
-                ratios = [ratio if head.since <= limit else -1.0 for head, ratio in zip(heads, ratios, strict=True)]
-                most = max(ratios)
-                best = heads[ratios.index(most)]
-        if ratios.count(most) == 1:
-            return best
-        return min([head for head, ratio in zip(heads, ratios, strict=True) if ratio == most], key=_shortest)
+    def first(self, heads: Heads, now: float, _load: Load) -> Waiting:
+        """See `Policy`. The score stands here again, since calling it would take longer than all the rest."""
+        limit = self._limit(heads)
+        most, best = float("-inf"), next(iter(heads))
+        for head in heads:
+            if head.since <= limit:
+                ratio = (now - head.since) / (head.length or LEAST)
+                if ratio > most or (ratio == most and _shortest(head) < _shortest(best)):
+                    most, best = ratio, head
+        return best
 
-    def ordered(self, queues: Queues, now: float, load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
         """See `Policy`."""
-        heads = [*map(FIRST, queues)]
-        limit = min(map(self._limit, heads))
+        limit = self._limit(heads)
         return sorted(heads, key=lambda each: (each.since > limit, -_ratio(each, now, load), *_shortest(each)))
 
 

@@ -1,10 +1,8 @@
 """Policies that share among labels: `fair` and `round-robin`."""
 
-from collections.abc import Callable
-
 from simple_gpu_scheduler.jobs import Job
 
-from .base import FIRST, Load, Queues, Ranked, Waiting
+from .base import Heads, Load, Ranked, Waiting
 
 _A_DAY = _HALF_LIFE = 86_400.0
 _ONE_SECOND = 1.0
@@ -15,6 +13,7 @@ Name = tuple[int | str, bool]  # a label, and whether it is of CPU slots
 Key = tuple[int, int]  # of an attempt
 Turn = tuple[float, int]  # when, and which of those of that moment
 _PAST = (0, 0)
+Placed = tuple[float, float, int, Waiting]  # sorts by the label's place, and then by number
 
 
 class Shared(Ranked):
@@ -25,16 +24,15 @@ class Shared(Ranked):
     def __init__(self) -> None:
         super().__init__(_by_number, by_time=False)
 
-    def first(self, queues: Queues, now: float, _load: Load) -> Waiting:
+    def first(self, heads: Heads, now: float, _load: Load) -> Waiting:
         """See `Policy`."""
-        first: Waiting = min(map(FIRST, queues), key=self._key(now))
-        return first
+        return min(self._placed(heads, now))[-1]
 
-    def ordered(self, queues: Queues, now: float, _load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, now: float, _load: Load) -> list[Waiting]:
         """See `Policy`."""
-        return sorted(map(FIRST, queues), key=self._key(now))
+        return [placed[-1] for placed in sorted(self._placed(heads, now))]
 
-    def _key(self, now: float) -> Callable[[Waiting], tuple[float, ...]]:
+    def _placed(self, heads: Heads, now: float) -> list[Placed]:
         raise NotImplementedError
 
 
@@ -86,22 +84,22 @@ class Fair(Shared):
         self._most = _MANY
         self._started: dict[tuple[int, int], tuple[float, float]] = {}
 
-    def _key(self, now: float) -> Callable[[Waiting], tuple[float, ...]]:
-        accounts, uses = self._accounts, dict[Name, float]()
-
-        def key(waiting: Waiting) -> tuple[float, ...]:
-            kind = waiting.kind
-            name = (kind[2], not kind[0])
-            use = uses.get(name)
-            if use is None:
-                use = uses[name] = accounts[name].use(now) if name in accounts else 0.0
-            if now - waiting.since > _A_DAY:
-                last = accounts[name].last if name in accounts else _LONG_AGO
-                if now - last > _A_DAY:
-                    return (-1.0, max(waiting.since, last), waiting.number)
-            return (use, waiting.number)
-
-        return key
+    def _placed(self, heads: Heads, now: float) -> list[Placed]:
+        accounts, known = self._accounts, dict[Name, tuple[float, float]]()
+        a_day_ago = now - _A_DAY
+        placed: list[Placed] = []
+        for head in heads:
+            gpus, _, label = head.kind
+            name = label, not gpus
+            if name not in known:
+                account = accounts.get(name)
+                known[name] = (account.use(now), account.last) if account else (0.0, _LONG_AGO)
+            use, last = known[name]
+            if last < a_day_ago and head.since < a_day_ago:
+                placed.append((-1.0, max(head.since, last), head.number, head))
+            else:
+                placed.append((use, 0.0, head.number, head))
+        return placed
 
     def started(self, waiting: Waiting, now: float) -> None:
         """See `Policy`."""
@@ -133,14 +131,12 @@ class RoundRobin(Shared):
         self._count = 0
         self._most = _MANY
 
-    def _key(self, _now: float) -> Callable[[Waiting], tuple[float, ...]]:
-        turns = self._turns
+    def _placed(self, heads: Heads, _now: float) -> list[Placed]:
+        return [(*self._turn(head), head.number, head) for head in heads]
 
-        def key(waiting: Waiting) -> tuple[float, ...]:
-            of_label = turns.get(_name(waiting))
-            return (*(max(of_label.values()) if of_label else (waiting.since, 0)), waiting.number)
-
-        return key
+    def _turn(self, head: Waiting) -> Turn:
+        of_label = self._turns.get(_name(head))
+        return max(of_label.values()) if of_label else (head.since, 0)
 
     def started(self, waiting: Waiting, now: float) -> None:
         """See `Policy`."""
