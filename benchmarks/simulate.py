@@ -83,8 +83,7 @@ def published(budget: int) -> None:
 
 def published_verdict(name: str, beside: Standing, low: float, middle: float) -> str:
     if name == "learned":
-        no_worse = beside.difference <= 2 * beside.error and beside.percent < 0.1
-        return verdict(holds=no_worse, promise="not surely longer than sjf's, nor by 0.1 %")
+        return verdict(holds=beside.percent < 0.01, promise="no longer than sjf's, to a hundredth of a percent")
     if name not in EXPECTED:
         return ""
     mean, single = EXPECTED[name]

@@ -1,26 +1,22 @@
-"""Who may pass a wide job that waits: nobody who delays it; and that nobody is passed for ever.
+"""Who may pass a wide job that waits: nobody who delays it.
 
 What is known of the lengths is exact here, unless a test says otherwise.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from heapq import heappop, heappush
 from math import frexp
 from typing import NamedTuple
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Place
-from simple_gpu_scheduler.policies import MAY_STARVE, POLICIES
+from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.scheduler import Scheduler
 from simple_gpu_scheduler.simulator import Arrival, simulate
 from simple_gpu_scheduler.slots import Limits, Room
 
-from .test_policies import Spec, arrivals, scheduler
-
-FAIR_TO_ALL = sorted(set(POLICIES) - set(MAY_STARVE))
 TOTAL = 8.0  # memory on each GPU
 NAMES = "0123"
 
@@ -177,61 +173,3 @@ def test_a_job_that_says_it_takes_no_time_does_not_pass_where_nothing_is_known()
 def word(number: int) -> str:
     """A command that shares its template with no other."""
     return "run-" + "".join(chr(ord("a") + int(digit)) for digit in str(number))
-
-
-# Endless streams, and the job that they are to starve, which is the one named "victim".
-def _stream(victim: Spec, *specs: Callable[[int], Spec]) -> Callable[[int], list[Spec]]:
-    return lambda length: [victim._replace(name="victim"), *(spec(n) for spec in specs for n in range(length))]
-
-
-STREAMS = {
-    "short ones": _stream(Spec(5, 1000, 1000), lambda n: Spec(n * 50, 500, 500)),
-    "long ones": _stream(Spec(5, 100, 100), lambda n: Spec(n * 4000, 10_000, 10_000)),
-    "important ones": _stream(Spec(5, 100, 100), lambda n: Spec(n * 90, 100, 100, priority=3)),
-    "unknown ones": _stream(Spec(5, 1000, 1000), lambda n: Spec(n * 90, 100, name=word(n))),
-    "scouts that tell nothing new": _stream(Spec(5, 10_000), lambda n: Spec(n * 900, 1000, name=word(n))),
-    "new labels": _stream(
-        Spec(1500, 1000, label="mine"),
-        lambda n: Spec(n * 900 + 500, 1000, label=f"n{n}"),
-        lambda n: Spec(n * 200_000, 1000, label="mine"),
-    ),
-    "one label": _stream(Spec(5, 1000, label="mine"), lambda n: Spec(n * 900, 1000, label="theirs")),
-    "cpu jobs of its own label": _stream(
-        Spec(1500, 1000, label="mine"),
-        lambda n: Spec(n * 100, 100, label="mine", gpus=0),
-        lambda n: Spec(n * 1000, 1000, label="theirs"),
-    ),
-    "narrow ones beside a wide one": _stream(Spec(5, 1000, 1000, gpus=2), lambda n: Spec(n * 400, 1000, 1000)),
-    "unknown ones beside a wide one": _stream(Spec(5, 1000, 1000, gpus=2), lambda n: Spec(n * 400, 1000)),
-    "short ones of its label and long ones beside a wide one": _stream(
-        Spec(5, 1000, 1000, "mine", gpus=2),
-        lambda n: Spec(n * 1000 + 6, 1000, 1000, "mine"),
-        lambda n: Spec(n * 3000, 10_000, 10_000, "theirs"),
-    ),
-    "ones that take longer than they say": _stream(
-        Spec(10_000, 1000, 1000, gpus=2), lambda n: Spec(n * 1000, 8000, 1.0 + n % 2)
-    ),
-}
-
-
-def start_of_victim(policy: str, stream: str, length: int) -> tuple[float, float]:
-    """And the last start of all."""
-    gpus = 8 if "longer than" in stream else 2 if "wide" in stream else 1
-    asks_times = Spec(0, 1, 1, gpus=2)
-    workload = arrivals([asks_times, *STREAMS[stream](length)] if gpus > 1 else STREAMS[stream](length))
-    starts = simulate(workload, scheduler(POLICIES[policy](), gpus), "01234567"[:gpus])
-    return next(starts[each.job.number - 1] for each in workload if each.job.command == b"victim"), max(starts)
-
-
-@pytest.mark.parametrize("stream", sorted(STREAMS))
-@pytest.mark.parametrize("policy", FAIR_TO_ALL)
-def test_no_job_starves_however_long_the_stream(policy: str, stream: str) -> None:
-    start, last = start_of_victim(policy, stream, 3000)
-    assert start < last, "all others went first"
-    assert start_of_victim(policy, stream, 4000)[0] == start
-
-
-@pytest.mark.parametrize(("policy", "stream"), [("sjf", "short ones"), ("priority", "important ones")])
-def test_under_two_policies_a_job_may_wait_for_ever(policy: str, stream: str) -> None:
-    start, last = start_of_victim(policy, stream, 1000)
-    assert start == last
