@@ -66,7 +66,7 @@ def published(budget: int) -> None:
     policies = [Chosen(name, POLICIES[name]) for name in ("fifo", "sjf", "aged", "hrrn")]
     policies.append(Chosen("learned", lambda: Learned(weights)))
     results = compare(queues, policies, Site(2))
-    waits = {result.policy: [each.mean_wait for each in result.simulated] for result in results}
+    waits = {result.policy: [statistics.fmean(each.waits()) for each in result.simulated] for result in results}
     rows = []
     for name, means in waits.items():
         beside = standing(means, waits["sjf"], [1] * len(means))

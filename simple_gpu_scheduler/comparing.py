@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .estimates import Estimates
-from .jobs import Job
+from .lineup import Label
 from .measures import Simulated
 from .policies.chosen import Chosen
 from .scheduler import Scheduler
@@ -17,7 +17,7 @@ class Site(NamedTuple):
 
     gpus: int
     estimates: Callable[[], Estimates] = Estimates
-    label: Callable[[Job], str] = lambda job: job.label
+    label: Label = lambda job: job.label
 
 
 class Result(NamedTuple):

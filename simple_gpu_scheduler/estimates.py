@@ -13,8 +13,10 @@ from .jobs import Job
 from .labels import template_of_job
 
 RUNS_KEPT = 20  # of each template
+_NOBODY = 0  # for the number of a job, while others of its template wait
 _MOST_TEMPLATES = 100_000
 UNKNOWN = float("inf")
+_AN_HOUR = 3600.0  # what the others of an unknown template count as while nothing is known of any
 
 History = Mapping[str, Sequence[float]]
 
@@ -55,7 +57,8 @@ class Estimates:
                 (self._limited if job.timeout else self._unknown).setdefault(template, deque()).append(job.number)
                 if not job.timeout:
                     return self._guess(job, template), UNKNOWN
-            time = sum(runs) / len(runs) if runs else job.timeout or 0.0
+                return job.timeout, job.timeout
+            time = sum(runs) / len(runs)
         self._given += 1
         self._total += time
         return time, time
@@ -63,7 +66,7 @@ class Estimates:
     def _guess(self, job: Job, template: str) -> float:
         if self._scouts.setdefault(template, job.number) == job.number:
             return 0.0
-        return self._total / self._given if self._given else 0.0
+        return self._total / self._given if self._given else _AN_HOUR
 
     def recall(self, history: History) -> Iterable[int]:
         """What the runs of before tell has come late: the numbers of those of whom more is known now."""
@@ -87,8 +90,11 @@ class Estimates:
         self._scouts.pop(template, None)
         return [*self._unknown.pop(template, ()), *self._limited.pop(template, ())]
 
-    def forget(self, job: Job, is_waiting: Callable[[int], bool]) -> int | None:
-        """A job tells nothing, since it did not succeed or will not start: who is to be the scout instead."""
+    def forget(self, job: Job, is_waiting: Callable[[int], bool], *, has_failed: bool) -> int | None:
+        """A job tells nothing, since it did not succeed or will not start: who is to be the scout instead.
+
+        Nobody when it has failed, or a kind that always fails would always be ahead of the others.
+        """
         if job.time is not None:
             return None
         template = template_of_job(job)
@@ -98,7 +104,14 @@ class Estimates:
                 numbers.popleft()
             if not numbers:
                 waiting.pop(template, None)
-        if self._scouts.get(template) != job.number:
+        scout = self._scouts.get(template)
+        if scout not in (job.number, _NOBODY):
             return None
-        del self._scouts[template]
-        return self._unknown[template].popleft() if template in self._unknown else None
+        if template not in self._unknown:
+            del self._scouts[template]
+        elif has_failed or scout == _NOBODY:
+            self._scouts[template] = _NOBODY
+        else:
+            del self._scouts[template]
+            return self._unknown[template].popleft()
+        return None

@@ -1,29 +1,26 @@
-"""Finds the weights of the `learned` policy in the simulator, by the cross-entropy method; and compares policies.
+"""Finds the weights of the `learned` policy in the simulator, by the cross-entropy method.
 
 The same seed gives the same weights: what it may cost is counted in simulated jobs, not in seconds. It knows nothing of
 where workloads come from, nor of files. Pure.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from random import Random
 from statistics import fmean, pstdev
-from typing import NamedTuple
 
-from .policies import Policy
+from .comparing import Site, replay
+from .measures import Simulated
+from .policies.chosen import LEARNED, Chosen
 from .policies.learned import SIZE, Learned, Weights
-from .scheduler import Scheduler
-from .simulator import Arrival, simulate
-from .slots import Limits
-from .standings import Standing, standing
+from .schooling import Lessons, Workload
+from .standings import standing
 
-Workload = Sequence[Arrival]
 Numbers = list[float]
 
 START = Weights()  # the order of `sjf`
 BUDGET = 2_000_000
-FEWEST = 12  # workloads to learn from
 
 _GENERATIONS = 40  # or more, so that the budget is used
 _CANDIDATES = 32
@@ -35,76 +32,39 @@ _FOR_CHOOSING = 0.25  # of the budget
 _CHOICES = 3
 
 
-class Lesson(NamedTuple):
-    """What was learned: the weights, how they did on workloads kept for choosing them, and what it cost.
-
-    The weights are those of the start when nothing surely beat it there.
-    """
-
-    weights: Weights
-    standing: Standing
-    jobs: int
-
-    @property
-    def is_new(self) -> bool:
-        """Whether anything was."""
-        return self.weights != START
-
-
-def compare(
-    workloads: Sequence[Workload], gpus: Sequence[str], policies: Mapping[str, Callable[[], Policy]], other: str
-) -> dict[str, Standing]:
-    """How each policy does, against one of them, on the same workloads."""
-    sizes = [len(workload) for workload in workloads]
-    waits = {name: [_wait(each, gpus, make()) for each in workloads] for name, make in policies.items()}
-    return {name: standing(mine, waits[other], sizes) for name, mine in waits.items()}
-
-
 def learn(
-    workloads: Sequence[Workload],
-    gpus: Sequence[str],
-    seed: int,
-    *,
-    budget: int = BUDGET,
-    say: Callable[[str], None] = lambda _: None,
-) -> Lesson:
-    """Learn the weights that make the mean wait small.
+    lessons: Lessons, site: Site, seed: int, *, budget: int = BUDGET, say: Callable[[str], None] = lambda _: None
+) -> Weights:
+    """The weights that make the mean wait small; those of the start where nothing is surely better.
 
     The workloads should be many and short: a candidate is tried on a few of them, and `budget` is about how many jobs
     are simulated in all. No job may need more GPUs than there are. A ValueError is a sentence that says why nothing can
     be learned.
     """
-    school = [workload for workload in workloads if workload]
-    if len(school) < FEWEST:
-        raise ValueError(f"there are only {len(school)} workloads to learn from, and it needs {FEWEST} or more")
-    size = sum(map(len, school)) / len(school)
-    tries = int(budget * (1 - _FOR_CHOOSING) / size) // (_CANDIDATES + 1)  # and one for the start
+    some_size = fmean(map(len, lessons.to_learn))
+    tries = int(budget * (1 - _FOR_CHOOSING) / some_size) // (_CANDIDATES + 1)  # and one for the start
     if not tries:
-        raise ValueError(f"a workload has {size:,.0f} jobs, too many to try each candidate on one; cut them shorter")
-    rng = Random(seed)  # noqa: S311 - it draws candidates and no secrets
-    rng.shuffle(school)
-    kept = min(len(school) // 3, int(budget * _FOR_CHOOSING / _CHOICES / size))
-    exams, lessons = school[:kept], school[kept:]
-    a_generation = min(len(lessons), max(1, tries // _GENERATIONS))
+        raise ValueError(f"a workload has {some_size:,.0f} jobs, too many to try each candidate on one")
+    to_choose = lessons.to_choose[: max(1, int(budget * _FOR_CHOOSING / _CHOICES / some_size))]
+    if not _wait(to_choose, site, START):
+        raise ValueError("nobody waits in the parts that it is cut into, whatever the order")
+    a_generation = min(len(lessons.to_learn), max(1, tries // _GENERATIONS))
     generations = tries // a_generation
-    search, jobs = _Search(rng), 0
+    rng = Random(seed)  # noqa: S311 - it draws candidates and no secrets
+    search = _Search(rng)
     for generation in range(1, generations + 1):
-        some = rng.sample(lessons, a_generation)
-        jobs += (_CANDIDATES + 1) * sum(map(len, some))
-        change = search.go_on(partial(_cost, some, gpus))
+        some = rng.sample(lessons.to_learn, a_generation)
+        change = search.go_on(partial(_wait, some, site))
         say(f"generation {generation} of {generations}: mean wait {100 * change:+.2f} % beside sjf")
-    chosen, how = _choose([weights_of(_rounded(each)) for each in (search.mean, search.late_mean)], exams, gpus)
-    return Lesson(chosen, how, jobs + _CHOICES * sum(map(len, exams)))
+    return _choose([weights_of(_rounded(each)) for each in (search.mean, search.late_mean)], to_choose, site)
 
 
-def _choose(found: Sequence[Weights], exams: Sequence[Workload], gpus: Sequence[str]) -> tuple[Weights, Standing]:
+def _choose(found: Sequence[Weights], workloads: Sequence[Workload], site: Site) -> Weights:
     """The best of those found, or the start when it is not surely better."""
-    candidates = {str(at): weights for at, weights in enumerate((START, *found))}
-    standings = compare(exams, gpus, {name: partial(Learned, weights) for name, weights in candidates.items()}, "0")
-    best = min(standings, key=lambda name: standings[name].wait)
-    if not standings[best].is_surely_less:
-        best = "0"
-    return candidates[best], standings[best]
+    waits = {weights: [_wait([each], site, weights) for each in workloads] for weights in (START, *found)}
+    best = min(found, key=lambda weights: sum(waits[weights]))
+    beside = standing(waits[best], waits[START], [*map(len, workloads)])
+    return best if beside.is_surely_less else START
 
 
 class _Search:
@@ -147,11 +107,7 @@ def _on_the_way(old: float, new: float) -> float:
     return old + _STEP * (new - old)
 
 
-def _cost(workloads: Sequence[Workload], gpus: Sequence[str], weights: Weights) -> float:
-    return sum(_wait(workload, gpus, Learned(weights)) for workload in workloads)
-
-
-def _wait(workload: Workload, gpus: Sequence[str], policy: Policy) -> float:
-    """Of all its jobs together."""
-    starts = simulate(workload, Scheduler(Limits(tuple(gpus)), policy), gpus)
-    return sum(starts) - sum(arrival.at for arrival in workload)
+def _wait(workloads: Sequence[Workload], site: Site, weights: Weights) -> float:
+    """Of all their jobs together."""
+    policy = Chosen(LEARNED, partial(Learned, weights))
+    return sum(sum(Simulated(each, replay(each, policy, site)).waits()) for each in workloads)

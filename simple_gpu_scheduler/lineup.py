@@ -31,7 +31,8 @@ class Gap(NamedTuple):
 class Lineup:
     """Who is taken out stays in his queue until he is first there: to find him is long, and many may be taken out.
 
-    How long jobs take is asked only where it matters: by the policy, or as soon as a job needs several GPUs.
+    How long jobs take is asked only where it matters: by the policy, or as soon as a job needs several GPUs or says
+    what memory it needs.
     """
 
     def __init__(self, policy: Policy, estimates: Estimates, label: Label) -> None:
@@ -44,7 +45,6 @@ class Lineup:
         self._by_gpus: dict[int, dict[Kind, Waiting]] = {}  # the same, by how many GPUs are needed
         self._here: dict[int, Waiting] = {}
         self.cpu_jobs = 0
-        self._gone = 0  # how many are in a queue and not here
 
     def __len__(self) -> int:
         return len(self._here)
@@ -54,14 +54,14 @@ class Lineup:
         length, time = 0.0, UNKNOWN
         if self.by_time:
             length, time = self._estimates.take_in(job)
-        elif job.gpus > 1:
+        elif job.gpus > 1 or job.mem:  # somebody may have to let it pass, or be let pass by it
             self.by_time = True
             self._place_anew(list(self._here))
             length, time = self._estimates.take_in(job)
         if self._policy.by_label:
             roughly: int | str = self._label(job)
         else:
-            roughly = _NO_LENGTH if time == UNKNOWN else frexp(time)[1]
+            roughly = frexp(length)[1] + (_NO_LENGTH if time == UNKNOWN else 0)  # a guess is no length
         kind = (job.gpus, (job.mem or 0) if job.gpus else 0, roughly)
         rank = self._policy.rank(job, since, length)
         self._push(Waiting(rank, job.number, attempt, job, since, length, time, kind))
@@ -109,7 +109,7 @@ class Lineup:
         if succeeded:
             self._place_anew(self._estimates.learn(waiting.job, runtime))
         else:
-            self._forget(waiting.job)
+            self._forget(waiting.job, has_failed=True)
 
     def recall(self, history: History) -> None:
         """What is known of earlier runs has come."""
@@ -120,10 +120,9 @@ class Lineup:
         if number not in self._here:
             return None
         waiting = self._leave(number)
-        self._gone += 1
         self._pass_over_gone(waiting.kind)
         if self.by_time:
-            self._forget(waiting.job)
+            self._forget(waiting.job, has_failed=False)
         return waiting.job
 
     def needs(self) -> set[Need]:
@@ -139,7 +138,7 @@ class Lineup:
     @property
     def most_gpus(self) -> int:
         """How many GPUs the widest needs; 0 when none needs any."""
-        return max((kind[0] for kind in self._queues), default=0)
+        return max((gpus for gpus, heads in self._by_gpus.items() if heads), default=0)
 
     @property
     def most_memory(self) -> int:
@@ -159,14 +158,13 @@ class Lineup:
         self.cpu_jobs -= not waiting.kind[0]
         return waiting
 
-    def _forget(self, job: Job) -> None:
-        scout = self._estimates.forget(job, self._here.__contains__)
+    def _forget(self, job: Job, *, has_failed: bool) -> None:
+        scout = self._estimates.forget(job, self._here.__contains__, has_failed=has_failed)
         if scout is not None:
             self._place_anew([scout])
 
     def _place_anew(self, numbers: Iterable[int]) -> None:
         places = [self._leave(number) for number in tuple(numbers) if number in self._here]
-        self._gone += len(places)
         for kind in {each.kind for each in places}:
             self._pass_over_gone(kind)
         for each in places:
@@ -176,7 +174,6 @@ class Lineup:
         queue = self._queues[kind]
         while queue and not self._is_here(queue[0]):
             heappop(queue)
-            self._gone -= 1
         if queue:
             self._set_head(queue[0])
         else:

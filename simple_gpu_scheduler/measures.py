@@ -46,11 +46,6 @@ class Simulated(NamedTuple):
         """Of each job, in the order of the workload."""
         return [start - each.at for each, start in zip(self.workload, self.starts, strict=True)]
 
-    @property
-    def mean_wait(self) -> float:
-        """Of all jobs."""
-        return sum(self.waits()) / len(self.starts) if self.starts else 0.0
-
 
 def measure(simulated: Sequence[Simulated], gpus: int) -> Measures:
     """Of several workloads all jobs together, and the mean of what can be told of each alone."""

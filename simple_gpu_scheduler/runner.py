@@ -103,12 +103,12 @@ class Runner:
             self._outcomes.recall(job, kind, begin)
         for _ in range(left.refused):
             self._tally.refuse()
+        now = self._clock.now()
         for each in left.outliving:
-            self._scheduler.adopt(each.attempt, each.excused)
+            self._scheduler.adopt(each.attempt, each.excused, now)
             self._adopted.add(each, self._rules.timeout)
         # Before those that are dropped at once: they are told by events of their own.
         self._publisher.publish(left.as_event(self._tally.summary(0, all_read=False), self._adopted.runtimes()))
-        now = self._clock.now()
         for job, begin in left.waiting:
             self._outcomes.drop(self._scheduler.add(job, now, begin))
         self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
@@ -214,7 +214,7 @@ class Runner:
     def _on_outlived(self, message: Outlived) -> None:
         end, now = self._adopted.end(message), self._clock.now()
         if end.outcome is None:
-            self._scheduler.interrupt(end.attempt, now)
+            self._scheduler.interrupt(end.attempt)
             self._publisher.publish(JobRequeued(end.attempt.job, "nobody knows its exit code"))
         else:
             self._outcomes.ended(end.attempt, end.outcome, end.began_at, end.runtime, now, end.ending)

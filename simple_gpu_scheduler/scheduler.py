@@ -57,7 +57,7 @@ class Scheduler:
         self._delayed: list[_Delayed] = []
         self._dependencies = Dependencies()
         self._running: dict[tuple[int, int], _Running] = {}
-        self._since: dict[int, float] = {}  # of those that wait for others
+        self._since: dict[int, float] = {}  # when those came that wait for others, or may be tried again
         self._now = 0.0  # the newest time that we were told
         self._begins: dict[int, Begin] = {}
         self._not_again: set[int] = set()
@@ -95,17 +95,17 @@ class Scheduler:
         if not succeeded:
             self._begins[job.number] = begin
 
-    def adopt(self, attempt: Attempt, excused: int) -> None:
+    def adopt(self, attempt: Attempt, excused: int, now: float) -> None:
         """An attempt of an earlier scheduler still runs. It takes no slot here; `end` it as the others."""
         self._begins[attempt.job.number] = Begin(attempt.number, excused)
-        self._running[attempt.key] = _Running(attempt, self._now, None)
+        self._running[attempt.key] = _Running(attempt, now, None)
 
-    def interrupt(self, attempt: Attempt, now: float) -> None:
+    def interrupt(self, attempt: Attempt) -> None:
         """An attempt is over and tells nothing: it is made again, and does not count."""
-        self._leave(attempt)
+        since = self._leave(attempt).since
         excused = self._begins.get(attempt.job.number, AT_FIRST).excused
         self._begins[attempt.job.number] = Begin(attempt.number + 1, excused + 1)
-        self._line_up(attempt.job, now)
+        self._line_up(attempt.job, since)
 
     @property
     def asks_times(self) -> bool:
@@ -169,8 +169,8 @@ class Scheduler:
             self._not_again.discard(job.number)
         for job, number, *_ in failed:
             self._begins[job.number] = Begin(number + 1, self._begins.get(job.number, AT_FIRST).excused)
-            self._line_up(job, self._now)
-        return tuple(lost for job in dropped for lost in self.add(job, self._now))
+            self._line_up(job, self._since.pop(job.number, self._now))
+        return tuple(lost for job in dropped for lost in self.add(job, self._since.pop(job.number, self._now)))
 
     def lose(self, gpu: str) -> None:
         """A GPU is of no use any more."""
@@ -181,8 +181,7 @@ class Scheduler:
         if not self._slots.lost:
             return ()
         unfit = [need for need in sorted(self._lineup.needs()) if not self._slots.could_ever_fit(*need)]
-        lost = [job for need in unfit for job in self._lineup.pop_all(need)]
-        return tuple(dropped for job in lost for dropped in self._drop(job, _TOO_FEW))
+        return tuple(lost for need in unfit for job in self._lineup.pop_all(need) for lost in self._drop(job, _TOO_FEW))
 
     def cancel(self, number: int) -> tuple[Dropped, ...]:
         """Take a waiting job out, and with it those that wait for it; nothing when there is no such job."""
@@ -217,10 +216,11 @@ class Scheduler:
             for released in self._dependencies.release(job.number):
                 self._line_up(released, self._since.pop(released.number, now))
             return _SUCCEEDED
+        since = (running.waiting or running).since
         if self._may_retry(attempt, outcome):
-            since = running.waiting.since if running.waiting else now
             heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
             return Verdict(retries=True)
+        self._since[job.number] = since
         return Verdict(retries=False, dropped=self._drop(job, "")[1:])
 
     def _leave(self, attempt: Attempt) -> _Running:

@@ -4,10 +4,11 @@ It compares mean waits part by part: ten parts of one workload, or each of sever
 that is said, nor of what may be learned beyond.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from .lineup import Label
 from .measures import Measures, Simulated
 from .policies import MAY_STARVE
 from .simulator import Arrival
@@ -22,7 +23,7 @@ _FEW = 20
 
 
 class Candidate(NamedTuple):
-    """A setting, what it came to, how it stands beside fifo, and in how many parts it had the smallest mean wait."""
+    """A setting, what it came to, how it stands beside fifo, and in how many parts it had a smaller mean wait."""
 
     policy: str
     measures: Measures
@@ -49,11 +50,11 @@ class Tuned(NamedTuple):
         return self.parts >= FEW_PARTS and self.best.standing.is_surely_less
 
 
-def settings(workloads: Iterable[Sequence[Arrival]]) -> list[str]:
+def settings(workloads: Iterable[Sequence[Arrival]], label: Label) -> list[str]:
     """What is worth trying: policies that ask for labels or priorities only where there are any."""
     jobs = [each.job for workload in workloads for each in workload]
     names = [BASE, *(f"aged:{ageing}" for ageing in AGEINGS), "hrrn", "sjf", "lpt"]
-    if len({job.label for job in jobs}) > 1:
+    if len(set(map(label, jobs))) > 1:
         names += ["fair", "round-robin"]
     if len({job.priority for job in jobs}) > 1:
         names.append("priority")
@@ -66,13 +67,17 @@ class Parts(NamedTuple):
     waits: Sequence[float]
     sizes: Sequence[int]
 
+    def wins(self, other: "Parts") -> int:
+        """In how many parts the wait is less than another's."""
+        return sum(mine < theirs for mine, theirs in zip(self.waits, other.waits, strict=True))
+
 
 def tune(results: Sequence[tuple[str, Measures, Sequence[Simulated]]]) -> Tuned:
     """The first is the one that the others are measured by."""
     parts = {name: in_parts(simulated) for name, _, simulated in results}
     base = next(iter(parts.values()))
     candidates = [
-        Candidate(name, measures, standing(parts[name].waits, base.waits, base.sizes), _wins(name, parts))
+        Candidate(name, measures, standing(parts[name].waits, base.waits, base.sizes), parts[name].wins(base))
         for name, measures, _ in results
     ]
     least = min(candidates, key=lambda each: each.measures.wait.mean)
@@ -90,9 +95,3 @@ def in_parts(simulated: Sequence[Simulated]) -> Parts:
         ends = [len(waits) * number // count for number in range(count + 1)]
         parts = [waits[begin:end] for begin, end in pairwise(ends)]
     return Parts([sum(part) for part in parts], [len(part) for part in parts])
-
-
-def _wins(name: str, parts: Mapping[str, Parts]) -> int:
-    """In how many parts nobody was better, of those under which nobody starves."""
-    rivals = [each.waits for other, each in parts.items() if other not in MAY_STARVE]
-    return sum(mine <= min(theirs) for mine, *theirs in zip(parts[name].waits, *rivals, strict=True))

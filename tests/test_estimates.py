@@ -57,15 +57,43 @@ def test_one_of_each_unknown_template_goes_first_and_tells_of_the_others() -> No
     assert order(subject) == [5, 3, 1]
 
 
-@pytest.mark.parametrize("is_cancelled", [True, False])
-def test_a_scout_that_fails_or_is_cancelled_hands_over_to_the_next_that_waits(is_cancelled: bool) -> None:
+def test_a_scout_that_is_cancelled_hands_over_to_the_next_that_waits() -> None:
     subject = shortest_first(job(1, "b", 5.0), job(2, "a 1"), job(3, "a 2", timeout=90.0), job(4, "a 3"), job(5, "a 4"))
-    if is_cancelled:
-        assert subject.cancel(2)
-    else:
-        assert run_next(subject, outcome=FAILURE) == 2
+    assert subject.cancel(2)
     assert run_next(subject, 60.0) == 4
     assert order(subject) == [1, 3, 5]
+
+
+def test_a_kind_whose_scout_fails_is_not_ahead_again_until_one_succeeds() -> None:
+    bad = [job(number, f"bad --lr 0.{number}") for number in (1, 2, 3)]
+    subject = shortest_first(*bad, job(4, "b", 5.0), job(5, "c", 60.0))
+    assert run_next(subject, outcome=FAILURE) == 1
+    assert [run_next(subject), run_next(subject)] == [4, 5]
+    assert run_next(subject, outcome=FAILURE) == 2
+    subject.add(job(6, "d", 10.0), subject._now)
+    subject.add(job(7, "bad --lr 0.7"), subject._now)  # no new scout: it counts as the mean, 25 s
+    assert [run_next(subject), run_next(subject, 2.0)] == [6, 7]
+    subject.add(job(8, "d", 2.5), subject._now)
+    assert order(subject) == [3, 8]  # now all of its kind are known to take 2 s
+
+
+def test_when_nobody_of_a_kind_waits_that_its_scout_failed_is_forgotten() -> None:
+    estimates = Estimates()
+    for number in range(1, 1001):
+        each = job(number, "run-" + "".join(chr(ord("a") + int(digit)) for digit in str(number)))
+        assert estimates.take_in(each) == (0.0, UNKNOWN)
+        assert estimates.forget(each, lambda _number: False, has_failed=True) is None
+    assert not estimates._scouts
+    assert not estimates._unknown
+
+
+def test_a_time_out_is_no_length_of_others() -> None:
+    estimates = Estimates()
+    for number in range(1, 11):
+        estimates.take_in(job(number, "a", timeout=86_400.0))
+    estimates.take_in(job(11, "b", 50.0))
+    estimates.take_in(job(12, "c 1"))
+    assert estimates.take_in(job(13, "c 2")) == (50.0, UNKNOWN)
 
 
 @pytest.mark.parametrize("timeout", [None, 90.0])
@@ -123,7 +151,6 @@ def check(lineup: Lineup, plain: dict[int, Job]) -> None:
     here = [each for each in inside if lineup._is_here(each)]
     assert {each.number: each.job for each in here} == plain
     assert len(here) == len(plain) == len(lineup)
-    assert lineup._gone == len(inside) - len(here)
     assert lineup.cpu_jobs == sum(not each.gpus for each in plain.values())
     assert lineup.needs() == {(each.gpus, (each.mem or 0) if each.gpus else 0) for each in plain.values()}
     assert lineup.most_gpus == max((each.gpus for each in plain.values()), default=0)
@@ -261,7 +288,7 @@ def test_of_templates_without_end_the_oldest_are_forgotten() -> None:
         if number % 3:
             estimates.learn(each, 1.0)
         else:
-            estimates.forget(each, lambda _number: False)
+            estimates.forget(each, lambda _number: False, has_failed=number % 2 == 0)
     kept = (estimates._runs, estimates._unknown, estimates._limited, estimates._scouts)
     assert [len(each) for each in kept[1:]] == [0, 0, 0]
     assert len(estimates._runs) == len(names) * 2 // 3

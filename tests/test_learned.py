@@ -9,19 +9,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simple_gpu_scheduler.comparing import Site, replay
+from simple_gpu_scheduler.estimates import Estimates
 from simple_gpu_scheduler.jobs import Job, Place
-from simple_gpu_scheduler.learning import FEWEST, START, compare, learn
+from simple_gpu_scheduler.learning import START, learn
+from simple_gpu_scheduler.measures import Simulated
 from simple_gpu_scheduler.policies import POLICIES, Waiting
+from simple_gpu_scheduler.policies.chosen import Chosen
 from simple_gpu_scheduler.policies.learned import Learned, Weights, parse_weights, show_weights
 from simple_gpu_scheduler.scheduler import Scheduler
+from simple_gpu_scheduler.schooling import Lessons, school_of
 from simple_gpu_scheduler.simulator import Arrival, simulate
 from simple_gpu_scheduler.slots import Limits
-from simple_gpu_scheduler.standings import Standing
+from simple_gpu_scheduler.standings import Standing, standing
 
 from .conftest import UNMEASURED
 
 PATIENCE = 1000
-TWO = ("0", "1")
 EIGHT = tuple("01234567")
 
 numbers = st.floats(-1e6, 1e6)
@@ -198,44 +202,99 @@ class TestOrder:
         assert 10 < starts[1] <= PATIENCE * 15
 
 
+def lessons(seed, count, **shape):
+    """A third of them to choose by."""
+    some = queues(seed, count, **shape)
+    return Lessons(some[count // 3 :], some[: count // 3])
+
+
+def compare(workloads, policies, other, gpus):
+    """How each policy does, against one of them, on the same workloads."""
+    sizes = [len(workload) for workload in workloads]
+    waits = {
+        name: [sum(Simulated(each, replay(each, Chosen(name, make), Site(gpus))).waits()) for each in workloads]
+        for name, make in policies.items()
+    }
+    return {name: standing(mine, waits[other], sizes) for name, mine in waits.items()}
+
+
 class TestLearning:
     def test_the_same_seed_gives_the_same_weights_within_the_budget(self):
-        given_queues = queues(1, 40, gap=12, widths=(1, 1, 2, 4))
+        simulated = []
+        site = Site(8, lambda: simulated.append(20) or Estimates())
+        given_queues = lessons(1, 300, gap=12, widths=(1, 1, 2, 4))
         heard = []
-        one = learn(given_queues, EIGHT, 5, budget=80_000, say=heard.append)
-        assert one == learn(given_queues, EIGHT, 5, budget=80_000)
-        assert 60_000 < one.jobs <= 80_000
+        one = learn(given_queues, site, 5, budget=80_000, say=heard.append)
+        assert 60_000 < sum(simulated) <= 80_000 + 20 * len(given_queues.to_choose)  # and one look at whether any wait
+        assert one == learn(given_queues, Site(8), 5, budget=80_000)
         assert heard[0].startswith("generation 1 of ")
         assert heard[-1].split(":")[0] == f"generation {len(heard)} of {len(heard)}"
-        assert one != learn(given_queues, EIGHT, 6, budget=80_000)
+        assert one != learn(given_queues, Site(8), 6, budget=80_000)
 
     def test_on_the_published_queues_it_is_no_worse_than_sjf(self):
-        lesson = learn(queues("learn", 300), TWO, 1, budget=120_000)
-        policies = {"sjf": POLICIES["sjf"], "learned": lambda: Learned(lesson.weights), "fifo": POLICIES["fifo"]}
-        standings = compare(queues("held out", 1000), TWO, policies, "sjf")
-        standing = standings["learned"]
-        assert standing.difference <= 2 * standing.error + 1e-4 * standing.wait
+        weights = learn(lessons("learn", 300), Site(2), 1, budget=120_000)
+        policies = {"sjf": POLICIES["sjf"], "learned": lambda: Learned(weights), "fifo": POLICIES["fifo"]}
+        standings = compare(queues("held out", 1000), policies, "sjf", 2)
+        assert standings["learned"].percent < 0.01
         assert standings["fifo"].in_words("fifo", "sjf").startswith("fifo loses to sjf by 10")
 
     def test_on_wide_jobs_it_beats_sjf(self):
         shape = {"gap": 12, "widths": (1, 1, 2, 4)}
-        lesson = learn(queues("learn", 500, **shape), EIGHT, 1, budget=200_000)
-        assert lesson.is_new
-        policies = {"sjf": POLICIES["sjf"], "learned": lambda: Learned(lesson.weights)}
-        standing = compare(queues("held out", 1000, **shape), EIGHT, policies, "sjf")["learned"]
-        assert standing.is_surely_less
-        assert standing.difference < -0.01 * standing.wait
+        weights = learn(lessons("learn", 500, **shape), Site(8), 1, budget=200_000)
+        assert weights != START
+        policies = {"sjf": POLICIES["sjf"], "learned": lambda: Learned(weights)}
+        beside = compare(queues("held out", 1000, **shape), policies, "sjf", 8)["learned"]
+        assert beside.is_surely_less
+        assert beside.difference < -0.01 * beside.wait
 
     def test_where_nothing_can_be_won_the_start_is_kept(self):
-        lesson = learn([[arrival(1, 0, 5), arrival(2, 9, 5)]] * FEWEST, TWO, 1, budget=10_000)
-        assert (lesson.weights, lesson.is_new) == (START, False)
-        assert lesson.standing == Standing(0.0, 0.0, 0.0)
+        same = [[arrival(number, 0, 5) for number in range(1, 6)]] * 12
+        assert learn(Lessons(same, same), Site(2), 1, budget=20_000) == START
 
     def test_says_why_it_cannot_learn(self):
-        with pytest.raises(ValueError, match="only 11 workloads to learn from, and it needs 12"):
-            learn([*queues(1, 11), [], []], TWO, 1)
+        with pytest.raises(ValueError, match="nobody waits in the parts"):
+            learn(Lessons(*[[[arrival(1, 0, 5), arrival(2, 9, 5)]] * 5] * 2), Site(2), 1)
         with pytest.raises(ValueError, match="a workload has 20 jobs, too many"):
-            learn(queues(1, 30), TWO, 1, budget=500)
+            learn(lessons(1, 30), Site(2), 1, budget=500)
+
+    def test_it_learns_by_the_estimates_that_it_is_told_of(self):
+        knows_nothing = Site(2, lambda: Estimates(learns=False))
+        unknown = [
+            [each._replace(job=each.job._replace(time=None)) for each in workload] for workload in queues(1, 60, gap=12)
+        ]
+        assert learn(Lessons(unknown[20:], unknown[:20]), knows_nothing, 1, budget=50_000) == START
+
+
+class TestSchool:
+    @given(st.integers(600, 5000), st.integers(1, 600))
+    def test_of_one_trace_no_job_is_in_two_of_what_is_compared(self, jobs, gpus):
+        whole = [arrival(number, number, number) for number in range(1, jobs + 1)]  # each has a length of its own
+        school = school_of([whole], gpus, 1)
+        learned, chosen = ([each.duration for part in parts for each in part] for parts in school.lessons)
+        parts, [second] = (workloads for _, workloads in school.exams)
+        examined = [each.duration for part in parts for each in part]
+        assert len(school.lessons.to_choose) >= 5
+        assert max(learned) < min(chosen) <= max(chosen) <= jobs // 2 < min(examined)
+        assert len(set(chosen)) == len(chosen)
+        assert len(set(examined)) == len(examined)
+        assert [each.duration for each in second] == [*range(jobs // 2 + 1, jobs + 1)]
+        for part in (*school.lessons.to_learn[:3], *parts):
+            assert [each.job.number for each in part] == [*range(1, len(part) + 1)]
+            assert part[0].at == 0
+
+    def test_of_many_none_is_in_two(self):
+        many = queues(1, 31)
+        school = school_of(many, 2, 1)
+        [(_, examined)] = school.exams
+        assert sorted(map(id, (*school.lessons.to_learn, *school.lessons.to_choose, *examined))) == sorted(
+            map(id, many)
+        )
+
+    def test_says_when_it_is_too_little(self):
+        with pytest.raises(ValueError, match=r"^there are 29 workloads, and it takes 30$"):
+            school_of(queues(1, 29), 2, 1)
+        with pytest.raises(ValueError, match=r"^it has 599 jobs, and it takes 600$"):
+            school_of([queue(Random(1), size=599)], 2, 1)
 
 
 class TestStanding:
@@ -244,7 +303,7 @@ class TestStanding:
         busy = [arrival(1, 0, 10), arrival(2, 0, 8), arrival(3, 0, 1)]
         busy = [busy[0], *(each._replace(at=1.0) for each in busy[1:])]
         idle = [arrival(1, 0, 1)]
-        standings = compare([busy, idle], ("0",), {"fifo": POLICIES["fifo"], "sjf": POLICIES["sjf"]}, "fifo")
+        standings = compare([busy, idle], {"fifo": POLICIES["fifo"], "sjf": POLICIES["sjf"]}, "fifo", 1)
         assert standings["fifo"] == Standing(26 / 4, 0.0, 0.0)
         assert standings["sjf"][:2] == (19 / 4, -7 / 4)
         # Each workload's rest beside the common difference a job: -7 + 3 * 7/4 and 7/4, whose squares are alike.
@@ -252,8 +311,8 @@ class TestStanding:
 
     def test_the_error_says_how_far_the_difference_lies_from_the_true_one(self):
         policies = {name: POLICIES[name] for name in ("sjf", "hrrn")}
-        true = compare(queues("true", 3000), TWO, policies, "sjf")["hrrn"].difference
-        some = [compare(queues(seed, 60), TWO, policies, "sjf")["hrrn"] for seed in range(40)]
+        true = compare(queues("true", 3000), policies, "sjf", 2)["hrrn"].difference
+        some = [compare(queues(seed, 60), policies, "sjf", 2)["hrrn"] for seed in range(40)]
         within = sum(abs(each.difference - true) < 2 * each.error for each in some)
         assert 33 <= within <= 40
         assert sum(abs(each.difference - true) < 0.5 * each.error for each in some) < 30

@@ -165,6 +165,11 @@ def test_what_runs_since_before_the_first_wide_job_came_has_a_known_end_too() ->
     assert list(simulate(workload, fifo(2), NAMES[:2])) == [0, 10, 2]
 
 
+def test_who_waits_for_memory_is_passed_by_what_is_known_to_have_ended_by_then() -> None:
+    workload = [Arrival(0, job(1, 1, 100, 5), 100), Arrival(1, job(2, 1, 50, 5), 50), Arrival(2, job(3, 1, 10, 1), 10)]
+    assert list(simulate(workload, fifo(1, 2), NAMES[:1])) == [0, 100, 2]
+
+
 def test_a_job_that_says_it_takes_no_time_does_not_pass_where_nothing_is_known() -> None:
     workload = [Arrival(0, job(1), 10), Arrival(1, job(2, 2), 5), Arrival(2, job(3, 1, 0.0), 100)]
     assert list(simulate(workload, fifo(2), NAMES[:2])) == [0, 10, 15]

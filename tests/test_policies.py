@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Place
+from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.policies import POLICIES, Policy, aged
 from simple_gpu_scheduler.policies.shared import Account
 from simple_gpu_scheduler.scheduler import Scheduler
@@ -204,6 +204,36 @@ def test_what_is_put_back_leaves_no_trace(policy: str, forwards: bool) -> None:
     for each in starts if forwards else reversed(starts):
         subject.put_back(each)
     assert [each.job.number for each in subject.plan(10, rooms)] == [1, 5, 2]
+
+
+def test_what_is_tried_again_later_has_its_old_place() -> None:
+    """By `retry` or by the quarantine, with what it took with it."""
+    line, rooms = scheduler(aged(), 1), {"0": Room()}
+    failing = Job(1, b"x", Place(1), time=10.0, name="first")
+    line.add(failing, 0)
+    line.add(Job(2, b"y", Place(2), time=10.0, after=(1,)), 1)
+    [attempt] = line.plan(0, rooms)
+    [dropped] = line.end(attempt, Outcome("failed", 1), 100).dropped
+    line.add(Job(3, b"z", Place(3), time=10.0), 1000)
+    assert line.try_again([attempt], [dropped.job]) == ()
+    order = []
+    for now in (5000, 5010, 5020):
+        [attempt] = line.plan(now, rooms)
+        line.end(attempt, SUCCESS, now + 10)
+        order.append(attempt.job.number)
+    assert order == [1, 2, 3]
+
+
+def test_a_scout_is_early_among_others_of_whom_nothing_is_known() -> None:
+    line = scheduler(POLICIES["hrrn"](), 1)
+    commands = [b"a 1", b"a 2", b"b 1", b"b 2"]
+    for number, command in enumerate(commands, 1):
+        line.add(Job(number, command, Place(number)), number)
+    [attempt] = line.plan(100, {"0": Room()})
+    assert attempt.job.number == 1
+    line.end(attempt, Outcome("failed", 1), 110)
+    [attempt] = line.plan(110, {"0": Room()})
+    assert attempt.job.number == 3
 
 
 @pytest.mark.parametrize("policy", ["fair", "round-robin"])

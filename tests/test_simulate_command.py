@@ -11,6 +11,7 @@ from statistics import fmean, quantiles
 import pytest
 
 from simple_gpu_scheduler.cli.simulation_view import row
+from simple_gpu_scheduler.cli.traces import take_trace
 from simple_gpu_scheduler.comparing import Site, compare
 from simple_gpu_scheduler.jobs import Job, Place
 from simple_gpu_scheduler.measures import Measures, Simulated, Spread, measure, spread
@@ -29,6 +30,7 @@ SWF = "; a comment\n" + "".join(
     f"{number} {submit} -1 {took} {gpus} -1 -1 {gpus} {asked} -1 1 {user} -1 -1 -1 -1 -1 -1\n"
     for number, (submit, took, gpus, asked, user) in enumerate(SWF_JOBS, 1)
 )  # fmt: skip
+KNOWN = {"estimates": None, "fair_by": None}
 HEADER = "submit,duration,gpus\n"
 
 
@@ -99,7 +101,7 @@ def test_the_published_experiment_comes_out_as_published() -> None:
     policies = [parse_policy(name, str) for name in published]
     for result in compare(workloads, policies, Site(2)):
         mean, single = published[result.policy]
-        means = [each.mean_wait for each in result.simulated]
+        means = [fmean(each.waits()) for each in result.simulated]
         assert fmean(means) == pytest.approx(mean, rel=0.03)
         quarter, half, _ = quantiles(means, n=4)
         assert quarter < single < half
@@ -138,6 +140,25 @@ class TestEachKindOfTrace:
         assert found["policies"][1]["wait"]["mean"] < found["policies"][0]["wait"]["mean"]
         assert told(program, *args, "--policy", "fifo", "sjf", "aged:2", "fair") == found
         assert told(program, *args, "--policy", "fifo", "--seed", "2")["policies"] != found["policies"][:1]
+
+    def test_another_seed_shares_no_workload(self) -> None:
+        options = {"trace": None, "synthetic": parse_synthetic("jobs=3"), "gpus": 2, "repeat": 50}
+        drawn = [
+            {
+                each.duration
+                for workload in take_trace({**options, "seed": seed, **KNOWN}).workloads
+                for each in workload
+            }
+            for seed in (1, 2, 3)
+        ]
+        assert len(set.union(*drawn)) == 3 * 50 * 3
+
+    def test_workloads_in_which_nobody_fits_are_left_out(self, program: Program) -> None:
+        args = ("--synthetic", "jobs=1 gpus=1,16", "--gpus", "8", "--repeat", "10", "--policy", "fifo")
+        assert b"USED" in program.run("simulate", *args).stdout
+        [fifo] = told(program, *args)["policies"]
+        assert 0 < fifo["jobs"] < 10
+        assert fifo["utilisation"] == pytest.approx(1 / 8)
 
     def test_labels_of_a_trace_are_its_users(self, program: Program) -> None:
         lines = [f"0,10,1,{user}" for user in "aaaabbbb"]

@@ -21,7 +21,7 @@ from simple_gpu_scheduler.tuning import in_parts, settings, tune
 from .conftest import Program
 
 LONG_THEN_SHORT = "0,100,1\n" + "1,90,1\n2,1,1\n3,1,1\n" * 4
-MANY = "submit,duration,gpus\n" + "".join(f"{7 * n},{(n * 37) % 50 + 1},1\n" for n in range(400))
+MANY = "submit,duration,gpus\n" + "".join(f"{7 * n},{(n * 37) % 50 + 1},1\n" for n in range(700))
 QUEUES = ("--synthetic", "jobs=10 gap=25 time=10-1000", "--gpus", "2", "--repeat", "60")
 
 
@@ -120,17 +120,23 @@ class TestHowSure:
 
     def test_labels_and_priorities_are_tried_only_where_there_are_any(self) -> None:
         plain = [Arrival(0, job(1, 1), 1), Arrival(0, job(2, 1), 1)]
-        assert not {"fair", "round-robin", "priority"} & {*settings([plain])}
+        assert not {"fair", "round-robin", "priority"} & {*settings([plain], label)}
         others = [plain[0], Arrival(0, job(2, 1)._replace(label="x", priority=2), 1)]
-        assert {"fair", "round-robin", "priority"} <= {*settings([others])}
+        assert {"fair", "round-robin", "priority"} <= {*settings([others], label)}
+        by_source = settings([plain], lambda each: str(each.number))  # by whatever GPUs are shared
+        assert {"fair", "round-robin"} <= {*by_source}
 
 
 def job(number: int, time: float) -> Job:
     return Job(number, b"x", Place(number), time=time)
 
 
+def label(each: Job) -> str:
+    return each.label
+
+
 def tuned_of(workloads: list[list[Arrival]], gpus: int):
-    policies = [parse_policy(name, str) for name in settings(workloads)]
+    policies = [parse_policy(name, str) for name in settings(workloads, label)]
     results = compare(workloads, policies, Site(gpus))
     return tune([(each.policy, measure(each.simulated, gpus), each.simulated) for each in results])
 
@@ -183,7 +189,7 @@ class TestLearn:
         Path("t.csv").write_text(MANY)
         self.tune("t.csv", "--gpus", "3", "--learn", "w.json")
         text = capsys.readouterr().out
-        assert "on pieces of the second half: learned" in text
+        assert "on parts of the second half: learned" in text
         assert "on the second half as a whole: learned" in text
 
     def test_of_too_little_it_says_why_it_cannot(self, program: Program) -> None:

@@ -42,12 +42,13 @@ _HELP = """Run each line of FILES, or of stdin, as a shell command with CUDA_VIS
 
 A GPU is used when nobody else computes on it and no other scheduler of any user has leased it; until then jobs wait,
 and a line says for whom. One job runs on a GPU at a time. Behind a command, `#:` gives options to it alone: gpus, mem,
-timeout, time, retries, priority, name, after. The exit code is 0 when every job succeeded, 1 when some did not, 2 for
-bad input.
+timeout, time, retries, priority, label, name, after. The exit code is 0 when every job succeeded, 1 when some did not,
+2 for bad input.
 
 Commands stand beside this, each with its own --help: `simple_gpu_scheduler run -- COMMAND` waits for a GPU and runs
 one command on it, `gpus` shows what is on each GPU, `submit` adds jobs to a queue, `status`, `logs`,
-`wait`, `history` and `report` tell of runs, `stop`, `pause`, `continue`, `cancel` and `retry` act on them.
+`wait`, `history` and `report` tell of runs, `stop`, `pause`, `continue`, `cancel` and `retry` act on them, `simulate`
+and `tune` tell which --policy serves best.
 """
 
 

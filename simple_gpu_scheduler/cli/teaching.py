@@ -5,12 +5,12 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simple_gpu_scheduler.comparing import compare
+from simple_gpu_scheduler.comparing import Site, compare
 from simple_gpu_scheduler.errors import UserError
-from simple_gpu_scheduler.learning import FEWEST, learn
-from simple_gpu_scheduler.policies.chosen import Chosen
+from simple_gpu_scheduler.learning import START, learn
+from simple_gpu_scheduler.policies.chosen import LEARNED, Chosen
 from simple_gpu_scheduler.policies.learned import Learned, Weights, show_weights
-from simple_gpu_scheduler.schooling import Exam, Workload, school_of
+from simple_gpu_scheduler.schooling import Exam, School, Workload, school_of
 from simple_gpu_scheduler.standings import standing
 from simple_gpu_scheduler.tuning import in_parts
 from simple_gpu_scheduler.whole_files import replace_file
@@ -29,26 +29,26 @@ class Taught(NamedTuple):
     exams: Sequence[Exam]
 
 
-def teach(trace: Trace, best: str, seed: int, path: str) -> Taught:
+def find_school(trace: Trace, seed: int) -> School:
+    """What there is to learn from; a UserError says that it is too little."""
+    try:
+        return school_of(trace.workloads, trace.site.gpus, seed)
+    except ValueError as error:
+        raise UserError(f"{safe(trace.name)} is too little to learn from: {error}") from None
+
+
+def teach(school: School, site: Site, best: str, seed: int, path: str) -> Taught:
     """Train, write the weights, and compare them with the best one-knob policy and with sjf on what was held out."""
-    school = school_of([each for each in trace.workloads if each], trace.site.gpus, seed)
-    gpus = tuple(map(str, range(trace.site.gpus)))
-    if len(school.lessons) < FEWEST:
-        more = "say --repeat 1000" if len(trace.workloads) > 1 else "it takes some hundreds"
-        raise UserError(f"there are too few jobs to learn from; {more}")
     is_shown = sys.stderr.isatty()
     try:
-        lesson = learn(school.lessons, gpus, seed, say=_say if is_shown else _quietly)
+        weights = learn(school.lessons, site, seed, say=_say if is_shown else _quietly)
     except ValueError as error:
         raise UserError(f"nothing can be learned from this: {error}") from None
     if is_shown:
         _say("")
-    _keep(path, lesson.weights)
-    others = [best] if best == _BASE else [best, _BASE]
-    exams = [
-        exam for name, workloads in school.exams for exam in _examine(name, workloads, lesson.weights, others, trace)
-    ]
-    return Taught(lesson.is_new, exams)
+    _keep(path, weights)
+    exams = [exam for name, workloads in school.exams for exam in _examine(name, workloads, weights, best, site)]
+    return Taught(weights != START, exams)
 
 
 def say_exams(taught: Taught, best: str, path: str) -> list[str]:
@@ -64,13 +64,9 @@ def say_exams(taught: Taught, best: str, path: str) -> list[str]:
     return [*lines, f"So it is not surely better than {best}: better use that."]
 
 
-def _examine(
-    name: str, workloads: Sequence[Workload], weights: Weights, others: Sequence[str], trace: Trace
-) -> list[Exam]:
-    policies = [Chosen("learned", lambda: Learned(weights)), *map(choose_policy, others)]
-    (_, mine), *theirs = (
-        (result.policy, in_parts(result.simulated)) for result in compare(workloads, policies, trace.site)
-    )
+def _examine(name: str, workloads: Sequence[Workload], weights: Weights, best: str, site: Site) -> list[Exam]:
+    policies = [Chosen(LEARNED, lambda: Learned(weights)), *map(choose_policy, (best, _BASE))]
+    (_, mine), *theirs = ((result.policy, in_parts(result.simulated)) for result in compare(workloads, policies, site))
     return [Exam(name, other, standing(mine.waits, parts.waits, mine.sizes)) for other, parts in theirs]
 
 

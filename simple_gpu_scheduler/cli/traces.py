@@ -27,6 +27,7 @@ HISTORY = "history"
 _JOURNAL = '{"event":"'
 _DEFAULT = "jobs=1000"
 _GPUS = 8
+_APART = 1_000_003  # the seeds of --repeat, so that no workload comes again under the next --seed
 
 
 class Trace(NamedTuple):
@@ -65,7 +66,7 @@ def trace_options() -> list[click.Parameter]:
             metavar="WORDS",
             help='An invented workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5", or load=0.9 for gap.',
         ),
-        click.Option(["--seed"], type=int, default=1, metavar="N", help="Of --synthetic.  [default: 1]"),
+        click.Option(["--seed"], type=int, default=1, metavar="N", help="Of what is drawn by chance.  [default: 1]"),
         click.Option(
             ["--repeat"],
             type=click.IntRange(1, 100_000),
@@ -114,16 +115,16 @@ def _trace(found: Found, site: Site, estimates: str) -> Trace:
     workloads = []
     for rows in found.workloads:
         workload, more = arrivals(rows, site.gpus, estimates)
-        workloads.append(workload)
+        workloads += [workload] if workload else []
         remarks += [each for each in more if each not in remarks]
-    if not any(workloads):
+    if not workloads:
         raise UserError(f"{name} has no job that could be simulated{': ' if remarks else ''}{'; '.join(remarks)}")
     return Trace(found.name, workloads, site, estimates, remarks)
 
 
 def _invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> list[list[Row]]:
     try:
-        return [generate(synthetic, gpus, seed + number) for number in range(repeat)]
+        return [generate(synthetic, gpus, seed + _APART * number) for number in range(repeat)]
     except ValueError as error:
         raise click.UsageError(f"--synthetic: {error}") from None
 

@@ -64,15 +64,18 @@ def _tune(**options: Any) -> int:
     if learn:
         check_target(learn)
     trace = take_trace(options)
+    school = None
+    if learn:
+        from .teaching import find_school, say_exams, teach  # noqa: PLC0415 - few want it
+
+        school = find_school(trace, seed)
     gc.freeze()
     tuned = _replay(trace, quiet=as_json)
     exams: Sequence[Exam] = ()
     if not as_json:
         print_text("\n".join(["", *advice(tuned)]))
-    if learn:
-        from .teaching import say_exams, teach  # noqa: PLC0415 - few want it
-
-        taught = teach(trace, tuned.best.policy, seed, learn)
+    if school:
+        taught = teach(school, trace.site, tuned.best.policy, seed, learn)
         exams = taught.exams
         if not as_json:
             print_text("\n".join(["", *say_exams(taught, tuned.best.policy, learn)]))
@@ -85,7 +88,7 @@ def _replay(trace: Trace, *, quiet: bool) -> Tuned:
     if not quiet:
         print_text("\n".join([*introduction(trace), "", *heading()]))
     results = []
-    for result in compare(trace.workloads, map(choose_policy, settings(trace.workloads)), trace.site):
+    for result in compare(trace.workloads, map(choose_policy, settings(trace.workloads, trace.site.label)), trace.site):
         measures = measure(result.simulated, trace.site.gpus)
         results.append((result.policy, measures, result.simulated))
         if not quiet:

@@ -48,7 +48,7 @@ def _sureness(tuned: Tuned) -> str:
     said = "surely" if tuned.is_sure else "not surely"
     return (
         f"How sure: {said} better than {BASE} ({best.standing.percent:+.1f} % ± {best.standing.percent_error:.1f} %); "
-        f"of {parts} parts it was the best in {best.wins}."
+        f"it was so in {best.wins} of {parts} parts."
     )
 
 

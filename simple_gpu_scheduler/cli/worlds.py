@@ -54,12 +54,15 @@ def find_estimates(
 
         return recall(os.environ)
 
+    def tell() -> None:
+        inbox.put(read())
+
     def ask() -> None:
         with suppress(RuntimeError):  # there can be no more threads: then it stays unknown
-            start_thread(lambda: inbox.put(read()))
+            start_thread(tell)
 
     learns = not options.dry_run  # whose jobs take no time
-    # When it would come by simulated time, nobody could tell.
-    if policy.by_time or options.runs_nothing:
+    if policy.by_time:
         return Estimates(read().history, learns=learns), None
-    return Estimates(learns=learns), ask
+    # When it would come by simulated time, nobody could tell.
+    return Estimates(learns=learns), tell if options.runs_nothing else ask

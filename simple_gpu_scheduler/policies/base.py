@@ -23,11 +23,6 @@ class Waiting(NamedTuple):
     time: float
     kind: Kind
 
-    @property
-    def label(self) -> str:
-        """Whose it is, for a policy that asks."""
-        return str(self.kind[2])
-
 
 Heads = Collection[Waiting]  # the first of each queue
 Load = tuple[float, int]  # the share of the GPUs that is in use, and how many jobs wait

@@ -4,7 +4,9 @@ It does not know where journals are, nor which of them count. Pure.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from itertools import islice
 from typing import Any
 
 from simple_gpu_scheduler.estimates import RUNS_KEPT
@@ -17,7 +19,6 @@ from .rows import Row
 
 _READ = b'{"event":"job read"'
 _ENDED = b'{"event":"job ended"'
-_BEGAN = b'{"event":"run began"'
 _SUCCEEDED = b'"succeeded"'
 _AT_ONCE = 2_000
 
@@ -35,36 +36,40 @@ def rows_of(state: RunState) -> list[Row]:
     return rows
 
 
-def history_of_lines(data: bytes) -> dict[str, list[float]]:
-    """How long the newest successes of each template took, the oldest first; of runs whose journals stand in a row.
+def history_of(journals: Iterable[bytes]) -> dict[str, list[float]]:
+    """How long the newest successes of each template took, the oldest first; of journals that come the oldest first.
 
-    The first may lack its begin. What cannot be read is passed over, and so is a job whose reading is missing. It is
+    A journal may lack its begin. What cannot be read is passed over, and so is a job whose reading is missing. It is
     asked for when a run begins, so only the lines that tell something are parsed, and only what is used is checked.
     """
     found: dict[str, deque[float]] = {}
+    for journal in journals:
+        for template, runtime in _successes(journal):
+            found.setdefault(template, deque(maxlen=RUNS_KEPT)).append(runtime)
+    return {template: list(runs) for template, runs in found.items()}
+
+
+def _successes(journal: bytes) -> Iterator[tuple[str, float]]:
     commands: dict[int, str] = {}
-    for record in _telling(data):
-        name, number = record["event"], record.get("job")
-        if name == "run began" and not record.get("is_resumed"):
-            commands.clear()  # the next journal, with numbers of its own
-        elif type(number) is not int:
+    for record in _telling(journal):
+        number = record.get("job")
+        if type(number) is not int:
             continue
-        elif name == "job read":
+        if record["event"] == "job read":
             command = record.get("command")
             if type(command) is str:
                 commands[number] = command
         elif number in commands and record.get("outcome") == "succeeded":
             runtime: Any = record.get("runtime")
             if type(runtime) in (float, int) and 0 <= runtime < MOST_SECONDS:
-                found.setdefault(template_of(commands[number]), deque(maxlen=RUNS_KEPT)).append(runtime)
-    return {template: list(runs) for template, runs in found.items()}
+                yield template_of(commands[number]), runtime
 
 
-def _telling(data: bytes) -> Iterator[Record]:
-    lines = [
+def _telling(journal: bytes) -> Iterator[Record]:
+    lines = (
         line
-        for line in data[: data.rfind(b"\n") + 1].split(b"\n")
-        if line.startswith((_READ, _BEGAN)) or (line.startswith(_ENDED) and _SUCCEEDED in line)
-    ]
-    for at in range(0, len(lines), _AT_ONCE):  # all of them at once would take a hundred megabytes
-        yield from read_records(b"\n".join([*lines[at : at + _AT_ONCE], b""])).records
+        for line in BytesIO(journal)  # which makes no copy
+        if line.startswith(_READ) or (line.startswith(_ENDED) and _SUCCEEDED in line)
+    )
+    while some := [*islice(lines, _AT_ONCE)]:  # all of them at once would take a hundred megabytes
+        yield from read_records(b"".join(some)).records
