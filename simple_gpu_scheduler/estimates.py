@@ -63,6 +63,11 @@ class Estimates:
         self._total += time
         return time, time
 
+    def time_of(self, job: Job) -> float:
+        """How long it takes as far as is known, of one that runs."""
+        runs = self._runs.get(template_of_job(job)) if job.time is None else None
+        return sum(runs) / len(runs) if runs else said(job)
+
     def _guess(self, job: Job, template: str) -> float:
         if self._scouts.setdefault(template, job.number) == job.number:
             return 0.0

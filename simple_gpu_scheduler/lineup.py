@@ -115,6 +115,10 @@ class Lineup:
         """What is known of earlier runs has come."""
         self._place_anew(self._estimates.recall(history))
 
+    def time_of(self, job: Job) -> float:
+        """How long one that runs takes, as far as is known by now."""
+        return self._estimates.time_of(job)
+
     def remove(self, number: int) -> Job | None:
         """Take a job out; None when it is not here."""
         if number not in self._here:

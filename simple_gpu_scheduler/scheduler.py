@@ -18,7 +18,6 @@ from .slots import Limits, Rooms, Slots
 from .verdicts import AT_FIRST, Begin, Dropped, Rules, Verdict
 
 _NEVER = float("inf")
-_SUCCEEDED = Verdict(retries=False)
 _TOO_FEW = "it needs more GPUs, or larger ones, than are left"
 
 
@@ -115,10 +114,13 @@ class Scheduler:
     def recall(self, history: History) -> None:
         """How long jobs like these took in earlier runs."""
         self._lineup.recall(history)
+        for attempt, since, waiting in self._running.values():
+            if waiting:
+                self._slots.expect(attempt, since + self._lineup.time_of(attempt.job))
 
     def add(self, job: Job, now: float, begin: Begin = AT_FIRST) -> tuple[Dropped, ...]:
         """Take a job in. What comes back can never start."""
-        self._now = now
+        self._now = max(self._now, now)
         if begin != AT_FIRST:
             self._begins[job.number] = begin
         if not job.after:
@@ -200,9 +202,8 @@ class Scheduler:
         """When `plan` may have something to start though nothing has happened; infinity for never."""
         if self._stopped or self.is_paused:
             return _NEVER
-        retry = self._delayed[0].due if self._delayed else _NEVER
         start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
-        return min(retry, start)
+        return min(self._delayed[0].due if self._delayed else _NEVER, start)
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float) -> Verdict:
         """An attempt has ended and nothing of it is left."""
@@ -215,7 +216,7 @@ class Scheduler:
             self._dependencies.remember(job, succeeded=True)
             for released in self._dependencies.release(job.number):
                 self._line_up(released, self._since.pop(released.number, now))
-            return _SUCCEEDED
+            return Verdict(retries=False)
         since = (running.waiting or running).since
         if self._may_retry(attempt, outcome):
             heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
@@ -230,9 +231,8 @@ class Scheduler:
 
     def _may_retry(self, attempt: Attempt, outcome: Outcome) -> bool:
         retries = self._rules.retries if attempt.job.retries is None else attempt.job.retries
-        if attempt.job.number in self._not_again or outcome.kind == "not started" or self._stopped:
-            return False
-        return attempt.number - self._begins.get(attempt.job.number, AT_FIRST).excused <= retries
+        may = not (attempt.job.number in self._not_again or outcome.kind == "not started" or self._stopped)
+        return may and attempt.number - self._begins.get(attempt.job.number, AT_FIRST).excused <= retries
 
     def _line_up(self, job: Job, since: float) -> None:
         self._lineup.add(job, self._begins.get(job.number, AT_FIRST).attempt, since)

@@ -147,6 +147,13 @@ class Slots:
         gpus = self._gpus
         return Attempt(job, attempt, tuple([gpus[at] for at in chosen]), slots)
 
+    def expect(self, attempt: Attempt, until: float) -> None:
+        """When it will have ended is known better now."""
+        for at in {self._position(slot) for slot in attempt.slots if slot < self._first_cpu}:
+            self._ours[at][attempt.key] = until
+            if not self._free[at]:
+                self._place_from[at] = min(self._ours[at].values())
+
     def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
         """Whether an attempt that has its places has the memory too, after a closer look."""
         return not attempt.job.mem or all(

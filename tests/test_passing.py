@@ -165,6 +165,19 @@ def test_what_runs_since_before_the_first_wide_job_came_has_a_known_end_too() ->
     assert list(simulate(workload, fifo(2), NAMES[:2])) == [0, 10, 2]
 
 
+def test_what_is_known_of_earlier_runs_tells_of_what_runs_when_it_comes_late() -> None:
+    subject, rooms = fifo(2), dict.fromkeys("01", Room())
+    slow, wide, quick = (Job(n, command, Place(n), gpus) for n, command, gpus in
+                         ((1, b"slow", 1), (2, b"wide", 2), (3, b"quick", 1)))  # fmt: skip
+    for each in (slow, wide, quick):
+        subject.add(each, 0)
+    assert [each.job.number for each in subject.plan(0, rooms)] == [1]
+    assert subject.asks_times
+    subject.recall({"slow": [10.0], "wide": [5.0], "quick": [3.0]})
+    assert [each.job.number for each in subject.plan(1, rooms)] == [3]
+    assert subject.plan(2, rooms) == []
+
+
 def test_who_waits_for_memory_is_passed_by_what_is_known_to_have_ended_by_then() -> None:
     workload = [Arrival(0, job(1, 1, 100, 5), 100), Arrival(1, job(2, 1, 50, 5), 50), Arrival(2, job(3, 1, 10, 1), 10)]
     assert list(simulate(workload, fifo(1, 2), NAMES[:1])) == [0, 100, 2]

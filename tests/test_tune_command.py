@@ -199,6 +199,14 @@ class TestLearn:
         assert "to learn from" in line
         assert not (program.directory / "w.json").exists()
 
+    def test_no_file_but_weights_is_written_over(self, program: Program) -> None:
+        (program.directory / "t.csv").write_text(MANY)
+        for name in ("t.csv", "/dev/null"):
+            done = program.run("tune", "t.csv", "--gpus", "3", "--learn", name)
+            assert (done.returncode, done.stdout) == (2, b"")
+            assert name.encode() in done.stderr
+        assert (program.directory / "t.csv").read_text() == MANY
+
     def test_a_place_where_nothing_can_be_written_is_said_first(self, program: Program) -> None:
         done = program.run("tune", *QUEUES[:4], "--repeat", "14", "--learn", "none/w.json", timeout=60)
         assert done.returncode == 2

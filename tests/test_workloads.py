@@ -178,7 +178,28 @@ class TestCsv:
         assert str(error.value).isprintable()
 
     def test_a_header_alone_is_an_empty_workload(self) -> None:
-        assert read_csv("submit,duration") == ([], [])
+        assert read_csv("submit,duration,gpus") == ([], [])
+
+    def test_without_a_column_of_gpus_it_says_so(self) -> None:
+        rows, [remark] = read_csv("submit,duration,num_gpus,user\n0,5,4,ann\n")
+        assert rows == [Row(0, 5, 1, "ann")]
+        assert remark == ("no column gpus or procs among 'submit', 'duration', 'num_gpus', 'user': each job has 1 GPU")
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("1h30m", 5400),
+            ("90s", 90),
+            ("90", 90),
+            ("1.5", 1.5),
+            ("01:30:00", 5400),
+            ("2-00:00:01", 172_801),
+            ("5:00", 300),
+        ],
+    )
+    def test_a_length_may_be_written_in_many_ways(self, text: str, expected: float) -> None:
+        [row] = read_csv(f"submit,duration,gpus,requested\n0,{text},1, {text} \n")[0]
+        assert (row.duration, row.requested) == (expected, expected)
 
     @settings(deadline=None)
     @given(st.text(alphabet=st.characters(codec=None), max_size=200), st.booleans())

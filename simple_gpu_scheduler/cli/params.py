@@ -66,7 +66,11 @@ class Command(click.Command):
         if not ctx.resilient_parsing:
             # Behind the first word of another program everything is that program's.
             with_value = None if ctx.allow_interspersed_args else _names_of_valued(self.params)
-            args = join_values(args, several, with_value)
+            try:
+                args = join_values(args, several, with_value)
+            except click.UsageError as error:
+                error.ctx = ctx  # whose help it names
+                raise
             args = join_optional(args, [param for param in self.params if isinstance(param, OptionalValue)])
         try:
             return super().parse_args(ctx, args)

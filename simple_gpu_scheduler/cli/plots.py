@@ -19,11 +19,11 @@ def check_plot(path: str) -> None:
     """Before an hour is simulated: what is wrong with the name, or what is missing."""
     if not path.endswith(_FORMS):
         raise click.UsageError(f"--plot {safe(path)}: name a file that ends in {' or '.join(_FORMS)}")
-    check_target(path)
+    check_directory(path)
     figure_maker()
 
 
-def check_target(path: str) -> None:
+def check_directory(path: str) -> None:
     """What is wrong with where it is to be written."""
     directory = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(directory):

@@ -10,6 +10,7 @@ import click
 from simple_gpu_scheduler.comparing import Result, compare
 from simple_gpu_scheduler.measures import measure
 from simple_gpu_scheduler.policies import MAY_STARVE, POLICIES
+from simple_gpu_scheduler.policies.chosen import LEARNED, names
 
 from .params import Command, SeveralValues
 from .policy_options import choose_policy
@@ -53,8 +54,8 @@ def _options() -> list[click.Parameter]:
         *trace_options(),
         SeveralValues(
             ["--policy"],
-            takes=lambda word: word.partition(":")[0] in (*POLICIES, "learned"),
-            example="--policy fifo aged hrrn",
+            takes=lambda word: word.partition(":")[0] in (*POLICIES, LEARNED),
+            example=f"--policy fifo aged hrrn; there are {names()}",
             metavar="POLICY...",
             help="Which, in this order; all but learned:FILE when none is named.",
         ),

@@ -10,13 +10,13 @@ from .traces import Trace
 _KNOWN = {
     "exact": "known exactly",
     "requested": "as their users said",
-    "past": "as the earlier runs of their kind tell",
+    "past": "as the jobs of their kind that have ended before tell",
     "none": "known to nobody",
 }
 _COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p50", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
 _POLICY, _CELL = 11, 8
 _UNITS = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "m"))
-_MANY = 1000
+_MANY, _FEW = 1000, 9.95  # of which the tenths say nothing, and much
 _GROUPS = (("WAIT", 5), ("RESPONSE", 3), ("SLOWDOWN", 2))
 
 
@@ -67,4 +67,4 @@ def duration(seconds: float) -> str:
     for least, size, unit in _UNITS:
         if seconds >= least:
             return f"{seconds / size:.{seconds < _MANY * size:d}f}{unit}"
-    return f"{seconds:.0f}s"
+    return f"{seconds:.{0 < seconds < _FEW:d}f}s"

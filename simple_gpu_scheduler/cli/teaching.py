@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import click
+
 from simple_gpu_scheduler.comparing import Site, compare
 from simple_gpu_scheduler.errors import UserError
 from simple_gpu_scheduler.learning import START, learn
@@ -16,6 +18,7 @@ from simple_gpu_scheduler.tuning import in_parts
 from simple_gpu_scheduler.whole_files import replace_file
 from simple_gpu_scheduler.wording import safe
 
+from .plots import check_directory
 from .policy_options import choose_policy
 from .traces import Trace
 
@@ -27,6 +30,21 @@ class Taught(NamedTuple):
 
     is_new: bool
     exams: Sequence[Exam]
+
+
+def check_target(path: str) -> None:
+    """What is wrong with where the weights are to be written: nothing but older weights is written over."""
+    check_directory(path)
+    if not os.path.lexists(path):
+        return
+    try:
+        if os.path.isfile(path) and os.path.getsize(path):  # a pipe would be waited for
+            choose_policy(f"{LEARNED}:{path}")
+        elif not os.path.isfile(path):
+            raise UserError(f"cannot write {safe(path)}: that is no plain file")
+    except (click.UsageError, OSError):
+        message = "that file holds no learned weights, and is not written over; name another, or remove it first"
+        raise UserError(f"--learn {safe(path)}: {message}") from None
 
 
 def find_school(trace: Trace, seed: int) -> School:

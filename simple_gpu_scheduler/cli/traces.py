@@ -27,6 +27,7 @@ HISTORY = "history"
 _JOURNAL = '{"event":"'
 _DEFAULT = "jobs=1000"
 _GPUS = 8
+_MOST_GPUS = 100_000
 _APART = 1_000_003  # the seeds of --repeat, so that no workload comes again under the next --seed
 
 
@@ -56,7 +57,7 @@ def trace_options() -> list[click.Parameter]:
         click.Argument(["trace"], required=False, metavar="[TRACE]"),
         click.Option(
             ["--gpus"],
-            type=click.IntRange(1, 100_000),
+            type=Parsed("number", _parse_gpus),
             metavar="N",
             help="On how many.  [default: of past runs as many as they used, else 8]",
         ),
@@ -64,7 +65,8 @@ def trace_options() -> list[click.Parameter]:
             ["--synthetic"],
             type=Parsed("words", parse_synthetic),
             metavar="WORDS",
-            help='An invented workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5", or load=0.9 for gap.',
+            help='An invented workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5", or for gap '
+            "load=0.9, which it comes to on average.",
         ),
         click.Option(["--seed"], type=int, default=1, metavar="N", help="Of what is drawn by chance.  [default: 1]"),
         click.Option(
@@ -84,13 +86,20 @@ def trace_options() -> list[click.Parameter]:
     ]
 
 
+def _parse_gpus(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _MOST_GPUS:
+        raise ValueError(f"'{text}' is not a number from 1 to {_MOST_GPUS:,}: here it is how many GPUs there are, as 8")
+    return int(text)
+
+
 def take_trace(options: dict[str, Any]) -> Trace:
     """What these options say, taken out of all options of a command."""
     trace, synthetic, gpus = options.pop("trace"), options.pop("synthetic"), options.pop("gpus")
     seed, repeat = options.pop("seed"), options.pop("repeat")
     estimates, label = options.pop("estimates"), LABELS[options.pop("fair_by") or "label"]
     if trace is not None and synthetic is not None:
-        raise click.UsageError("TRACE and --synthetic are two workloads; choose one")
+        hint = "quote the words of --synthetic" if "=" in trace else "choose one"
+        raise click.UsageError(f"TRACE and --synthetic are two workloads; {hint}")
     if trace is None and synthetic is None:
         raise click.UsageError(
             f"say what to simulate: a trace's file, a run, {HISTORY} for all your runs, or --synthetic '{_DEFAULT}'"

@@ -14,7 +14,6 @@ from simple_gpu_scheduler.schooling import Exam
 from simple_gpu_scheduler.tuning import Tuned, settings, tune
 
 from .params import Command
-from .plots import check_target
 from .policy_options import choose_policy
 from .printing import print_text
 from .simulation_view import heading, introduction, row
@@ -62,12 +61,12 @@ def _tune(**options: Any) -> int:
     if options["trace"] is None and options["synthetic"] is None:
         options["trace"] = HISTORY
     if learn:
+        from .teaching import check_target, find_school, say_exams, teach  # noqa: PLC0415 - few want it
+
         check_target(learn)
     trace = take_trace(options)
     school = None
     if learn:
-        from .teaching import find_school, say_exams, teach  # noqa: PLC0415 - few want it
-
         school = find_school(trace, seed)
     gc.freeze()
     tuned = _replay(trace, quiet=as_json)

@@ -17,6 +17,8 @@ def advice(tuned: Tuned) -> list[str]:
         return ["No job would have waited under any policy: there is nothing to choose."]
     if best is base:
         lines = [f"Best: --policy {BASE}, which is the default. Nothing that lets nobody starve waits less."]
+    elif tuned.parts < FEW_PARTS:
+        lines = ["How sure: not at all; there are too few jobs to tell it from chance.", *_gain(best, base)]
     else:
         lines = [*_gain(best, base), _sureness(tuned)]
     if least is not best:
@@ -43,8 +45,6 @@ def _gain(best: Candidate, base: Candidate) -> list[str]:
 
 def _sureness(tuned: Tuned) -> str:
     best, parts = tuned.best, tuned.parts
-    if parts < FEW_PARTS:
-        return "How sure: not at all; there are too few jobs to tell it from chance."
     said = "surely" if tuned.is_sure else "not surely"
     return (
         f"How sure: {said} better than {BASE} ({best.standing.percent:+.1f} % ± {best.standing.percent_error:.1f} %); "

@@ -43,7 +43,7 @@ def parse_ageing(text: str) -> float:
     except ValueError:
         ageing = -1.0
     if not (math.isfinite(ageing) and ageing >= 0):
-        raise ValueError(f"'{text}' is not a number from 0 up; 1 is usual, 0 is the order of the input")
+        raise ValueError(f"'{text}' is not a number from 0 up; 1 is usual, with 0 lengths count for nothing")
     return ageing
 
 

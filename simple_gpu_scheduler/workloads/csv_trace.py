@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from io import StringIO
 from operator import itemgetter
 
-from .cells import MOST_SECONDS, seconds, shown, whole
+from .cells import MOST_SECONDS, length, seconds, shown, whole
 from .rows import Row, left_out
 
 # What each may be called; the first that is there counts.
@@ -22,6 +22,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "command": ("command",),
     "priority": ("priority",),
 }
+_GPUS = list(_COLUMNS).index("gpus")
 _NEEDED = ("submit", "duration")
 _EXPECTED = (
     "a trace needs the columns submit and duration (or runtime), separated by commas, and may have gpus (or procs), "
@@ -37,7 +38,8 @@ def read_csv(text: str) -> tuple[list[Row], list[str]]:
     rows: list[Row] = []
     unfinished = without_gpu = 0
     try:
-        columns = _columns(_header(reader))
+        header = _header(reader)
+        columns = _columns(header)
         # The last of these is what a column that is not there has, and the others are for lines that are too short.
         blanks = [""] * (max(columns) + 2)
         pick = itemgetter(*columns)
@@ -51,7 +53,8 @@ def read_csv(text: str) -> tuple[list[Row], list[str]]:
                 without_gpu += 1
     except (ValueError, csv.Error) as error:
         raise ValueError(f"line {max(1, reader.line_num)}: {error}") from None
-    remarks = [left_out(unfinished, "row", "without a duration")] if unfinished else []
+    remarks = [] if columns[_GPUS] >= 0 else [f"no column gpus or procs among {_listed(header)}: each job has 1 GPU"]
+    remarks += [left_out(unfinished, "row", "without a duration")] if unfinished else []
     return rows, remarks + ([left_out(without_gpu, "row", "without a GPU")] if without_gpu else [])
 
 
@@ -69,11 +72,12 @@ def _columns(header: Sequence[str]) -> Sequence[int]:
         found[value] = next((header.index(name) for name in names if name in header), -1)
     missing = next((value for value in _NEEDED if found[value] < 0), None)
     if missing:
-        more = ", …" * (len(header) > _NAMES_SHOWN)
-        raise ValueError(
-            f"no column '{missing}' among {', '.join(map(shown, header[:_NAMES_SHOWN]))}{more}; {_EXPECTED}"
-        )
+        raise ValueError(f"no column '{missing}' among {_listed(header)}; {_EXPECTED}")
     return tuple(found.values())
+
+
+def _listed(header: Sequence[str]) -> str:
+    return ", ".join(map(shown, header[:_NAMES_SHOWN])) + ", …" * (len(header) > _NAMES_SHOWN)
 
 
 def _row(submit: str, duration: str, gpus: str, user: str, requested: str, command: str, priority: str) -> Row | None:
@@ -82,10 +86,10 @@ def _row(submit: str, duration: str, gpus: str, user: str, requested: str, comma
         return None
     return Row(
         _submitted(submit),
-        seconds("duration", duration),
+        length("duration", duration),
         whole("gpus", gpus) if gpus.strip() else 1,
         user.strip(),
-        None if requested.strip() in _UNKNOWN else seconds("requested", requested),
+        None if requested.strip() in _UNKNOWN else length("requested", requested),
         command.strip(),
         whole("priority", priority, least=-(10**9)) if priority.strip() else 0,
     )
