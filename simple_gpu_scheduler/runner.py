@@ -224,7 +224,7 @@ class Runner:
         if message.number == signal.SIGUSR1:
             self._tell_status()
         else:
-            self._stopping.signalled(message.number)
+            self._stopping.signalled(message.number, self._clock.now())
 
     def _let_reader_go_on(self) -> None:
         has_room = self._rules.reads_all or self._scheduler.waiting < READ_AHEAD

@@ -10,6 +10,9 @@ from .publishing import Publisher
 from .scheduler import Scheduler
 from .tally import Tally
 
+# The command `timeout` sends TERM twice, to us and to our process group, and means one.
+_AT_ONCE = 0.5
+
 
 class Stopping:
     """Remembers what was asked. `signal` is the one that stopped the run, or 0."""
@@ -31,14 +34,16 @@ class Stopping:
         self._halt = halt
         self.is_asked = False
         self._told_to_end = False
-        self.signal = 0
+        self.signal, self._at = 0, float("-inf")  # and when that came
 
-    def signalled(self, number: int) -> None:
+    def signalled(self, number: int, now: float) -> None:
         """A signal that asks for it has come, or the terminal is gone, which does not."""
         if number == signal.SIGHUP:
             self._publisher.publish(Noticed("SIGHUP: the terminal is gone, the run goes on"))
             return
-        self.signal = number
+        if number == signal.SIGTERM == self.signal and now - self._at < _AT_ONCE:
+            return
+        self.signal, self._at = number, now
         name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
         self.stop(name, end_running=self.is_asked or number != signal.SIGINT)
 

@@ -103,6 +103,21 @@ def test_term_ends_what_runs_after_a_grace_period(program: Program, pids: Pids) 
     assert "0 succeeded, 2 failed, 0 timed out, 1 not started" in err
 
 
+def test_term_twice_at_once_is_one_and_a_later_one_kills(program: Program, pids: Pids) -> None:
+    """The command `timeout` sends it to us, and then to our process group."""
+    process = program.start("--gpus", "0", "--grace", "1000")
+    program.feed(process, "trap 'touch termed' TERM; echo $$ > pid; while :; do sleep 0.01; done\n")
+    job = pids("pid")
+    process.terminate()
+    until((program.directory / "termed").exists)
+    process.terminate()
+    until(lambda: not is_alive(job) or process.terminate())
+    err = finish(process)
+    assert process.returncode == 143
+    assert err.count("killing 1 running job") == 1
+    assert err.count("ending 1 running job") == 1
+
+
 def test_hangup_does_not_end_the_run(program: Program, pids: Pids) -> None:
     process = program.start("--gpus", "0")
     program.feed(process, "echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done\ntouch second\n")
