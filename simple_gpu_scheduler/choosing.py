@@ -34,7 +34,7 @@ def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, wide: Waiting
     if wide:
         return _choose_passing(wide, lineup, slots, rooms, now)
     for waiting in lineup.in_order(now, (slots.load, len(lineup))):
-        gpus, mem, _ = waiting.kind
+        gpus, mem, _, _ = waiting.kind
         if not gpus:
             if has_cpu:
                 return Choice(waiting, ())
@@ -52,7 +52,7 @@ def _choose_passing(wide: Waiting, lineup: Lineup, slots: Slots, rooms: Rooms, n
     kept = slots.keep(rooms, wide.kind[0], wide.kind[1], now)
     gap = Gap(len(slots.open), kept.start - now if kept.is_known else -1.0, slots.beyond(kept), slots.has_cpu())
     for waiting in lineup.passing(gap, now, (slots.load, len(lineup))):
-        gpus, mem, _ = waiting.kind
+        gpus, mem, _, _ = waiting.kind
         if not gpus:
             return Choice(waiting, (), wide)
         positions = slots.with_places(rooms, mem, NOTHING if waiting.time <= gap.seconds else kept)

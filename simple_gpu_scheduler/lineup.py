@@ -58,11 +58,9 @@ class Lineup:
             self.by_time = True
             self._place_anew(list(self._here))
             length, time = self._estimates.take_in(job)
-        if self._policy.by_label:
-            roughly: int | str = self._label(job)
-        else:
-            roughly = frexp(length)[1] + (_NO_LENGTH if time == UNKNOWN else 0)  # a guess is no length
-        kind = (job.gpus, (job.mem or 0) if job.gpus else 0, roughly)
+        roughly = frexp(length)[1] + (_NO_LENGTH if time == UNKNOWN else 0)  # a guess is no length
+        label = self._label(job) if self._policy.by_label else ""
+        kind = (job.gpus, (job.mem or 0) if job.gpus else 0, roughly, label)
         rank = self._policy.rank(job, since, length)
         self._push(Waiting(rank, job.number, attempt, job, since, length, time, kind))
 

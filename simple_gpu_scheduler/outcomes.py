@@ -42,8 +42,8 @@ class Outcomes:
         self, attempt: Attempt, outcome: Outcome, began_at: float, runtime: float, now: float, ending: Ending
     ) -> tuple[JobEnded, tuple[Dropped, ...]]:
         """An attempt has ended: the event, which is published, and the jobs that will never start therefore."""
-        verdict = self._scheduler.end(attempt, outcome, now)
         interrupted = ending == "stopped" and outcome.kind != "succeeded"
+        verdict = self._scheduler.end(attempt, outcome, now, is_interrupted=interrupted)
         event = JobEnded(attempt, outcome, began_at, runtime, not verdict.retries, interrupted, ending == "cancelled")
         self._publisher.publish(event)
         self.interrupted += interrupted

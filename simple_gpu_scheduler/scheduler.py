@@ -205,8 +205,8 @@ class Scheduler:
         start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
         return min(self._delayed[0].due if self._delayed else _NEVER, start)
 
-    def end(self, attempt: Attempt, outcome: Outcome, now: float) -> Verdict:
-        """An attempt has ended and nothing of it is left."""
+    def end(self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False) -> Verdict:
+        """An attempt has ended and nothing of it is left; those that wait for one `is_interrupted` go on waiting."""
         self._now = now
         job, running = attempt.job, self._leave(attempt)
         succeeded = outcome.kind == "succeeded"
@@ -222,7 +222,7 @@ class Scheduler:
             heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
             return Verdict(retries=True)
         self._since[job.number] = since
-        return Verdict(retries=False, dropped=self._drop(job, "")[1:])
+        return Verdict(retries=False, dropped=() if is_interrupted else self._drop(job, "")[1:])
 
     def _leave(self, attempt: Attempt) -> _Running:
         running = self._running.pop(attempt.key)

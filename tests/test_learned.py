@@ -42,7 +42,7 @@ def arrival(number, at, length, gpus=1):
 
 def waiting(number, since, length, gpus):
     job = arrival(number, since, length, gpus).job
-    return Waiting(Learned(START).rank(job, since, length), number, 1, job, since, length, length, (gpus, 0, 0))
+    return Waiting(Learned(START).rank(job, since, length), number, 1, job, since, length, length, (gpus, 0, 0, ""))
 
 
 def queue(rng, gap=25.0, widths=(1,), size=20):

@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from math import frexp
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -176,6 +177,15 @@ def test_what_is_known_of_earlier_runs_tells_of_what_runs_when_it_comes_late() -
     subject.recall({"slow": [10.0], "wide": [5.0], "quick": [3.0]})
     assert [each.job.number for each in subject.plan(1, rooms)] == [3]
     assert subject.plan(2, rooms) == []
+
+
+@pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"lpt"}))  # under which the long ones start first
+def test_under_every_policy_a_short_one_behind_a_long_one_may_pass_a_wide_one(policy: str) -> None:
+    works = [(1, 100.0, 100), (2, 10.0, 90), (1, 200.0, 80), (1, 50.0, 70)]  # priorities, so that it is the same order
+    jobs = [job(n, gpus, time)._replace(priority=priority) for n, (gpus, time, priority) in enumerate(works, 1)]
+    workload = [Arrival(0, each, each.time or 0) for each in jobs]
+    starts = simulate(workload, Scheduler(Limits(tuple("01")), POLICIES[policy]()), "01")
+    assert starts[3] < 100, "a GPU idles beside it"
 
 
 def test_who_waits_for_memory_is_passed_by_what_is_known_to_have_ended_by_then() -> None:

@@ -3,6 +3,7 @@
 import os
 import random
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -600,3 +601,12 @@ def test_no_append_that_is_taken_back_is_taken_for_a_truncation(growing: Queue) 
         assert done.returncode == 1, done.stderr
     growing.write(line("two"))
     growing.has_run("one", "two")
+
+
+def test_pipes_without_a_name_are_files_too(program: Program) -> None:
+    """As a shell makes them of <(...)."""
+    command = f"exec {shlex.join(SCHEDULER)} --gpus 0 -q /dev/stdin <(echo echo two; sleep 0.1; echo echo three)"
+    done = subprocess.run(
+        ["bash", "-c", command], input=b"echo one\n", cwd=program.directory, check=True, capture_output=True, timeout=30
+    )
+    assert done.stdout.split() == [b"one", b"two", b"three"]

@@ -159,6 +159,17 @@ def test_after_holds_across_a_resume(scene: Scene) -> None:
     assert scene.ran() == ["1.1", "2.1", "4.1", "3.1"]
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_those_behind_a_job_that_a_stop_has_ended_wait_with_it(scene: Scene, how: signal.Signals) -> None:
+    lines = (f"{HOLD} #: name=first", f"{RAN} #: after=first name=second", f"{RAN} #: after=second")
+    process = scene.start(*OURS, scene.lines(*lines))
+    until(lambda: scene.ran() == ["1.1"], "it runs")
+    until(lambda: process.poll() is not None or process.send_signal(how), "it ends")
+    scene.go()
+    assert scene.resume().returncode == 0
+    assert scene.ran() == ["1.1", "1.2", "2.1", "3.1"]
+
+
 def test_an_interrupted_attempt_uses_up_no_retry_and_attempts_are_counted_on(scene: Scene) -> None:
     args = (*OURS, "--retries", "2")
     scene.killed(f"{RAN}; [ $SGS_ATTEMPT = 2 ] && exec sleep 100; false", args=args, when="1.2\n", keeper_too=True)

@@ -46,7 +46,7 @@ def open_file(path: str, *, waits: bool) -> Source:
     if path == "-":
         return Source(_STDIN)
     try:
-        if not waits and stat.S_ISFIFO(os.stat(path).st_mode):
+        if not waits and _is_named_pipe(path):
             return _place_of(path)
         # The first writer of a named pipe that ends with its writers is waited for, or it would seem empty.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK))
@@ -56,6 +56,17 @@ def open_file(path: str, *, waits: bool) -> Source:
         raise UserError(f"cannot read {path}: it is a directory")
     os.set_blocking(fd, True)
     return Source(fd, path)
+
+
+def _is_named_pipe(path: str) -> bool:
+    """And not one without a name, such as /dev/stdin or what a shell makes of <(...), which has its writer already."""
+    if not stat.S_ISFIFO(os.stat(path).st_mode):
+        return False
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        return is_of(fd).kind == "fifo"
+    finally:
+        os.close(fd)
 
 
 def _place_of(path: str) -> Source:

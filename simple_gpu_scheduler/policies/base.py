@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.jobs import Job
 
-Kind = tuple[int, int, int | str]  # GPUs, memory on each, and the length roughly, or the label
+Kind = tuple[int, int, int, str]  # GPUs, memory on each, the length roughly, and the label if the policy asks for it
 
 
 class Waiting(NamedTuple):

@@ -9,7 +9,7 @@ _ONE_SECOND = 1.0
 _MANY = 1000  # labels; of more than twice as many as are of use the others are forgotten
 _LONG_AGO = float("-inf")
 
-Name = tuple[int | str, bool]  # a label, and whether it is of CPU slots
+Name = tuple[str, bool]  # a label, and whether it is of CPU slots
 Key = tuple[int, int]  # of an attempt
 Turn = tuple[float, int]  # when, and which of those of that moment
 _PAST = (0, 0)
@@ -89,7 +89,7 @@ class Fair(Shared):
         a_day_ago = now - _A_DAY
         placed: list[Placed] = []
         for head in heads:
-            gpus, _, label = head.kind
+            gpus, _, _, label = head.kind
             name = label, not gpus
             if name not in known:
                 account = accounts.get(name)
@@ -158,7 +158,7 @@ class RoundRobin(Shared):
 
 
 def _name(waiting: Waiting) -> Name:
-    return waiting.kind[2], not waiting.kind[0]
+    return waiting.kind[3], not waiting.kind[0]
 
 
 def _width(waiting: Waiting) -> int:
