@@ -16,12 +16,14 @@ from .jobs import SUCCESS, Attempt, Job, Outcome
 from .leases import Hold
 from .signals import Signalled
 from .sources import Batch, SourceEnded
-from .units import parse_duration
 
 if TYPE_CHECKING:
     from .inbox import Message
 
-_SLEEP = re.compile(rb"(?<![\w./-])sleep((?:\s+[0-9]*\.?[0-9]+[smhd]?)+)(?![\w.<>])")
+_SLEEP = re.compile(rb"(?<![\w./-])sleep((?:[ \t]+[0-9.]\S*)+)")
+_LENGTH = re.compile(rb"([0-9]*\.?[0-9]+)([smhd]?)(?![\w.<>])")
+_LONGEST = 100  # what is longer is no number that anybody would wait for
+_UNITS = {b"": 1, b"s": 1, b"m": 60, b"h": 3600, b"d": 86_400}
 _EXIT = re.compile(rb"(?<![\w./-])(?:exit\s+([0-9]{1,3})|(false))\s*(?:#.*)?$")
 _NEVER = float("inf")
 # How long a pipe that is held open for any number of writers is given, before time goes on without them.
@@ -114,10 +116,9 @@ class Simulated:
 
 
 def _seconds(job: Job) -> float:
-    sleeps = [word for words in _SLEEP.findall(job.command) for word in words.split()]
-    if sleeps:
-        return sum(parse_duration(word.decode() if word[:1] != b"." else f"0{word.decode()}") for word in sleeps)
-    return job.time or 0.0
+    words = [word for words in _SLEEP.findall(job.command) for word in words.split() if len(word) < _LONGEST]
+    lengths = [float(found[1]) * _UNITS[found[2]] for word in words if (found := _LENGTH.match(word))]
+    return sum(lengths) if lengths else job.time or 0.0
 
 
 def _outcome(job: Job) -> Outcome:

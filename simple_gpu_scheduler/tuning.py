@@ -17,6 +17,8 @@ from .standings import Standing, standing
 BASE = "fifo"
 AGEINGS = ("0.1", "0.3", "1", "3", "10")
 _PARTS = 10
+_WORTH = 1.0  # percent: who gains less is no better
+_ERRORS = 3  # standard errors, and not 2: it is the best of ten that is looked at
 FEW_PARTS = 5  # with fewer nothing is sure
 # With fewer jobs than this in a part, one of them decides.
 _FEW = 20
@@ -47,7 +49,8 @@ class Tuned(NamedTuple):
     @property
     def is_sure(self) -> bool:
         """Whether the best is surely better than fifo."""
-        return self.parts >= FEW_PARTS and self.best.standing.is_surely_less
+        beside = self.best.standing
+        return self.parts >= FEW_PARTS and beside.difference < -_ERRORS * beside.error
 
 
 def settings(workloads: Iterable[Sequence[Arrival]], label: Label) -> list[str]:
@@ -82,6 +85,8 @@ def tune(results: Sequence[tuple[str, Measures, Sequence[Simulated]]]) -> Tuned:
     ]
     least = min(candidates, key=lambda each: each.measures.wait.mean)
     best = min((each for each in candidates if not each.may_starve), key=lambda each: each.measures.wait.mean)
+    if best.standing.percent > -_WORTH:
+        best = candidates[0]
     return Tuned(candidates, len(base.sizes), best, least)
 
 

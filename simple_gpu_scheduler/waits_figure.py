@@ -13,6 +13,11 @@ _POINTS = 500
 _UNITS = ((3 * 86400, 86400, "days"), (3 * 3600, 3600, "hours"), (300, 60, "minutes"), (0, 1, "seconds"))
 
 
+def _shown(text: str) -> str:
+    """As it is: neither mathematics nor bytes that are no text."""
+    return safe(text).encode("ascii", "replace").decode().replace("$", r"\$")
+
+
 def draw_waits(title: str, results: Sequence[Result], form: str) -> bytes:
     """The picture, in a form that matplotlib writes."""
     figure = figure_maker()(figsize=(9.0, 5.0), dpi=150, layout="constrained")
@@ -25,7 +30,7 @@ def draw_waits(title: str, results: Sequence[Result], form: str) -> bytes:
         axes.plot(
             [ordered[round(share * (len(ordered) - 1))] / size for share in shares],
             [100 * share for share in shares],
-            label=safe(policy),
+            label=_shown(policy),
             color=_COLOURS[number % len(_COLOURS)],
             linestyle=_STYLES[number % len(_STYLES)],
         )
@@ -34,7 +39,7 @@ def draw_waits(title: str, results: Sequence[Result], form: str) -> bytes:
     axes.set_ylim(0, 100)
     axes.set_xlabel(f"wait, {unit} (the scale is logarithmic)")
     axes.set_ylabel("% of the jobs waited no longer")
-    axes.set_title(safe(title), loc="left", parse_math=False)
+    axes.set_title(_shown(title), loc="left")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)

@@ -88,7 +88,7 @@ MAY_KNOW = {
     "tuning": {"lineup", "measures", "policies", "simulator", "standings"},
     "schooling": {"simulator", "standings"},
     "learning": {"comparing", "measures", "policies", "schooling", "standings"},
-    "simulated": {"engines", "inbox", "jobs", "leases", "signals", "sources", "units"},
+    "simulated": {"engines", "inbox", "jobs", "leases", "signals", "sources"},
     "drawing": {"errors", "installing"},
     "waits_figure": {"comparing", "drawing", "wording"},
     "lineup": {"estimates", "jobs", "policies"},

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from simple_gpu_scheduler.policies.learned import Weights, show_weights
+
 from .conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
 
 RAN = "echo $SGS_JOB.$SGS_ATTEMPT >> ran"
@@ -157,6 +159,20 @@ def test_after_holds_across_a_resume(scene: Scene) -> None:
     scene.go()
     assert process.wait(timeout=15) == 0
     assert scene.ran() == ["1.1", "2.1", "4.1", "3.1"]
+
+
+@pytest.mark.parametrize("policy", ["sjf", "learned:w.json"])
+def test_another_policy_may_be_typed_anywhere(scene: Scene, policy: str) -> None:
+    lines = (HOLD, f"{RAN} #: time=9", f"{RAN} #: time=5")
+    scene.killed(*lines, args=(*OURS, "--policy", "aged", "--ageing", "0"))
+    scene.go()
+    elsewhere = scene.directory / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "w.json").write_text(show_weights(Weights()))
+    run = next(scene.runs.glob("*.jsonl")).stem
+    done = scene.run("--resume", run, "-q", "--policy", policy, cwd=elsewhere)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert scene.ran() == ["1.1", "3.1", "2.1"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

@@ -81,7 +81,7 @@ def test_how_long_a_job_takes_and_how_it_ends_is_read_from_its_command(program: 
         "./sleep 7": (0, 0), "nosleep 7": (0, 0), "true": (0, 0), "sleep 3; exit 4": (3, 4), "sleep 3 && false": (3, 1),
         "sleep 3; exit 0": (3, 0), "exit 256": (0, 0),
         "sleep 1 2": (3, 0), "sleep .5": (0.5, 0), "sleep 4 2>/dev/null": (4, 0), "sleep 6 # 7": (6, 0),
-        "exit 1 # why": (0, 1),
+        "exit 1 # why": (0, 1), "sleep 0.30000000000000004": (0.3, 0), f"sleep {'1' * 90_000}x": (0, 0),
     }  # fmt: skip
     done = program.run(*SIMULATED, "0", stdin="\n".join([*lines, "train #: time=9"]))
     assert done.returncode == 1

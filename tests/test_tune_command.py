@@ -76,6 +76,15 @@ class TestWhatItSays:
         assert "sjf would have waited" in text
         assert "may wait for ever" in text
 
+    def test_that_what_differs_by_a_hair_is_no_better(self, program: Program) -> None:
+        rows = "".join(f"{n * 0.1:.1f},10.1,1,{'ab'[n * n % 3 % 2]}\n" for n in range(30))
+        (program.directory / "t.csv").write_text(f"submit,duration,gpus,user\n{rows}")
+        assert "Best: --policy fifo" in advice(program, "t.csv", "--gpus", "1")
+
+    def test_of_history_also_where_a_file_has_that_name(self, program: Program) -> None:
+        (program.directory / "history").mkdir()
+        assert b"there is no run yet" in program.run("tune").stderr
+
     def test_the_best_is_never_one_under_which_a_job_may_starve(self, program: Program) -> None:
         found = told(program, *QUEUES)
         waits = {each["policy"]: each["wait"]["mean"] for each in found["policies"]}

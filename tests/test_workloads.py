@@ -166,6 +166,7 @@ class TestCsv:
             ("submit,duration,gpus\n1,1,-1\n", "gpus is '-1'"),
             ("submit,duration,gpus\n1,1,nan\n", "gpus is 'nan'"),
             (f"submit,duration,gpus\n1,1,1{'0' * 5000}\n", "gpus is '1000.{36}'…; expected"),
+            ('submit,duration,command\n0,10,"abc\n1,5,y\n', "unexpected end of data"),
             ("submit,duration,priority\n1,1,high\n", "priority is 'high'; expected a whole number$"),
             ("submit,duration,time\n1,1,-7\n", "requested is '-7'"),
             (f'submit,duration,user\n1,1,"{"x" * 200_000}"\n', "line 2: field larger than field limit"),
@@ -310,7 +311,11 @@ class TestPastRuns:
                 job_ended(7, 1.0),
             ]
         )
-        assert rows_of(read_state(data)) == [Row(1, 2.5, 2, "alice", 5, "a", 4), Row(1, 3, 1, "", 9, "b \udcff", 0)]
+        assert rows_of(read_state(data)) == [
+            Row(1, 2.5, 2, "alice", 5, "a", 4),
+            Row(1, 3, 1, "", 9, "b \udcff", 0),
+            Row(1, 1, 1, "", None, "c", 0),  # which timed out
+        ]
 
     def test_the_golden_journal_has_both_rows_and_history(self) -> None:
         data = GOLDEN.read_bytes()

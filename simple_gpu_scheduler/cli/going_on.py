@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.policies.chosen import LEARNED
 
 if TYPE_CHECKING:
     from .resume import Resumed
 
 # What a run that goes on does not take from the command line that began it: its inputs, and how it is resumed.
 _OF_THIS_TIME = {"files", "follow", "resume", "resume_failed", "journal"}
+# What goes with one policy, and not with another that is named later.
+_OF_A_POLICY = {"ageing", "fair_by"}
 
 
 def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
@@ -33,7 +36,12 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
     resumed = resume.take(path)
     for argv in resumed.state.argvs:
         stored = context.command.make_context("simple_gpu_scheduler", list(argv))
-        options |= {name: stored.params[name] for name in _typed(stored) - typed - _OF_THIS_TIME}
+        names = _typed(stored) - typed - _OF_THIS_TIME
+        if "policy" in typed:
+            names -= _OF_A_POLICY
+        elif "policy" in names:
+            options |= dict.fromkeys(_OF_A_POLICY - typed)
+        options |= {name: stored.params[name] for name in names}
     if resumed.state.began["directory"] != os.getcwd():
         options |= _absolute(options, typed)
     _go_to(resumed.state.began["directory"])
@@ -73,6 +81,9 @@ def _absolute(options: dict[str, Any], typed: set[str]) -> dict[str, Any]:
     """The paths that were typed, for another directory."""
     files = tuple([path if path == "-" else os.path.abspath(path) for path in options["files"]])
     paths = {name: os.path.abspath(options[name]) for name in typed & {"follow", "joblog", "logs", "chdir"}}
+    name, colon, path = options["policy"].partition(":")
+    if colon and "policy" in typed and name == LEARNED:
+        paths["policy"] = f"{LEARNED}:{os.path.abspath(path)}"
     return {**paths, "files": files}
 
 

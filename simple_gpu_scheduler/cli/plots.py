@@ -17,7 +17,7 @@ _FORMS = (".png", ".svg")
 
 def check_plot(path: str) -> None:
     """Before an hour is simulated: what is wrong with the name, or what is missing."""
-    if not path.endswith(_FORMS):
+    if os.path.splitext(path)[1] not in _FORMS:
         raise click.UsageError(f"--plot {safe(path)}: name a file that ends in {' or '.join(_FORMS)}")
     check_directory(path)
     figure_maker()

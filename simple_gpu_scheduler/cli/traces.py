@@ -68,7 +68,9 @@ def trace_options() -> list[click.Parameter]:
             help='An invented workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5", or for gap '
             "load=0.9, which it comes to on average.",
         ),
-        click.Option(["--seed"], type=int, default=1, metavar="N", help="Of what is drawn by chance.  [default: 1]"),
+        click.Option(
+            ["--seed"], type=click.IntRange(0), default=1, metavar="N", help="Of what is drawn by chance.  [default: 1]"
+        ),
         click.Option(
             ["--repeat"],
             type=click.IntRange(1, 100_000),
@@ -141,6 +143,8 @@ def _invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> list[lis
 def _read(trace: str) -> Found:
     if trace == "-":
         return _found_in("stdin", sys.stdin.buffer.read())
+    if trace == HISTORY:  # a file of that name is ./history
+        return _history()
     if os.path.isdir(trace):
         raise UserError(f"{safe(trace)} is a directory; name the file of a trace")
     if os.path.exists(trace):  # a pipe is fine too
@@ -149,7 +153,7 @@ def _read(trace: str) -> Found:
                 return _found_in(trace, file.read())
         except OSError as error:
             raise UserError(f"cannot read {safe(trace)}: {error.strerror}") from None
-    return _past(trace)
+    return _past_run(trace)
 
 
 def _found_in(name: str, data: bytes) -> Found:
@@ -173,15 +177,18 @@ def _found_in(name: str, data: bytes) -> Found:
     return Found(name, [rows], usual, remarks)
 
 
-def _past(trace: str) -> Found:
+def _past_run(trace: str) -> Found:
     from . import runs  # noqa: PLC0415 - only past runs need it
 
+    if "/" in trace or "." in trace or not runs.all_runs():
+        raise UserError(f"there is no file {safe(trace)}")
+    return _found_of(f"run {trace}", [runs.load(runs.choose(trace))])
+
+
+def _history() -> Found:
+    from . import runs  # noqa: PLC0415 - as above
+
     paths = runs.all_runs()
-    if trace != HISTORY:
-        if "/" in trace or "." in trace or not paths:
-            raise UserError(f"there is no file {safe(trace)}")
-        path = runs.choose(trace)
-        return _found_of(f"run {trace}", [runs.load(path)])
     if not paths:
         raise UserError("there is no run yet, so there is no history; name a trace's file, or --synthetic")
     states = []
@@ -195,5 +202,10 @@ def _past(trace: str) -> Found:
 def _found_of(name: str, states: "Sequence[RunState]", remarks: Sequence[str] = ()) -> Found:
     from simple_gpu_scheduler.workloads.past_runs import rows_of  # noqa: PLC0415 - as above
 
-    gpus = {gpu for state in states for each in state.jobs.values() for gpu in each.gpus}
-    return Found(name, [[row for state in states for row in rows_of(state)]], "past", remarks, len(gpus))
+    rows = [row for state in states for row in rows_of(state)]
+    on_gpus = [each for state in states for each in state.jobs.values() if each.job.gpus]
+    untold = len(on_gpus) - len(rows)
+    remarks = [*remarks, *([left_out(untold, "job", "that did not end by itself")] if untold else [])]
+    # Not those of all runs together: a GPU may have two names, and each run is one of those that are simulated.
+    gpus = max((len({gpu for each in state.jobs.values() for gpu in each.gpus}) for state in states), default=0)
+    return Found(name, [rows], "past", remarks, gpus)

@@ -16,7 +16,9 @@ def advice(tuned: Tuned) -> list[str]:
     if not base.measures.wait.max:
         return ["No job would have waited under any policy: there is nothing to choose."]
     if best is base:
-        lines = [f"Best: --policy {BASE}, which is the default. Nothing that lets nobody starve waits less."]
+        lines = [
+            f"Best: --policy {BASE}, which is the default. Nothing that lets nobody starve waits less, by 1 % or more."
+        ]
     elif tuned.parts < FEW_PARTS:
         lines = ["How sure: not at all; there are too few jobs to tell it from chance.", *_gain(best, base)]
     else:

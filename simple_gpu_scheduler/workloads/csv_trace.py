@@ -34,7 +34,7 @@ _UNKNOWN = ("", "-1")
 
 def read_csv(text: str) -> tuple[list[Row], list[str]]:
     """All its rows, and remarks on those that are left out; a ValueError says which line is wrong, and how."""
-    reader = csv.reader(StringIO(text.removeprefix("\ufeff"), newline=""))
+    reader = csv.reader(StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     rows: list[Row] = []
     unfinished = without_gpu = 0
     try:

@@ -21,14 +21,15 @@ _READ = b'{"event":"job read"'
 _ENDED = b'{"event":"job ended"'
 _SUCCEEDED = b'"succeeded"'
 _AT_ONCE = 2_000
+_OWN_ENDS = ("succeeded", "failed", "timed out")
 
 
 def rows_of(state: RunState) -> list[Row]:
-    """The jobs of a run that succeeded, or failed by themselves; not those that need no GPU."""
+    """The jobs of a run that came to their own end or their time-out; not those that need no GPU."""
     rows = []
     for each in state.jobs.values():
         job, outcome = each.job, each.outcome
-        has_ended = outcome and outcome.kind in ("succeeded", "failed") and each.state in ("succeeded", "failed")
+        has_ended = outcome and outcome.kind in _OWN_ENDS and each.state in ("succeeded", "failed")
         if has_ended and job.gpus > 0 and each.runtime >= 0:
             requested = job.timeout or None if job.time is None else job.time  # a time-out of 0 is none
             command = job.command.decode("utf-8", "surrogateescape")
