@@ -1,6 +1,7 @@
 """`simulate`: every kind of trace, the numbers, the published experiment, and what is said of wrong input."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -212,6 +213,14 @@ class TestThePicture:
         if name.endswith("svg"):
             assert b"</svg>" in picture[-20:]
         assert {each.name for each in program.directory.glob("waits*")} == {name}
+
+    @pytest.mark.parametrize("name", ["t\udcff.csv", "训练.csv", "a$b_{$.csv"])
+    def test_shows_any_name_of_a_trace(self, program: Program, trace: str, name: str) -> None:
+        pytest.importorskip("matplotlib")
+        shutil.copy(program.directory / trace, os.fsencode(program.directory / name))
+        done = program.run("simulate", name, "--gpus", "2", "--policy", "fifo", "--plot", "p.svg")
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert (program.directory / "p.svg").exists()
 
     def test_without_matplotlib_it_says_how_to_get_it_before_it_simulates(self, program: Program, trace: str) -> None:
         call = CALL.replace("report_command", "simulate_command").replace(" report", " simulate")

@@ -81,6 +81,13 @@ class TestWhatItSays:
         (program.directory / "t.csv").write_text(f"submit,duration,gpus,user\n{rows}")
         assert "Best: --policy fifo" in advice(program, "t.csv", "--gpus", "1")
 
+    def test_by_what_is_shared_when_that_is_best(self, program: Program) -> None:
+        """A stream of one kind that takes all, and now and then something short of another."""
+        rows = "".join(f"{10 * n},100,1,a\n" + f"{10 * n + 1},1,1,b\n" * (n % 3 == 0) for n in range(90))
+        (program.directory / "t.csv").write_text(f"submit,duration,gpus,command\n{rows}")
+        text = advice(program, "t.csv", "--gpus", "2", "--fair-by", "template", "--estimates", "none")
+        assert "Best: --policy fair --fair-by template." in text or "round-robin --fair-by template." in text
+
     def test_of_history_also_where_a_file_has_that_name(self, program: Program) -> None:
         (program.directory / "history").mkdir()
         assert b"there is no run yet" in program.run("tune").stderr
@@ -210,7 +217,7 @@ class TestLearn:
 
     def test_no_file_but_weights_is_written_over(self, program: Program) -> None:
         (program.directory / "t.csv").write_text(MANY)
-        for name in ("t.csv", "/dev/null"):
+        for name in ("t.csv", "/dev/null", ".", "t/", ""):
             done = program.run("tune", "t.csv", "--gpus", "3", "--learn", name)
             assert (done.returncode, done.stdout) == (2, b"")
             assert name.encode() in done.stderr

@@ -25,6 +25,8 @@ def check_plot(path: str) -> None:
 
 def check_directory(path: str) -> None:
     """What is wrong with where it is to be written."""
+    if not os.path.basename(path):
+        raise UserError(f"cannot write '{safe(path)}': that names no file")
     directory = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(directory):
         raise UserError(f"cannot write {safe(path)}: there is no such directory")

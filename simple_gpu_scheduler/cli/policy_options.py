@@ -14,7 +14,7 @@ from simple_gpu_scheduler.wording import safe
 from .params import Parsed
 
 _LARGEST = 1_000_000  # a file of weights has a few kilobytes
-_SHARING = ("fair", "round-robin")
+SHARING = ("fair", "round-robin")
 
 
 def policy_options() -> list[click.Parameter]:
@@ -48,8 +48,8 @@ def take_policy(options: dict[str, Any]) -> tuple[Chosen, Callable[[Job], str]]:
     policy, ageing, fair_by = options.pop("policy"), options.pop("ageing"), options.pop("fair_by")
     if ageing is not None and policy != "aged":
         raise click.UsageError("--ageing goes with --policy aged")
-    if fair_by is not None and policy not in _SHARING:
-        raise click.UsageError(f"--fair-by goes with --policy {' or '.join(_SHARING)}")
+    if fair_by is not None and policy not in SHARING:
+        raise click.UsageError(f"--fair-by goes with --policy {' or '.join(SHARING)}")
     return choose_policy(policy if ageing is None else f"aged:{ageing!r}"), LABELS[fair_by or "label"]
 
 

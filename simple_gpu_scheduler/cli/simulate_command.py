@@ -68,7 +68,7 @@ def _simulate(**options: Any) -> int:
     policies = [choose_policy(name) for names in options.pop("policy") for name in names]
     policies = policies or [choose_policy(name) for name in POLICIES]
     plot, as_json = options.pop("plot"), options.pop("as_json")
-    if plot:
+    if plot is not None:
         from .plots import check_plot  # noqa: PLC0415 - few want it
 
         check_plot(plot)

@@ -39,6 +39,7 @@ class Trace(NamedTuple):
     site: Site
     estimates: str
     remarks: Sequence[str]
+    fair_by: str = "label"
 
 
 class Found(NamedTuple):
@@ -98,7 +99,7 @@ def take_trace(options: dict[str, Any]) -> Trace:
     """What these options say, taken out of all options of a command."""
     trace, synthetic, gpus = options.pop("trace"), options.pop("synthetic"), options.pop("gpus")
     seed, repeat = options.pop("seed"), options.pop("repeat")
-    estimates, label = options.pop("estimates"), LABELS[options.pop("fair_by") or "label"]
+    estimates, fair_by = options.pop("estimates"), options.pop("fair_by") or "label"
     if trace is not None and synthetic is not None:
         hint = "quote the words of --synthetic" if "=" in trace else "choose one"
         raise click.UsageError(f"TRACE and --synthetic are two workloads; {hint}")
@@ -108,15 +109,18 @@ def take_trace(options: dict[str, Any]) -> Trace:
         )
     if synthetic is None and repeat > 1:
         raise click.UsageError("--repeat goes with --synthetic: a trace is always the same")
-    if synthetic is not None:
-        gpus = gpus or _GPUS
-        found = Found("synthetic", _invent(synthetic, gpus, seed, repeat), "exact", [])
-    else:
-        found = _read(trace)
-    known = estimates or found.estimates
-    learns = known != "none"
-    site = Site(gpus or found.gpus or _GPUS, lambda: Estimates(learns=learns), label)
-    return _trace(found, site, known)
+    try:
+        if synthetic is not None:
+            gpus = gpus or _GPUS
+            found = Found("synthetic", _invent(synthetic, gpus, seed, repeat), "exact", [])
+        else:
+            found = _read(trace)
+        known = estimates or found.estimates
+        learns = known != "none"
+        site = Site(gpus or found.gpus or _GPUS, lambda: Estimates(learns=learns), LABELS[fair_by])
+        return _trace(found, site, known)._replace(fair_by=fair_by)
+    except MemoryError:
+        raise UserError(f"{safe(trace or '--synthetic')} does not fit into the memory of this machine") from None
 
 
 def _trace(found: Found, site: Site, estimates: str) -> Trace:

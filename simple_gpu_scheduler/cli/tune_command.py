@@ -60,7 +60,7 @@ def _tune(**options: Any) -> int:
     learn, as_json, seed = options.pop("learn"), options.pop("as_json"), options["seed"]
     if options["trace"] is None and options["synthetic"] is None:
         options["trace"] = HISTORY
-    if learn:
+    if learn is not None:
         from .teaching import check_target, find_school, say_exams, teach  # noqa: PLC0415 - few want it
 
         check_target(learn)
@@ -72,7 +72,7 @@ def _tune(**options: Any) -> int:
     tuned = _replay(trace, quiet=as_json)
     exams: Sequence[Exam] = ()
     if not as_json:
-        print_text("\n".join(["", *advice(tuned)]))
+        print_text("\n".join(["", *advice(tuned, trace.fair_by)]))
     if school:
         taught = teach(school, trace.site, tuned.best.policy, seed, learn)
         exams = taught.exams

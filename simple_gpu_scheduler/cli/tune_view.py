@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from simple_gpu_scheduler.schooling import Exam
 from simple_gpu_scheduler.tuning import BASE, FEW_PARTS, Candidate, Tuned
 
+from .policy_options import SHARING
 from .simulation_view import duration
 from .simulation_view import to_json as policy_to_json
 from .traces import Trace
 
 
-def advice(tuned: Tuned) -> list[str]:
+def advice(tuned: Tuned, fair_by: str) -> list[str]:
     """Which one, what it would have gained and cost, and how sure that is."""
     base, best, least = tuned.candidates[0], tuned.best, tuned.least
     if not base.measures.wait.max:
@@ -20,9 +21,9 @@ def advice(tuned: Tuned) -> list[str]:
             f"Best: --policy {BASE}, which is the default. Nothing that lets nobody starve waits less, by 1 % or more."
         ]
     elif tuned.parts < FEW_PARTS:
-        lines = ["How sure: not at all; there are too few jobs to tell it from chance.", *_gain(best, base)]
+        lines = ["How sure: not at all; there are too few jobs to tell it from chance.", *_gain(best, base, fair_by)]
     else:
-        lines = [*_gain(best, base), _sureness(tuned)]
+        lines = [*_gain(best, base, fair_by), _sureness(tuned)]
     if least is not best:
         wait = least.measures.wait
         lines.append(
@@ -32,10 +33,10 @@ def advice(tuned: Tuned) -> list[str]:
     return lines
 
 
-def _gain(best: Candidate, base: Candidate) -> list[str]:
+def _gain(best: Candidate, base: Candidate, fair_by: str) -> list[str]:
     mine, others = best.measures.wait, base.measures.wait
     gain = (
-        f"Best: --policy {_typed(best.policy)}. The mean wait would have been {duration(mine.mean)}, and not "
+        f"Best: --policy {_typed(best.policy, fair_by)}. The mean wait would have been {duration(mine.mean)}, and not "
         f"{duration(others.mean)} as under {BASE} ({best.standing.percent:+.0f} %)."
     )
     price = (
@@ -54,9 +55,11 @@ def _sureness(tuned: Tuned) -> str:
     )
 
 
-def _typed(policy: str) -> str:
+def _typed(policy: str, fair_by: str) -> str:
     name, _, knob = policy.partition(":")
-    return f"{name} --ageing {knob}" if knob else name
+    if knob:
+        return f"{name} --ageing {knob}"
+    return f"{name} --fair-by {fair_by}" if name in SHARING and fair_by != "label" else name
 
 
 def to_json(trace: Trace, tuned: Tuned, exams: Sequence[Exam]) -> Mapping[str, object]:
