@@ -1,5 +1,7 @@
 """Policies that share among labels: `fair` and `round-robin`."""
 
+from abc import ABC, abstractmethod
+
 from simple_gpu_scheduler.jobs import Job
 
 from .base import Heads, Load, Ranked, Waiting
@@ -16,7 +18,7 @@ _PAST = (0, 0)
 Placed = tuple[float, float, int, Waiting]  # sorts by the label's place, and then by number
 
 
-class Shared(Ranked):
+class Shared(Ranked, ABC):
     """Orders by label, and the jobs of each in the order of the input. GPUs and CPU slots are shared apart."""
 
     by_label = True
@@ -32,8 +34,9 @@ class Shared(Ranked):
         """See `Policy`."""
         return [placed[-1] for placed in sorted(self._placed(heads, now))]
 
+    @abstractmethod
     def _placed(self, heads: Heads, now: float) -> list[Placed]:
-        raise NotImplementedError
+        """Each with its place."""
 
 
 class Account:
