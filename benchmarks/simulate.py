@@ -24,6 +24,7 @@ from simple_gpu_scheduler.policies import POLICIES
 from simple_gpu_scheduler.policies.chosen import Chosen
 from simple_gpu_scheduler.policies.learned import Learned
 from simple_gpu_scheduler.scheduler import Scheduler
+from simple_gpu_scheduler.schooling import Lessons
 from simple_gpu_scheduler.simulator import Arrival
 from simple_gpu_scheduler.slots import Limits, Room
 from simple_gpu_scheduler.standings import Standing, standing
@@ -61,8 +62,8 @@ def workload_of(synthetic: Synthetic, gpus: int, seed: int) -> Workload:
 
 def published(budget: int) -> None:
     queues = [workload_of(PUBLISHED, 2, seed) for seed in range(1, 2001)]
-    lessons = [workload_of(PUBLISHED, 2, seed) for seed in range(10_001, 13_001)]
-    weights = learn(lessons, ("0", "1"), 1, budget=budget).weights
+    others = [workload_of(PUBLISHED, 2, seed) for seed in range(10_001, 13_001)]
+    weights = learn(Lessons(others[1000:], others[:1000]), Site(2), 1, budget=budget)
     policies = [Chosen(name, POLICIES[name]) for name in ("fifo", "sjf", "aged", "hrrn")]
     policies.append(Chosen("learned", lambda: Learned(weights)))
     results = compare(queues, policies, Site(2))
