@@ -118,7 +118,7 @@ flows = st.builds(Flow, st.integers(400, 1500), st.integers(0, 3000), specs(), s
 
 
 @pytest.mark.parametrize("policy", FAIR_TO_ALL)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None)
 @given(specs(latest=400), st.lists(flows, min_size=1, max_size=3))
 def test_no_job_starves_in_random_streams(policy: str, victim: Spec, streams: list[Flow]) -> None:
     def start(end: float) -> float:
