@@ -4,14 +4,14 @@ import os
 import sys
 import time
 
+from simple_gpu_scheduler.base.jobs import SUCCESS, Job, Place
+from simple_gpu_scheduler.gpus.discover import Wants, allot, find_machine
 from simple_gpu_scheduler.gpus.nvml import Nvml
-from simple_gpu_scheduler.jobs import SUCCESS, Job, Place
-from simple_gpu_scheduler.machine import Wants, allot, find_machine
-from simple_gpu_scheduler.ownership import Family, mark
-from simple_gpu_scheduler.policies import POLICIES
-from simple_gpu_scheduler.scheduler import Scheduler
-from simple_gpu_scheduler.slots import Limits
-from simple_gpu_scheduler.verdicts import Rules
+from simple_gpu_scheduler.scheduling import Rules
+from simple_gpu_scheduler.scheduling.policies import POLICIES
+from simple_gpu_scheduler.scheduling.scheduler import Scheduler
+from simple_gpu_scheduler.scheduling.slots import Limits
+from simple_gpu_scheduler.system.marks import Family, mark
 
 STARTS = int(sys.argv[1])
 in_nvml = 0.0

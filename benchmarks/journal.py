@@ -16,7 +16,7 @@ _RUN = "20260101-000000-000000"
 _MAKE_JOURNAL = """
 import os, sys
 from simple_gpu_scheduler.events import JobEnded, JobsRead, JobStarted, RunBegan
-from simple_gpu_scheduler.jobs import SUCCESS, Attempt, Job, Place
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Place
 from simple_gpu_scheduler.journal.records import encode
 run, jobs, ended = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 host = os.uname().nodename

@@ -15,22 +15,22 @@ from heapq import heapify, heappop, heappush
 from peers import ROOT
 from tables import percentile, show, verdict
 
-from simple_gpu_scheduler import measures
-from simple_gpu_scheduler.comparing import Site, compare, replay
-from simple_gpu_scheduler.estimates import Estimates
-from simple_gpu_scheduler.jobs import SUCCESS
-from simple_gpu_scheduler.learning import BUDGET, learn
-from simple_gpu_scheduler.policies import POLICIES
-from simple_gpu_scheduler.policies.chosen import Chosen
-from simple_gpu_scheduler.policies.learned import Learned
-from simple_gpu_scheduler.scheduler import Scheduler
-from simple_gpu_scheduler.schooling import Lessons
-from simple_gpu_scheduler.simulator import Arrival
-from simple_gpu_scheduler.slots import Limits, Room
-from simple_gpu_scheduler.standings import Standing, standing
-from simple_gpu_scheduler.workloads.csv_trace import read_csv
-from simple_gpu_scheduler.workloads.rows import Row, arrivals
-from simple_gpu_scheduler.workloads.synthetic import Synthetic, generate
+from simple_gpu_scheduler.base.jobs import SUCCESS
+from simple_gpu_scheduler.scheduling.estimates import Estimates
+from simple_gpu_scheduler.scheduling.policies import POLICIES
+from simple_gpu_scheduler.scheduling.policies.learned import Learned
+from simple_gpu_scheduler.scheduling.policies.names import Chosen
+from simple_gpu_scheduler.scheduling.scheduler import Scheduler
+from simple_gpu_scheduler.scheduling.slots import Limits, Room
+from simple_gpu_scheduler.simulation import measures
+from simple_gpu_scheduler.simulation.compare import Site, compare, replay
+from simple_gpu_scheduler.simulation.learn.lessons import Lessons
+from simple_gpu_scheduler.simulation.learn.search import BUDGET, learn
+from simple_gpu_scheduler.simulation.significance import Standing, standing
+from simple_gpu_scheduler.simulation.simulate import Arrival
+from simple_gpu_scheduler.simulation.workloads.csv import read_csv
+from simple_gpu_scheduler.simulation.workloads.rows import Row, arrivals
+from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate
 
 Workload = Sequence[Arrival]
 

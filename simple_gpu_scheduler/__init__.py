@@ -10,18 +10,18 @@ __version__ = "0.2.0.dev0"
 __all__ = ["LeaseTimeout", "UserError", "__version__", "lease"]
 
 if TYPE_CHECKING:
-    from .errors import UserError
-    from .for_python import LeaseTimeout, lease
+    from simple_gpu_scheduler.api import LeaseTimeout, lease
+    from simple_gpu_scheduler.base.errors import UserError
 
 
 def __getattr__(name: str) -> Any:
     """What takes time to load is loaded by those who ask for it."""
     if name == "UserError":
-        from .errors import UserError  # noqa: PLC0415 - as above
+        from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415 - as above
 
         return UserError
     if name in ("lease", "LeaseTimeout"):
-        from . import for_python  # noqa: PLC0415 - as above
+        from simple_gpu_scheduler import api  # noqa: PLC0415 - as above
 
-        return getattr(for_python, name)
+        return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from .nvml import StandIn
-from .nvml.fixtures import compiled_library, stand_in, stand_in_of  # noqa: F401
+from tests.support.nvml import StandIn
+from tests.support.nvml.fixtures import compiled_library, stand_in, stand_in_of  # noqa: F401
 
 ROOT = Path(__file__).parent.parent
 SCHEDULER = [sys.executable, "-m", "simple_gpu_scheduler"]
-HYPERSEARCH = [sys.executable, "-c", "from simple_gpu_scheduler.cli import simple_hypersearch as s; s()"]
+HYPERSEARCH = [sys.executable, "-c", "from simple_gpu_scheduler.cli.main import simple_hypersearch as s; s()"]
 
 
 # For programs that a test kills: coverage's data of a killed process would be a torn file.

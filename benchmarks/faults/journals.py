@@ -114,15 +114,15 @@ def _check_cut(path: Path, data: bytes) -> None:
     """In this process, with what the program itself uses."""
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
-    from simple_gpu_scheduler.cli import resume  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.errors import UserError  # noqa: PLC0415
-    from simple_gpu_scheduler.resuming import what_is_left  # noqa: PLC0415
+    from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415
+    from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.resume.remaining import what_is_left  # noqa: PLC0415
 
     begins, read, ended = _told(data)
     path.unlink(missing_ok=True)  # who refuses one does not give up its lock, which ends with his process
     path.write_bytes(data)
     try:
-        resumed = resume.take(str(path))
+        resumed = find.take(str(path))
     except UserError:
         assert not begins, f"a journal of {len(data)} bytes is refused"
         return

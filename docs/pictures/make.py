@@ -17,10 +17,10 @@ from pathlib import Path
 
 from drawing import draw
 from photographing import photographs
-
-from tests.conftest import until
 from tests.nvml import GIB, Gpu, StandIn, a_gpu
 from tests.terminal import Terminal
+
+from tests.conftest import until
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -29,7 +29,7 @@ LIVE_SIZE, SUMMARY_SIZE = (108, 22), (114, 60)  # columns and lines
 HOST, DIRECTORY = "gpubox", "/home/ada/sweep"
 COMMAND = """\
 #!/bin/sh
-exec {python} -c 'from simple_gpu_scheduler.cli import {program}; {program}()' "$@"
+exec {python} -c 'from simple_gpu_scheduler.cli.main import {program}; {program}()' "$@"
 """
 # Of each GPU while a job is on it: how busy, GiB, °C, W.
 BUSY = ((97, 38.2, 71, 312), (91, 61.7, 68, 287), (99, 52.4, 74, 341), (88, 24.9, 66, 259))

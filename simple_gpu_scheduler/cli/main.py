@@ -1,78 +1,139 @@
-"""`simple_gpu_scheduler`: a group of commands, of which the run needs no name."""
+"""The commands: argv -> options -> one call -> exit code. The only room that knows click.
 
-from collections.abc import Callable, Mapping
+What stands here is what holds for both: open streams, and a sentence for every way to fail.
+"""
 
-import click
+import errno
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
 
-from .run import run
+from simple_gpu_scheduler.base.errors import BUG, SOME_DID_NOT_SUCCEED, UserError
 
-
-def _run() -> click.Command:
-    from .run_command import run_command  # noqa: PLC0415 - building options takes time, and most people run jobs
-
-    return run_command
-
-
-def _gpus() -> click.Command:
-    from .gpus_command import gpus_command  # noqa: PLC0415 - as above
-
-    return gpus_command
-
-
-def _history() -> click.Command:
-    from .history_command import history_command  # noqa: PLC0415 - as above
-
-    return history_command
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.keeper.client import KeeperClient
 
 
-def _submit() -> click.Command:
-    from .submit_command import submit_command  # noqa: PLC0415 - as above
+def simple_gpu_scheduler() -> NoReturn:
+    """The command `simple_gpu_scheduler`."""
 
-    return submit_command
+    def call() -> object:
+        if sys.platform != "linux":
+            raise UserError("this runs on Linux only: it needs its ways to find what a job leaves behind")
+        keeper = _make_keeper() if _may_run_jobs(sys.argv[1:]) else None
+        from .group import main  # noqa: PLC0415 - what a command needs is loaded under the guard
 
+        return main.main(prog_name="simple_gpu_scheduler", standalone_mode=False, obj=keeper)
 
-def _named(module: str, name: str) -> Callable[[], click.Command]:
-    def load() -> click.Command:
-        from importlib import import_module  # noqa: PLC0415 - as above
-
-        command: click.Command = getattr(import_module(f".{module}", __package__), f"{name}_command")
-        return command
-
-    return load
+    _exit_with("simple_gpu_scheduler", call)
 
 
-_FROM_OUTSIDE = {
-    **{name: _named(f"{name}_command", name) for name in ("report", "status", "logs", "wait", "simulate", "tune")},
-    **{name: _named("asking_commands", name) for name in ("stop", "pause", "continue", "cancel", "retry")},
-}
+def _may_run_jobs(args: Sequence[str]) -> bool:
+    """A quick look; when it errs, there is a keeper that has nothing to do and leaves with us."""
+    if {"--no-journal", "--dry-run", "--help", "-h", "--version"}.intersection(args):
+        return False
+    return not args or not args[0].isalpha() or os.path.exists(args[0])
 
 
-class DefaultGroup(click.Group):
-    """Takes words that begin with none of its commands as those of its default command."""
+def _make_keeper() -> "KeeperClient | None":
+    """Before the rest is loaded: it takes half the time, and what is forked shares less with it."""
+    from simple_gpu_scheduler.keeper.client import KeeperClient  # noqa: PLC0415 - as below
 
-    def __init__(self, name: str, default: click.Command, others: Mapping[str, Callable[[], click.Command]]) -> None:
-        super().__init__(name, commands={})
-        self._default = default
-        self._others = others
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the default command's name where no command is named."""
-        named = bool(args) and args[0] in self._others
-        return super().parse_args(ctx, args if named else ["", *args])
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's name
-        """Those that have a name."""
-        return sorted(self._others)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
-        """The default command's name is nothing at all."""
-        if not cmd_name:
-            return self._default
-        return self._others[cmd_name]() if cmd_name in self._others else None
+    try:
+        return KeeperClient()
+    except (OSError, RuntimeError):  # no more processes; that exit codes may be lost is no reason to run nothing
+        return None
 
 
-main = DefaultGroup(
-    "simple_gpu_scheduler",
-    default=run,
-    others={"run": _run, "gpus": _gpus, "history": _history, "submit": _submit} | _FROM_OUTSIDE,
-)
+def simple_hypersearch() -> NoReturn:
+    """The command `simple_hypersearch`."""
+
+    is_open = _is_open(1)  # if not, it would run on for nobody
+
+    def call() -> object:
+        if not is_open:
+            raise _NoOutputError("the output cannot be written: stdout is closed")
+        from simple_gpu_scheduler.cli.commands.hypersearch import hypersearch  # noqa: PLC0415 - as above
+
+        return hypersearch.main(prog_name="simple_hypersearch", standalone_mode=False)
+
+    _exit_with("simple_hypersearch", call)
+
+
+class _NoOutputError(UserError):
+    code = SOME_DID_NOT_SUCCEED
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _exit_with(name: str, call: Callable[[], object]) -> NoReturn:
+    gc.disable()  # loading makes no garbage, and looking for it takes 2 ms
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the run takes it over, Ctrl-C ends us without a word
+    _open_closed_streams()
+    code = _code_of(name, call)
+    # Taking the interpreter apart takes 4 ms, and it would pull the ground from under the threads that still wait.
+    os._exit(code)
+
+
+def _code_of(name: str, call: Callable[[], object]) -> int:
+    import click  # noqa: PLC0415 - under the guard
+
+    try:
+        result = call()
+        sys.stdout.flush()
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else name
+        _say(f"{name}: {' '.join(error.format_message().split()).rstrip('.')} (see {command} --help)")
+        return error.exit_code
+    except UserError as error:
+        from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - only an error needs it
+
+        _say("\n".join(safe(line) for line in f"{name}: {error}".split("\n")))
+        return error.code
+    except BrokenPipeError:  # the reader of our own output has left: that ends a filter, and is no failure of it
+        return 0
+    except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and its report is all that helps
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+            _say(f"{name}: the output cannot be written: {error.strerror}")
+            return SOME_DID_NOT_SUCCEED
+        return _report_bug(name)
+    return result if isinstance(result, int) else 0
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):  # stderr is closed or full: there is nobody to tell, and the exit code tells the rest
+        print(text, file=sys.stderr, flush=True)
+
+
+def _report_bug(name: str) -> int:
+    import platform  # noqa: PLC0415 - only a bug needs them
+    import traceback  # noqa: PLC0415
+
+    from simple_gpu_scheduler import __version__  # noqa: PLC0415
+
+    _say(
+        f"{traceback.format_exc()}\n{name}: this is a bug in the program, not in what you typed. Please report the "
+        f"lines above (they may show your commands), with: {name} {__version__}, Python {platform.python_version()}, "
+        f"{platform.platform()}. Jobs that were running run on."
+    )
+    return BUG
+
+
+def _open_closed_streams() -> None:
+    """Open what was closed (`2>&-`), so that no file of ours gets the number of a stream and then its text."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if not _is_open(fd):
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+            setattr(sys, name, os.fdopen(fd, mode, closefd=False))

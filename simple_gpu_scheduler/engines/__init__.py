@@ -6,14 +6,14 @@ An engine runs what it is told to and says how it ended. It knows nothing of wai
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from simple_gpu_scheduler.errors import Broken
-from simple_gpu_scheduler.jobs import Attempt, Outcome
-from simple_gpu_scheduler.leases import Hold
-from simple_gpu_scheduler.processes import Streams
+from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.jobs import Attempt, Outcome
+from simple_gpu_scheduler.gpus.leases import Hold
+from simple_gpu_scheduler.system.processes import Streams
 
 if TYPE_CHECKING:
-    from simple_gpu_scheduler.bystanders import Bystanders
     from simple_gpu_scheduler.keeper.client import KeeperClient
+    from simple_gpu_scheduler.notify.child import Bystanders
 
 
 class Ended(NamedTuple):

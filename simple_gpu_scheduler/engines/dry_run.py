@@ -1,8 +1,9 @@
 """The engine of `--dry-run`: every attempt succeeds at once, and nothing is run."""
 
-from simple_gpu_scheduler.engines import Ended, EngineOptions
-from simple_gpu_scheduler.jobs import SUCCESS, Attempt
-from simple_gpu_scheduler.leases import Hold
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt
+from simple_gpu_scheduler.gpus.leases import Hold
+
+from . import Ended, EngineOptions
 
 
 class DryRunEngine:

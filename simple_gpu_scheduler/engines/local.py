@@ -11,17 +11,18 @@ import time
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from simple_gpu_scheduler import process_tree, processes
-from simple_gpu_scheduler.engines import Ended, EngineOptions
-from simple_gpu_scheduler.engines.environment import inherited, own
-from simple_gpu_scheduler.errors import Broken
-from simple_gpu_scheduler.jobs import Attempt, Outcome, outcome_of
+from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.jobs import Attempt, Outcome, outcome_of
+from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.keeper.launcher import Launcher
-from simple_gpu_scheduler.leases import Hold
-from simple_gpu_scheduler.ownership import TREE, mark, mark_in
-from simple_gpu_scheduler.process_tree import Owner, Running
-from simple_gpu_scheduler.threads import start_thread
+from simple_gpu_scheduler.system import process_tree, processes
+from simple_gpu_scheduler.system.job_environment import inherited, own
+from simple_gpu_scheduler.system.marks import TREE, mark, mark_in
+from simple_gpu_scheduler.system.process_tree import Owner, Running
+from simple_gpu_scheduler.system.threads import start_thread
+
+from . import Ended, EngineOptions
 
 Key = tuple[int, int]
 

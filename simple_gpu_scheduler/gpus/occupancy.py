@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from simple_gpu_scheduler.units import show_duration, show_size
+from simple_gpu_scheduler.base.units import show_duration, show_size
 
 from . import Key, Look, Reason, Tolerance
 from .nvml import Reading

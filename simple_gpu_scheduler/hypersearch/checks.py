@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable
 
-from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.base.errors import UserError
 
-from .pattern import Pattern
-from .placeholder import NAME, Placeholder
+from .pattern import NAME, Pattern, Placeholder
 from .quoting import COMMENT, ENDS_ESCAPED, WORDS, left_open
-from .sweep import IN_ORDER, Sweep
-from .values import Values
-from .wording import bare, shown
+from .space import Factor, Space
+from .sweep import IN_ORDER, Sweep, bare, shown
+from .values import NUMBER, Values
 
 
 def check_sweep(sweep: Sweep) -> None:
@@ -108,7 +107,7 @@ def check_options(line: str, *, has_name: bool) -> None:
     """The scheduler's options behind `#:` in one of the lines, as the scheduler will read them."""
     if "#:" not in line:
         return
-    from simple_gpu_scheduler.lines import split_options  # noqa: PLC0415 - most sweeps have none
+    from simple_gpu_scheduler.jobfile.parse import split_options  # noqa: PLC0415 - most sweeps have none
 
     try:
         _, options = split_options(line.encode(errors="surrogateescape"))
@@ -116,3 +115,44 @@ def check_options(line: str, *, has_name: bool) -> None:
         raise UserError(f"behind #: in {shown(line)}: {error}") from None
     if has_name and "name" not in options:
         raise UserError(f"a name cannot stand behind {shown(line)}: a comment or an open bracket hides it")
+
+
+_FEW = 4096
+
+
+def could_repeat(sweep: Sweep, pattern: Pattern, space: Space) -> bool:
+    """Whether it is not sure that all lines differ."""
+    zipped = {name for factor in space.factors if len(factor.names) > 1 for name in factor.names}
+    when = set(sweep.when)
+    if space.draws or sweep.sampler or len(when) > 1 or when & zipped:
+        return True
+    if any(placeholder.name == "seed" and placeholder.spec for placeholder in pattern.placeholders):
+        return True
+    return not _told_apart(pattern, space)
+
+
+def _told_apart(pattern: Pattern, space: Space) -> bool:
+    """Whether each parameter stands somewhere where each of its values makes a difference."""
+    if _are_separate(space, pattern.separate(are_numbers=False)):
+        return True
+    if any(one.spec for one in pattern.placeholders) or not set(space.kinds().values()) <= {NUMBER}:
+        return False
+    return _are_separate(space, pattern.separate(are_numbers=True))
+
+
+def _are_separate(space: Space, separate: list[Placeholder]) -> bool:
+    return all(
+        any(one.name == name and _keeps_apart(one, factor, column) for one in separate)
+        for factor in space.factors
+        for column, name in enumerate(factor.names)
+    )
+
+
+def _keeps_apart(placeholder: Placeholder, factor: Factor, column: int) -> bool:
+    """A format may write two values alike."""
+    if not placeholder.spec:
+        return True
+    if factor.size > _FEW:
+        return False
+    values = {factor.row(place)[column] for place in range(factor.size)}
+    return len({placeholder.fill(value) for value in values}) == len(values)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.base.errors import UserError
 
 from .conditions import Conditions
 from .points import Order, Point, points

@@ -1,25 +1,23 @@
-"""One sweep, checked, and its commands one after another, without those that were there before."""
+"""Sweeps, checked, and their commands one after another, without those that were there before."""
 
-from collections.abc import Collection, Iterator
-from itertools import islice
+from collections.abc import Collection, Iterator, Sequence
+from functools import cached_property
+from itertools import islice, product
+from math import prod
 
-from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.base.errors import UserError
 
-from .checks import check_line, check_options, check_random, check_sweep, check_use, check_values
+from .checks import check_line, check_options, check_random, check_sweep, check_use, check_values, could_repeat
 from .choice import Choice, bound, count_points, look_ahead
 from .conditions import parse_conditions
-from .filling import Filling
-from .naming import Names
-from .pattern import parse_command, parse_text
-from .placeholder import COUNTED
+from .generators import doubts, parse_values
+from .lines import Filling, Names
+from .order import fold
+from .pattern import COUNTED, Pattern, parse_command, parse_text
 from .points import Order, Point, indexes, points
 from .quoting import OPTIONS
-from .repeats import could_repeat
-from .shuffle import fold
 from .space import Space, make_space
 from .sweep import IN_ORDER, Sweep
-from .telling import telling_points
-from .words import doubts, parse_values
 
 # When so many points in a row bring nothing new, there is nothing more, or it is too rare to be found.
 _TRIES_IN_GRID = 1_000_000
@@ -192,3 +190,65 @@ def _space(sweep: Sweep) -> Space:
     space = make_space(parameters, sweep.zips, sweep.rows)
     more = [doubt for name, words in sweep.parameters.items() for doubt in doubts(name, words)]
     return space._replace(notes=(*space.notes, *more))
+
+
+class Sweeps:
+    """The commands of all of them, each once. What can be wrong is found when this is made."""
+
+    def __init__(self, sweeps: Sequence[Sweep], *, lines_end: bool = True) -> None:
+        """`lines_end`: a newline ends a command, so that none may have one."""
+        self._all = []
+        for number, sweep in enumerate(sweeps, 1):
+            try:
+                self._all.append(Commands(sweep, is_alone=len(sweeps) == 1, lines_end=lines_end))
+            except UserError as error:
+                raise UserError(f"sweep {number}: {error}" if len(sweeps) > 1 else str(error)) from None
+        self._output = Output(self.total if any(commands.uses_total for commands in self._all) else 0)
+
+    @cached_property
+    def total(self) -> int:
+        """How many commands there are; they are made for it where there is no other way."""
+        known = [commands.count() for commands in self._all]
+        if len(known) == 1 and known[0] is not None:
+            return known[0]
+        output = Output()
+        return sum(1 for commands in self._all for _ in commands.lines(output))
+
+    def lines(self) -> Iterator[str]:
+        """The commands; a UserError at the end says that there was none."""
+        for commands in self._all:
+            yield from commands.lines(self._output)
+        if not self._output.count:
+            who = "none of the combinations that were tried" if self._output.gave_up else "no combination"
+            raise UserError(f"{who} meets the conditions, so there is nothing to run; loosen --where")
+
+    def notes(self) -> list[str]:
+        """What is to be said, complete when the lines have ended."""
+        notes = [note for commands in self._all for note in commands.notes] + self._output.notes
+        left_out = self._output.left_out
+        if left_out:
+            notes.append(f"left out {left_out} {'line' if left_out == 1 else 'lines'} that had been there before")
+        return list(dict.fromkeys(notes))
+
+
+_LOOKED_AT = 1000
+
+
+def telling_points(pattern: Pattern, space: Space) -> Iterator[Point]:
+    """One, and those with the values that stand in options, or may be some since they are raw."""
+    inside = {one.name for one in pattern.placeholders if one.place == OPTIONS or one.is_raw}
+    changing = [at for at, factor in enumerate(space.factors) if inside.intersection(factor.names)]
+    drawn = [draw(0.5) for _, draw in space.draws]
+    for places in _combinations([space.factors[at].size for at in changing]):
+        chosen = dict(zip(changing, places, strict=True))
+        yield Point([chosen.get(at, 0) for at in range(len(space.factors))], drawn)
+
+
+def _combinations(sizes: list[int]) -> Iterator[tuple[int, ...]]:
+    """All of them where they are few, else each place with the first of the others, as far as can be looked at soon."""
+    if prod(sizes) <= _LOOKED_AT:
+        yield from product(*map(range, sizes))
+        return
+    for which, size in enumerate(sizes):
+        for place in range(min(size, _LOOKED_AT)):
+            yield tuple(place if at == which else 0 for at in range(len(sizes)))

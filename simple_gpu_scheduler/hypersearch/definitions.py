@@ -3,12 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.base.errors import UserError
 
-from .numbers import is_whole
-from .quasi import SAMPLERS
-from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, Words
-from .wording import meant, shown
+from .order import SAMPLERS
+from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, Words, meant, shown
+from .values import is_whole
 
 _MARK = "simple_hypersearch"  # a saved file says so, and the version of its form
 VERSION = "1"

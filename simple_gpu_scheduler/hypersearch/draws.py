@@ -6,8 +6,7 @@ logarithm differ from one C library to another.
 
 from math import exp, floor, log, log10
 
-from .numbers import Fixed, parse_fixed, show_fixed
-from .values import Draw
+from .values import Draw, Fixed, parse_fixed, show_fixed
 
 _PARTS = 10**5  # so many values, or more, can be told apart
 _DIGITS = 6

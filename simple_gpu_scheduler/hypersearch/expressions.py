@@ -13,11 +13,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.base.errors import UserError
 
-from .condition_text import habits, meant_by, without_keywords
-from .numbers import EITHER, NUMBER, TEXT, is_number, is_whole
-from .wording import bare, shown
+from .conditions import habits, meant_by, without_keywords
+from .sweep import bare, shown
+from .values import EITHER, NUMBER, TEXT, is_number, is_whole
 
 Value = int | Fraction | str
 _Evaluate = Callable[[Mapping[str, str]], Any]

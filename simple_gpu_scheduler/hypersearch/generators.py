@@ -1,15 +1,13 @@
-"""What stands for many values, as `range:0:1:0.1` or `uniform:0:1`, written so that no shell needs quotes.
-
-Ends are included. Numbers are exact as they are written, and whole where all that was written is whole.
-"""
+"""The words after `-p NAME` and the values that they make: listed, or computed by a generator."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from simple_gpu_scheduler.base.errors import UserError
+
 from .draws import loguniform, normal, uniform
-from .numbers import Fixed, parse_fixed, show_fixed
-from .values import MOST, Computed, Draw, Values
-from .wording import shown
+from .sweep import Words, shown
+from .values import LISTED, MOST, Computed, Draw, Fixed, Values, is_number, parse_fixed, show_fixed
 
 _FEW = 1000
 _EXACT = 10**30  # below it the digits of a whole number are surely right
@@ -137,3 +135,48 @@ def generate(word: str) -> Values | None:
         return generator.make(*_numbers(rest.split(":"), name, generator.counts))
     except ValueError as error:
         raise ValueError(f"{error}; write for example {generator.example}") from None
+
+
+def parse_values(name: str, written: Words) -> Values:
+    """What the words mean. A value that is there twice stays so."""
+    words = written.words
+    if not words:
+        raise UserError(f"the parameter {name} has no values; write -p {name} VALUE...")
+    if any("\0" in word for word in words):
+        raise UserError(f"a value of {name} has a NUL byte in it, which no command can hold")
+    parts = [Values((word,)) if written.are_literal else _parse_word(name, word) for word in words]
+    if len(parts) == 1:
+        return parts[0]
+    for word, part in zip(words, parts, strict=True):
+        if part.needs_samples:
+            raise UserError(f"{name}: {shown(word)} is drawn at random and stands alone; leave out the other values")
+        if len(part.choices) > LISTED:
+            raise UserError(f"{name}: {shown(word)} has more than {LISTED:,} values and stands alone")
+    return Values(tuple(value for part in parts for value in part.choices))
+
+
+def _parse_word(name: str, word: str) -> Values:
+    try:
+        return generate(word) or Values((word,))
+    except ValueError as error:
+        raise UserError(f"{name}: {shown(word)}: {error} (or -p {name}=VALUE for a value as it stands)") from None
+
+
+def doubts(name: str, written: Words) -> list[str]:
+    """What looks as if something else were meant."""
+    if written.are_literal:
+        return []
+    found = [_doubt(word) for word in written.words]
+    if len(written.words) == 1 and "," in written.words[0] and all(map(is_number, written.words[0].split(","))):
+        found.append(f"{shown(written.words[0])} is one value; several are separated by blanks")
+    return [f"{name}: {doubt}" for doubt in found if doubt]
+
+
+def _doubt(word: str) -> str:
+    first, *numbers = word.split(":")
+    close = [word] if word in GENERATORS else []
+    if first not in GENERATORS and len(numbers) > 1 and not is_number(first) and all(map(is_number, numbers)):
+        from difflib import get_close_matches  # noqa: PLC0415 - few words come so far
+
+        close = get_close_matches(first, GENERATORS, n=1)
+    return f"{shown(word)} is a value as it stands; was {GENERATORS[close[0]].example} meant?" if close else ""

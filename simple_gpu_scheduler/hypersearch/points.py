@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import NamedTuple
 
-from .quasi import quasi_points
-from .shuffle import mix, shuffled, unit
+from .order import mix, quasi_points, shuffled, unit
 from .space import Space
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from shlex import quote
 
-from simple_gpu_scheduler.comments import CommentScanner
+from simple_gpu_scheduler.jobfile.shell_comments import CommentScanner
 
 _SPECIAL_IN_STRING = re.compile(r'([\\"$`])')
 _ASSIGNMENT = re.compile(r"\w+(\[.*)?\+?=")

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
-from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.base.errors import UserError
 
-from .numbers import NUMBER, kind_of
-from .sweep import Rows
-from .values import LISTED, MOST, Draw, Values
-from .wording import meant, shown
+from .sweep import Rows, meant, shown
+from .values import LISTED, MOST, NUMBER, Draw, Values, kind_of
 
 
 class Factor(NamedTuple):

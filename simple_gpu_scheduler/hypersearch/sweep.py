@@ -1,6 +1,6 @@
 """A sweep as somebody wrote it, on the command line or in a file. Nothing in it is checked yet."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 SHUFFLED, IN_ORDER = "shuffled_grid", "grid"
@@ -35,3 +35,29 @@ class Sweep(NamedTuple):
     sampler: str = ""
     samples: int | None = None
     seed: int | None = None
+
+
+_LONGEST = 60
+_FEW = 13
+
+
+def bare(text: str) -> str:
+    """The text on one line, and not too long."""
+    printable = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text[:_LONGEST])
+    return printable if len(text) <= _LONGEST else f"{printable[: _LONGEST - 3]}..."
+
+
+def shown(text: str) -> str:
+    """The same in quotes."""
+    return f"'{bare(text)}'"
+
+
+def meant(word: str, known: Collection[str]) -> str:
+    """The known word that it is like, or all of them where they are few, as the end of a sentence."""
+    from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
+
+    by_lower = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), by_lower, n=1)
+    if close:
+        return f"; did you mean {by_lower[close[0]]}?"
+    return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= _FEW else ""

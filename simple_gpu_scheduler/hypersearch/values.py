@@ -1,7 +1,76 @@
-"""What a parameter may be: some values, listed or computed, or a draw. Knows nothing of how people write them."""
+"""What a parameter may be: values listed or computed, or a draw; and numbers, read exactly as people write them."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
+
+from .sweep import shown
+
+_NUMBER = re.compile(r"([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+
+_FAR = 300
+
+NUMBER, TEXT, EITHER = "a number", "a text", "a number or a text"
+
+
+def _power_of_ten(exponent: int) -> int:
+    return int("1" + "0" * exponent)
+
+
+class Fixed(NamedTuple):
+    """`units` of 10^-`decimals`: 0.10 is 10 units with 2 decimals."""
+
+    units: int
+    decimals: int
+
+    def scaled(self, decimals: int) -> int:
+        """In units with at least as many decimals."""
+        return self.units * _power_of_ten(decimals - self.decimals)
+
+    def is_common(self) -> bool:
+        """Whether it is neither far too large nor far too small for a floating-point number."""
+        return -_FAR < len(str(abs(self.units))) - self.decimals < _FAR
+
+    def as_float(self) -> float:
+        """The nearest floating-point number."""
+        return self.units / _power_of_ten(self.decimals)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a decimal number; `nan`, `inf` and `0x10` are texts."""
+    return len(text) < _FAR and bool(_NUMBER.fullmatch(text))
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a number without a point and an exponent."""
+    return len(text) < _FAR and bool(_WHOLE.fullmatch(text))
+
+
+def kind_of(values: Iterable[str]) -> str:
+    """What all of them are."""
+    kinds = {is_number(value) for value in values}
+    return EITHER if len(kinds) > 1 else NUMBER if True in kinds else TEXT
+
+
+def parse_fixed(text: str) -> Fixed:
+    """A decimal number, exactly; a ValueError says that it is none."""
+    match = _NUMBER.fullmatch(text) if is_number(text) else None
+    if not match:
+        raise ValueError(f"{shown(text)} is no number")
+    sign, before, after, exponent = match[1], match[2], match[3] or "", int(match[4] or 0)
+    units = int(f"{sign}{before}{after}")
+    decimals = len(after) - exponent
+    return Fixed(units, decimals) if decimals >= 0 else Fixed(units * 10**-decimals, 0)
+
+
+def show_fixed(units: int, decimals: int) -> str:
+    """The number with just so many decimals: `0.10`."""
+    if not decimals:
+        return str(units)
+    before, after = divmod(abs(units), 10**decimals)
+    return f"{'-' if units < 0 else ''}{before}.{after:0{decimals}d}"
+
 
 Draw = Callable[[float], str]  # from a random number above 0 and below 1 to a value
 

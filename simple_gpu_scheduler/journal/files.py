@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from simple_gpu_scheduler.errors import UserError
+from simple_gpu_scheduler.base.errors import UserError
 
 # The bytes of the file that are locked; that they may lie behind its end does not matter. A keeper's is that of the
 # pid of its scheduler behind the first: of several that outlived theirs, each has its own.

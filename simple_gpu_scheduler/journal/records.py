@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from simple_gpu_scheduler import events
-from simple_gpu_scheduler.jobs import Job
+from simple_gpu_scheduler.base.jobs import Job
 
 # The options of a job, as they are written where they are not the default; `after` and `name` are written apart.
 OPTIONS = ("gpus", "mem", "timeout", "time", "retries", "priority", "label")

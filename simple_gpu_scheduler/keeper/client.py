@@ -6,9 +6,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from simple_gpu_scheduler import processes
-from simple_gpu_scheduler.engines.environment import inherited
-from simple_gpu_scheduler.threads import start_thread
+from simple_gpu_scheduler.system import processes
+from simple_gpu_scheduler.system.job_environment import inherited
+from simple_gpu_scheduler.system.threads import start_thread
 
 from .messages import Socket, pair, send
 from .process import Keeper

@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from simple_gpu_scheduler import processes
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.records import record
-from simple_gpu_scheduler.threads import start_thread
+from simple_gpu_scheduler.system import processes
+from simple_gpu_scheduler.system.threads import start_thread
 
 from .intake import Intake
 from .messages import Message, Socket, close_all, receive, room, send

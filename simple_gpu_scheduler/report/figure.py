@@ -4,10 +4,10 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from simple_gpu_scheduler.drawing import figure_maker
-from simple_gpu_scheduler.wording import safe
+from simple_gpu_scheduler.base.extras import figure_maker
+from simple_gpu_scheduler.base.text import safe
 
-from .summary import CPU, STATES, in_order
+from .numbers import CPU, STATES, in_order
 
 # As on the page, and told apart by those who see no red or no green too; the greys lie further apart, and timed out is
 # lighter, for want of its patterns.

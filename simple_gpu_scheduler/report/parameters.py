@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from simple_gpu_scheduler.templates import PLACEHOLDER, template_of
+from simple_gpu_scheduler.scheduling.templates import PLACEHOLDER, template_of
 
 PRESENT = "yes"  # the value of an option that has none
 _LONGEST = 4000

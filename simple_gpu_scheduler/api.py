@@ -1,0 +1,156 @@
+"""`lease()`: GPUs for a Python program, by the same rules and from the same leases as the command's.
+
+It knows nothing of what the program does with them. It changes the environment of this process while it holds them, so
+that CUDA and whatever the program starts see these GPUs only.
+"""
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+
+from simple_gpu_scheduler.base.clock import SystemClock
+from simple_gpu_scheduler.base.errors import Broken, UserError
+from simple_gpu_scheduler.base.text import show_waits
+from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration
+from simple_gpu_scheduler.gpus import Tolerance
+from simple_gpu_scheduler.gpus.acquire import Acquired, Wanted, acquire
+from simple_gpu_scheduler.gpus.discover import Wants, allot, find_machine
+from simple_gpu_scheduler.gpus.leases import LeaseCame
+from simple_gpu_scheduler.gpus.names import parse_gpus
+from simple_gpu_scheduler.system.marks import TREE, Family
+from simple_gpu_scheduler.system.signals import Signalled
+from simple_gpu_scheduler.system.users import user_id
+
+_VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
+_NEVER = float("inf")
+
+
+class LeaseTimeout(TimeoutError):  # noqa: N818 - as TimeoutError itself; the name says enough
+    """The GPUs were not free in time; the text says who has them."""
+
+
+@contextmanager
+def lease(
+    count: int = 1,
+    *,
+    timeout: float | str | None = None,
+    gpus: Iterable[int | str] | str | None = None,
+    free_memory: int | str = 0,
+    share_with: Iterable[str] | str = (),
+    ignore_occupancy: bool = False,
+) -> Iterator[tuple[str, ...]]:
+    """Wait until `count` GPUs are free, and have them while the `with` block runs.
+
+    It gives what CUDA_VISIBLE_DEVICES is set to in the meantime: indexes, or UUIDs. Call it before anything initialises
+    CUDA, which reads that only once.
+
+    `timeout` is how long to wait, in seconds or as "30m"; 0 does not wait, None waits for as long as it takes.
+    `gpus` are those to choose among: indexes, UUIDs, "0-3"; all that this process may see, when it is left out.
+    `free_memory` ("10G") must be free; processes of the users in `share_with` ("me") do not matter, and with
+    `ignore_occupancy` nobody's do.
+
+    A `LeaseTimeout` is raised when the time is over, a `UserError` when it cannot be done at all. It is for one thread
+    of a process at a time, since the environment is the whole process's; forked workers may each call it.
+    """
+    _check(count)
+    words = ["all"] if gpus is None else [gpus] if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
+    if not any(word.strip() for word in words):
+        raise ValueError("gpus is empty; leave it out for all")
+    names = parse_gpus(words)
+    tolerance = Tolerance(free_memory if isinstance(free_memory, int) else parse_size(free_memory))
+    tolerated = frozenset(user_id(name) for name in ([share_with] if isinstance(share_with, str) else share_with))
+    wants = Wants(names, ignore_occupancy, tolerance, tolerated, example="gpus=[0, 1]")
+    seconds = parse_duration(timeout) if isinstance(timeout, str) else timeout
+    if seconds is not None and not seconds >= 0:  # nor is nan
+        raise ValueError(f"timeout={timeout!r} is no time to wait; write seconds, or '30m'")
+    _warn_if_too_late()
+    with _leased(count, _NEVER if seconds is None else seconds, wants) as got:
+        yield got
+
+
+@contextmanager
+def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...]]:
+    inbox: SimpleQueue[LeaseCame | Broken | Signalled] = SimpleQueue()
+    clock, me = SystemClock(), os.getpid()
+    until = clock.now() + seconds
+    mark = f"/lease-{me}-{time.time_ns()}".encode()
+    tree = os.environb.get(TREE, b"")
+    machine = find_machine(wants, os.environ)
+    if count > len(machine.gpus):
+        raise UserError(f"{count} GPUs are wanted, and there are {len(machine.gpus)}")
+    for remark in machine.remarks:
+        warnings.warn(remark, RuntimeWarning, stacklevel=5)
+    remarks: list[str] = []
+    allotment = allot(machine, wants, inbox.put, Family(outer_tree=tree), tree)
+    try:
+        got = acquire(count, allotment, mark, inbox, clock, until, lambda _waits: None, remarks.append)
+        for remark in remarks:
+            warnings.warn(remark, RuntimeWarning, stacklevel=5)
+        if not isinstance(got, Acquired):
+            waits = show_waits(allotment.waits(Wanted(count)), "ignore_occupancy=True")
+            what = "no GPU was" if count == 1 else f"no {count} GPUs were"
+            when = f" within {show_duration(seconds)}" if seconds else ""
+            raise LeaseTimeout(f"{what} free{when}: {waits}")
+        got.hold.sign(me)
+        with _environment(got.gpus, tree + mark):
+            yield got.gpus
+    finally:
+        if os.getpid() == me:  # a forked child that leaves the block has nothing to give back
+            allotment.close()
+
+
+@contextmanager
+def _environment(gpus: tuple[str, ...], tree: bytes) -> Iterator[None]:
+    """What jobs find too: which GPUs to use, that CUDA counts as we do, and that what runs below is of this lease."""
+    changes = {_VISIBLE: ",".join(gpus), _ORDER: os.environ.get(_ORDER, "PCI_BUS_ID"), TREE.decode(): tree.decode()}
+    before: Mapping[str, str | None] = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _check(count: int) -> None:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ValueError(f"{count!r} is not a number of GPUs; write 1 or more")
+
+
+def _warn_if_too_late() -> None:
+    late = []
+    for name, is_initialised in _FRAMEWORKS.items():
+        with suppress(AttributeError, TypeError):  # half loaded, or of a version that cannot be asked like this
+            if sys.modules.get(name) and is_initialised():
+                late.append(name)
+    if late:
+        warnings.warn(
+            f"{late[0]} has initialised CUDA already, so it does not see which GPUs are leased; call lease() before",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def _torch() -> bool:
+    return bool(sys.modules["torch"].cuda.is_initialized())
+
+
+def _jax() -> bool:
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    return bool(bridge and bridge.backends_are_initialized())
+
+
+def _tensorflow() -> bool:
+    eager = sys.modules.get("tensorflow.python.eager.context")
+    context = eager.context_safe() if eager else None
+    return bool(context and context._initialized)  # noqa: SLF001 - tensorflow has no public way to ask
+
+
+_FRAMEWORKS = {"torch": _torch, "jax": _jax, "tensorflow": _tensorflow}

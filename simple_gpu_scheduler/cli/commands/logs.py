@@ -1,0 +1,154 @@
+"""`logs`: what jobs wrote, from their log files, as they wrote it; with -f also what one goes on to write."""
+
+import os
+import sys
+import time
+
+import click
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.journal import files, find
+from simple_gpu_scheduler.journal.find import find_job
+from simple_gpu_scheduler.journal.read import read_records
+from simple_gpu_scheduler.journal.run_state import JobState, RunState
+from simple_gpu_scheduler.output.log_file import open_to_read, part_of
+
+_PAUSE = 0.2
+_AT_ONCE = 1 << 16
+_EXAMPLES = r"""
+simple_gpu_scheduler logs 12 15
+simple_gpu_scheduler logs --failed
+simple_gpu_scheduler logs big-model -f --run 20260102-0304
+"""
+_HELP = """Print what jobs wrote, in a run that keeps it: one with a live view, --output or --logs.
+
+JOB is a number or a name.
+"""
+
+
+class _Following:
+    """A journal that is read on as it grows."""
+
+    def __init__(self, journal: str) -> None:
+        self._journal = journal
+        self._offset = 0
+        self.state = RunState()
+
+    def read_on(self) -> None:
+        """Take in what is new."""
+        with open(self._journal, "rb") as file:
+            file.seek(self._offset)
+            contents = read_records(file.read())
+        self._offset += contents.size
+        self.state.feed(contents.records)
+
+
+class _Output:
+    """The log files of one job of a run: that of each attempt as far as it was not printed yet."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._log = ""
+        self._offset = 0
+
+    def print_on(self, log: str) -> None:
+        """Print what is new; if `log` is another one, the rest of the old one first."""
+        if self._log and log != self._log:
+            self._print_rest()
+        if log != self._log:
+            self._log, self._offset = log, -1
+        self._print_rest()
+
+    def _print_rest(self) -> None:
+        try:
+            fd = open_to_read(self._log)
+        except OSError as error:
+            raise UserError(f"cannot read the log {self._log}: {error.strerror}") from None
+        try:
+            end = os.fstat(fd).st_size
+            if not 0 <= self._offset <= end:  # it was not looked at yet, or the job has emptied it
+                self._offset, end = part_of(fd, self._run)
+            while part := os.pread(fd, min(_AT_ONCE, max(0, end - self._offset)), self._offset):
+                sys.stdout.buffer.write(part)
+                self._offset += len(part)
+            sys.stdout.buffer.flush()
+        finally:
+            os.close(fd)
+
+
+def _logs(words: tuple[str, ...], failed: bool, follow: bool, run: str) -> int:
+    _check(words, failed=failed, follow=follow)
+    journal = find.choose(run)
+    state = find.load(journal)
+    jobs = [find_job(state, word) for word in words]
+    if follow:
+        _follow(journal, jobs[0].job.number)
+        return 0
+    if failed:
+        jobs = [each for each in state.jobs.values() if each.state == "failed"]
+        if not jobs:
+            raise UserError(f"no job of run {state.run} has failed")
+    kept = [each for each in jobs if each.log and os.path.exists(each.log)]
+    for job in kept:
+        _Output(state.run).print_on(job.log)
+    missing = [each for each in jobs if each not in kept]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise UserError(_say_none(state, missing[0]) + more)
+    return 0
+
+
+def _check(words: tuple[str, ...], *, failed: bool, follow: bool) -> None:
+    if bool(words) == failed:
+        raise click.UsageError("name the jobs by number or name, or say --failed.")
+    if follow and len(words) != 1:
+        raise click.UsageError("--follow goes with one job.")
+
+
+def _follow(journal: str, number: int) -> None:
+    following, output = _Following(journal), _Output(find.load(journal).run)
+    while True:
+        is_alive = files.is_alive(journal)  # in this order: else what a run wrote last could be missed
+        following.read_on()
+        job = following.state.jobs[number]
+        is_over = job.state not in ("waiting", "running") or not is_alive
+        if log := job.log:
+            if is_over or os.path.exists(log):  # it is on record before it is made
+                output.print_on(log)
+        elif job.attempts or is_over:
+            raise UserError(_say_none(following.state, job))
+        if is_over:
+            break
+        time.sleep(_PAUSE)
+    if job.state in ("waiting", "running"):
+        how = find.standing(following.state, alive=False)
+        print(f"job {number} has not ended: run {following.state.run} {how}", file=sys.stderr)
+
+
+def _say_none(state: RunState, job: JobState) -> str:
+    which = f"job {job.job.number} of run {state.run}"
+    if not job.attempts:
+        return f"{which} has not been started, so that it has written nothing"
+    if job.log:
+        why = ", as --logs-failed-only has it for one that succeeded" if job.state == "succeeded" else ""
+        return f"the log of {which} is gone{why}: {job.log}"
+    return f"{which} has no log, since its output went where the run's own did; --output files or --logs DIR keeps it"
+
+
+logs_command = Command(
+    "logs",
+    params=[
+        click.Argument(["words"], nargs=-1, metavar="[JOB]..."),
+        click.Option(["--failed"], is_flag=True, help="Of all jobs that failed, were killed or timed out."),
+        click.Option(["-f", "--follow"], is_flag=True, help="Go on as it writes, until it has ended."),
+        click.Option(
+            ["--run"], default="", metavar="RUN", help="Which run: its id, or how it begins.  [default: the newest]"
+        ),
+    ],
+    callback=_logs,
+    help=_HELP,
+    short_help="Print what jobs wrote.",
+    sections=(),
+    examples=_EXAMPLES,
+)

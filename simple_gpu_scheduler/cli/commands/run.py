@@ -1,0 +1,153 @@
+"""`run`: waits for free GPUs, runs one command with the terminal, and ends as it does."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import click
+
+from simple_gpu_scheduler.base.clock import SystemClock
+from simple_gpu_scheduler.base.errors import BY_SIGNAL, Broken, UserError
+from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Place, outcome_of
+from simple_gpu_scheduler.base.text import show_waits
+from simple_gpu_scheduler.base.units import parse_duration
+from simple_gpu_scheduler.cli.click_extras import Command, Parsed
+from simple_gpu_scheduler.cli.options.gpus import NAMES, WHEN_FREE, gpu_options, take_wants
+from simple_gpu_scheduler.gpus.acquire import Acquired, Wanted, acquire
+from simple_gpu_scheduler.gpus.discover import Wants, allot, find_machine
+from simple_gpu_scheduler.gpus.leases import LeaseCame
+from simple_gpu_scheduler.system.foreground import FOR_THE_COMMAND, run_in_foreground
+from simple_gpu_scheduler.system.job_environment import inherited, own
+from simple_gpu_scheduler.system.marks import TREE, Family, mark
+from simple_gpu_scheduler.system.signals import Signalled, signals_to
+
+_EXAMPLE = "simple_gpu_scheduler run --gpus 0 1 -- python train.py"
+_EXAMPLES = r"""
+simple_gpu_scheduler run -- python train.py --lr 0.1
+simple_gpu_scheduler run -n 2 -- torchrun --nproc-per-node 2 train.py
+simple_gpu_scheduler run --no-wait -- python quick_look.py || echo 'no GPU is free'
+simple_gpu_scheduler run --wait 30m -- bash
+"""
+_HELP = """Wait for a GPU that is free, run COMMAND on it with the terminal, and exit with its exit code.
+
+The exit code is 128 and its number for a command that a signal ended, 75 when --no-wait found no free GPU, 124 when
+--wait was over, and 126 or 127 when the command cannot be started. What the command leaves running is ended.
+"""
+_SECTIONS = (
+    ("Where it runs", (*NAMES, "number")),
+    ("When a GPU counts as free", WHEN_FREE),
+    ("How long to wait", ("wait", "no_wait")),
+)
+
+
+def _options() -> list[click.Parameter]:
+    return [
+        *gpu_options(_EXAMPLE),
+        click.Option(
+            ["-n", "--number"], type=click.IntRange(1), metavar="N", default=1, help="How many.  [default: 1]"
+        ),
+        click.Option(["--wait"], type=Parsed("duration", parse_duration), help="Give up after this long: 30m."),
+        click.Option(["--no-wait"], is_flag=True, help="Give up at once when no GPU is free."),
+        click.Argument(["command"], nargs=-1, type=click.UNPROCESSED, required=True),
+    ]
+
+
+def _callback(number: int, wait: float | None, no_wait: bool, command: tuple[str, ...], **options: Any) -> int:
+
+    if no_wait and wait is not None:
+        raise click.UsageError("--wait and --no-wait exclude each other.")
+    errand = Errand(command, number, 0 if no_wait else wait, take_wants(options))
+    return run_errand(errand, os.environb, lambda text: print(text, file=sys.stderr, flush=True))
+
+
+run_command = Command(
+    "run",
+    params=_options(),
+    callback=_callback,
+    help=_HELP,
+    short_help="Run one command on a free GPU.",
+    sections=_SECTIONS,
+    examples=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
+)
+
+
+NONE_FREE, WAITED_TOO_LONG = 75, 124  # as EX_TEMPFAIL of sysexits.h, and as timeout(1)
+_NEVER = float("inf")
+
+
+class Errand(NamedTuple):
+    """The command line of `run`. `wait` is in seconds; None for as long as it takes."""
+
+    command: tuple[str, ...]
+    gpus: int
+    wait: float | None
+    wants: Wants
+
+
+def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable[[str], object]) -> int:
+    """Run it; the exit code."""
+    machine = find_machine(errand.wants, os.environ)
+    if errand.gpus > len(machine.gpus):
+        raise UserError(f"-n {errand.gpus}: there {_are(len(machine.gpus))} to use")
+    for remark in machine.remarks:
+        say(remark)
+    run_id = f"run-{os.getpid()}-{time.time_ns()}"
+    attempt = Attempt(Job(1, b"", Place(1), errand.gpus), 1, (), (0,))
+    its_mark = mark(attempt, run_id.encode())
+    inbox: SimpleQueue[LeaseCame | Broken | Signalled] = SimpleQueue()
+    tree = environment.get(TREE, b"")
+    allotment = allot(machine, errand.wants, inbox.put, Family(run_id, tree), tree)
+    clock = SystemClock()
+    heeded = [number for number in FOR_THE_COMMAND if signal.getsignal(number) != signal.SIG_IGN]
+    with signals_to(inbox.put):
+        until = _NEVER if errand.wait is None else clock.now() + errand.wait
+        got = acquire(
+            errand.gpus,
+            allotment,
+            its_mark,
+            inbox,
+            clock,
+            until,
+            lambda waits: say(f"waiting: {show_waits(waits)}"),
+            say,
+        )
+    if isinstance(got, Acquired):  # outside, or the thread would take signals that are for the command
+        return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, heeded)
+    if got is None:
+        say(_sorry(errand, allotment.waits(Wanted(errand.gpus))))
+        return WAITED_TOO_LONG if errand.wait else NONE_FREE
+    return BY_SIGNAL + got.number
+
+
+def _run(
+    errand: Errand,
+    attempt: Attempt,
+    got: Acquired,
+    environment: Mapping[bytes, bytes],
+    run_id: str,
+    heeded: Sequence[int],
+) -> int:
+    pairs = [*inherited(environment), *own(attempt, run_id.encode(), environment.get(TREE, b""))]
+    its_environment = dict(pair.split(b"=", 1) for pair in pairs)
+    hold = got.hold
+    try:
+        outcome = outcome_of(run_in_foreground(errand.command, its_environment, hold.descriptors, hold.sign, heeded))
+    finally:
+        for lease, _ in hold.leases:
+            lease.release()
+    return BY_SIGNAL + outcome.code if outcome.kind == "killed" else outcome.code
+
+
+def _sorry(errand: Errand, waits: Sequence[Wait]) -> str:
+    how_many = "no GPU is" if errand.gpus == 1 else f"there are no {errand.gpus} GPUs"
+    return f"{how_many} free: {show_waits(waits)}"
+
+
+def _are(count: int) -> str:
+    return "is one GPU" if count == 1 else f"are {count} GPUs"

@@ -1,0 +1,147 @@
+"""`simulate`: what each policy would have made of a workload, as a table, as JSON, or as a picture."""
+
+import gc
+import json
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.extras import figure_maker
+from simple_gpu_scheduler.base.text import print_text, safe
+from simple_gpu_scheduler.cli.click_extras import Command, SeveralValues
+from simple_gpu_scheduler.cli.options.policy import choose_policy
+from simple_gpu_scheduler.scheduling.policies import MAY_STARVE, POLICIES
+from simple_gpu_scheduler.scheduling.policies.names import LEARNED, names
+from simple_gpu_scheduler.simulation.compare import Result, compare
+from simple_gpu_scheduler.simulation.measures import measure
+from simple_gpu_scheduler.simulation.text import heading, introduction, row, to_json
+from simple_gpu_scheduler.simulation.traces import Trace, take_trace, trace_options
+from simple_gpu_scheduler.simulation.waits_figure import draw_waits
+from simple_gpu_scheduler.system.files import replace_file
+
+_EXAMPLES = r"""
+simple_gpu_scheduler simulate trace.csv --gpus 8
+simple_gpu_scheduler simulate trace.csv --gpus 8 --policy fifo aged:0.5 aged:2 hrrn --plot waits.svg
+simple_gpu_scheduler simulate history --gpus 4 --json
+simple_gpu_scheduler simulate --synthetic "jobs=20 gap=25 time=10-1000" --gpus 2 --repeat 2000
+"""
+_HELP = """Replay a workload under each policy, with the very scheduler that runs jobs and a clock of its own.
+
+TRACE is a CSV file with the columns submit, duration, gpus (or procs) and if you like user, requested, priority and
+command; a log in the Standard Workload Format (.swf); a run or its journal; `history` for all your runs; - for stdin.
+
+WAIT is from a job's submission to its start, RESPONSE to its end, SLOWDOWN the response as a multiple of the length (of
+at least 10 s), MAKESPAN from the first submission to the last end, USED the share of the GPUs' time that jobs ran, FAIR
+how alike the users' mean slowdowns are (1: all alike). Nobody else is taken to use the GPUs, and no job to fail.
+
+\b
+--json: an object
+  trace, jobs, workloads, gpus, estimates, remarks,
+  policies: an array of
+    policy, jobs, wait, response, slowdown (each with mean, p50, p90, p99, max),
+    makespan, utilisation, fairness
+
+Times are in seconds.
+"""
+_SECTIONS = (
+    ("What is simulated", ("gpus", "synthetic", "seed", "repeat", "estimates")),
+    ("Under which policies", ("policy", "fair_by")),
+    ("How it is shown", ("plot", "as_json")),
+)
+
+
+def _options() -> list[click.Parameter]:
+    return [
+        *trace_options(),
+        SeveralValues(
+            ["--policy"],
+            takes=lambda word: word.partition(":")[0] in (*POLICIES, LEARNED),
+            example=f"--policy fifo aged hrrn; there are {names()}",
+            metavar="POLICY...",
+            help="Which, in this order; all but learned:FILE when none is named.",
+        ),
+        click.Option(["--plot"], metavar="FILE", help="Draw the waits there, as .png or .svg; needs matplotlib."),
+        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an object."),
+    ]
+
+
+def _simulate(**options: Any) -> int:
+    policies = [choose_policy(name) for names in options.pop("policy") for name in names]
+    policies = policies or [choose_policy(name) for name in POLICIES]
+    plot, as_json = options.pop("plot"), options.pop("as_json")
+    if plot is not None:
+        check_plot(plot)
+    trace = take_trace(options)
+    gc.freeze()
+    results = compare(trace.workloads, policies, trace.site)
+    kept = _show_json(trace, results) if as_json else _show(trace, results)
+    if plot:
+        plot_waits(plot, introduction(trace)[0], kept)
+    return 0
+
+
+def _show(trace: Trace, results: Iterator[Result]) -> list[Result]:
+    """A line for each as soon as it is there: of a long trace each takes a while."""
+    print_text("\n".join([*introduction(trace), "", *heading()]))
+    kept = []
+    for result in results:
+        print_text(row(result.policy, measure(result.simulated, trace.site.gpus)))
+        kept.append(result)
+    risky = [result.policy for result in kept if result.policy in MAY_STARVE]
+    if risky:
+        print_text(f"\nUnder {' and '.join(risky)} a job may wait for ever while others keep coming.")
+    return kept
+
+
+def _show_json(trace: Trace, results: Iterator[Result]) -> list[Result]:
+    kept = list(results)
+    shown = {
+        "trace": trace.name,
+        "jobs": sum(map(len, trace.workloads)),
+        "workloads": len(trace.workloads),
+        "gpus": trace.site.gpus,
+        "estimates": trace.estimates,
+        "remarks": trace.remarks,
+        "policies": [to_json(each.policy, measure(each.simulated, trace.site.gpus)) for each in kept],
+    }
+    print_text(json.dumps(shown, indent=2))
+    return kept
+
+
+simulate_command = Command(
+    "simulate", params=_options(), callback=_simulate, help=_HELP, sections=_SECTIONS, examples=_EXAMPLES
+)
+
+
+_FORMS = (".png", ".svg")
+
+
+def check_plot(path: str) -> None:
+    """Before an hour is simulated: what is wrong with the name, or what is missing."""
+    if os.path.splitext(path)[1] not in _FORMS:
+        raise click.UsageError(f"--plot {safe(path)}: name a file that ends in {' or '.join(_FORMS)}")
+    check_directory(path)
+    figure_maker()
+
+
+def check_directory(path: str) -> None:
+    """What is wrong with where it is to be written."""
+    if not os.path.basename(path):
+        raise UserError(f"cannot write '{safe(path)}': that names no file")
+    directory = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(directory):
+        raise UserError(f"cannot write {safe(path)}: there is no such directory")
+    if not os.access(directory, os.W_OK):
+        raise UserError(f"cannot write {safe(path)}: that directory is not yours to write to")
+
+
+def plot_waits(path: str, title: str, results: Sequence[Result]) -> None:
+    """Draw what each policy made of it."""
+    picture = draw_waits(title, results, os.path.splitext(path)[1][1:])
+    try:
+        replace_file(path, picture)
+    except OSError as error:
+        raise UserError(f"cannot write {safe(path)}: {error.strerror}") from None

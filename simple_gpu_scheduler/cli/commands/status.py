@@ -1,0 +1,241 @@
+"""A report on a run -> lines for people, safe to print. Pure but for the time of day, which is passed in."""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.text import safe, show_command
+from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.journal import files, find
+from simple_gpu_scheduler.journal.read import Record, read_records
+from simple_gpu_scheduler.journal.run_state import JobState
+from simple_gpu_scheduler.output.log_file import last_line
+from simple_gpu_scheduler.remote.client import ask
+
+Report = Mapping[str, Any]
+
+_COUNTS = ("running", "waiting", "succeeded", "failed", "not started", "cancelled")
+_SELDOM = ("cancelled",)
+_LONGEST_LINE = 200
+
+
+def show(report: Report, now: float) -> list[str]:
+    """The lines of one run."""
+    lines = [_heading(report, now)]
+    if report["problem"]:
+        lines.append(f"  {safe(report['problem'])}")
+    for job in report["running"]:
+        lines += _job(job, is_alive=report["alive"])
+    counts = report["counts"]
+    lines.append(
+        "  " + ", ".join(f"{counts[name]} {name}" for name in _COUNTS if name in counts and _counts(counts, name))
+    )
+    lines += [f"  {line}" for line in _outlook(report)]
+    return lines
+
+
+def _counts(counts: Mapping[str, int], name: str) -> bool:
+    return bool(counts[name]) or name not in _SELDOM
+
+
+def _heading(report: Report, now: float) -> str:
+    run, standing = safe(report["run"]), safe(report["standing"])
+    where = f" in {safe(report['directory'])}" if report["directory"] else ""
+    if report["alive"]:
+        since = f" for {show_duration(max(0.0, now - report['began']))}" if report["began"] else ""
+        return f"run {run}: {standing}{where}{since}"
+    ago = f" {show_duration(max(0.0, now - report['last']))} ago" if report["last"] else ""
+    code = f" with exit code {report['code']}" if report["code"] is not None else ""
+    resume = "" if standing == "finished" else f"; simple_gpu_scheduler --resume {run} goes on with it"
+    return f"run {run}: {standing}{code}{ago}{where}{resume}"
+
+
+def _job(job: Report, *, is_alive: bool) -> Iterable[str]:
+    where = f"gpu {','.join(job['gpus'])}" if job["gpus"] else "cpu"
+    took = show_duration(job["runtime"]) if is_alive else "when it died"
+    if is_alive and job.get("estimate") is not None:
+        took += f" of about {show_duration(job['estimate'])}"
+    name = f' "{safe(job["name"])}"' if job["name"] else ""
+    again = f", attempt {job['attempt']}" if job["attempt"] > 1 else ""
+    command = show_command(job["command"].encode("utf-8", "surrogateescape"))
+    yield f"  {safe(where)}, {took}: job {job['job']}{name}{again}: {command}"
+    if job.get("last_line"):
+        yield f"      {_shortened(job['last_line'])}"
+
+
+def _shortened(line: str) -> str:
+    return safe(line[:_LONGEST_LINE]) + ("…" if len(line) > _LONGEST_LINE else "")
+
+
+def _outlook(report: Report) -> Iterable[str]:
+    if report["waits"]:
+        yield "waiting: " + " · ".join(safe(wait) for wait in report["waits"])
+    if report["eta"] is not None:
+        yield (
+            f"done in about {show_duration(report['eta'])}"
+            if report["all_read"]
+            else (f"what runs is done in about {show_duration(report['eta'])}")
+        )
+    elif report["eta_unknown"]:
+        yield f"no estimate: {safe(report['eta_unknown'])}"
+
+
+_EVERY = 2.0
+_CLEAR = "\x1b[H\x1b[2J"
+_EXAMPLES = r"""
+simple_gpu_scheduler status
+simple_gpu_scheduler status --watch
+simple_gpu_scheduler status --json | jq '.[0].counts'
+"""
+_HELP = """Show what runs: the jobs with their GPUs, how much waits, and when it will be done.
+
+RUN is a run's id, or how it begins; without it, all of this user's runs that live and the last that does not.
+"""
+
+
+def _status(run: str, as_json: bool, watch: bool) -> int:
+    if not watch:
+        _print(_reports(run), as_json=as_json, indent=2)
+        return 0
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        _watch(run, as_json=as_json)
+    return 0
+
+
+def _watch(run: str, *, as_json: bool) -> None:
+    """Until none of them lives any more."""
+    while True:
+        reports = _reports(run)
+        _print(reports, as_json=as_json, indent=None, redraws=not as_json and _has_screen())
+        if not any(report["alive"] for report in reports):
+            return
+        time.sleep(_EVERY)
+
+
+def _has_screen() -> bool:
+    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _print(reports: Sequence[Report], *, as_json: bool, indent: int | None, redraws: bool = False) -> None:
+    if as_json:
+        print(json.dumps(reports, indent=indent), flush=True)
+        return
+    now = time.time()
+    lines = [line for report in reports for line in show(report, now)] or ["there is no run yet"]
+    if redraws:
+        width, height = shutil.get_terminal_size()
+        lines = [_CLEAR + lines[0][:width], *(line[:width] for line in lines[1 : height - 1])]
+    print("\n".join(line.encode("utf-8", "backslashreplace").decode() for line in lines), flush=True)
+
+
+def _reports(run: str) -> list[Report]:
+    if run:
+        return [_report(find.choose(run))]
+    chosen: list[str] = []
+    has_past = False
+    for path in find.all_runs():
+        is_alive = files.is_alive(path)
+        if is_alive or not has_past:
+            chosen.append(path)
+        has_past = has_past or not is_alive
+    return [report for path in chosen if (report := _report_if_any(path))]
+
+
+def _report_if_any(path: str) -> Report | None:
+    """Nothing for a file that is broken, which must not keep the others from being shown."""
+    try:
+        return _report(path)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return None
+
+
+def _report(path: str) -> Report:
+    problem = ""
+    if files.is_alive(path):
+        try:
+            return _of_living(path)
+        except UserError as error:  # it has ended meanwhile, or cannot be asked
+            problem = str(error)
+    look = find.look(path)
+    state = look.state
+    began = state.first_began
+    return {
+        **_about(path, state.run, state.began, look.is_alive),
+        "standing": look.standing,
+        "began": began.get("at", 0.0),
+        "problem": problem if look.is_alive else "",
+        "code": state.ended.get("code") if state.ended else None,
+        "last": state.last_at,
+        "running": [_was_running(each) for each in state.jobs.values() if each.state == "running"],
+        "counts": dict.fromkeys(("waiting", "running", "succeeded", "failed", "not started"), 0) | state.counts(),
+        "paused": state.is_paused,
+        "stopping": False,
+        "waits": [f"gpu {wait['gpu']}: {wait['for']}" for wait in state.waits] if look.is_alive else [],
+        "eta": None,
+        "eta_unknown": "",
+        "all_read": bool(state.ended and state.ended.get("all_read")),
+    }
+
+
+def _of_living(path: str) -> Report:
+    answer = ask(path, {"do": "status"})
+    with open(path, "rb") as file:
+        records = read_records(file.readline()).records
+    began: Record = records[0] if records else {}
+    for job in answer["running"]:
+        if "log" in job:
+            job["last_line"] = last_line(job["log"])
+    standing = "stopping" if answer["stopping"] else "paused" if answer["paused"] else "running"
+    return {
+        **_about(path, answer["run"], began, is_alive=True),
+        "standing": standing,
+        "began": began.get("at", 0.0),
+        "problem": "",
+        "code": None,
+        "last": time.time(),
+        **answer,
+    }
+
+
+def _about(path: str, run: str, began: Record, is_alive: bool) -> dict[str, Any]:
+    directory, argv = began.get("directory", ""), began.get("argv", [])
+    return {"run": run, "alive": is_alive, "journal": path, "directory": directory, "argv": argv}
+
+
+def _was_running(each: JobState) -> dict[str, Any]:
+    job = {
+        "job": each.job.number,
+        "name": each.job.name,
+        "attempt": each.attempts,
+        "gpus": list(each.gpus),
+        "runtime": max(0.0, time.time() - each.started_at),
+        "command": each.job.command.decode("utf-8", "surrogateescape"),
+    }
+    return job | ({"log": each.log, "last_line": last_line(each.log)} if each.log else {})
+
+
+status_command = Command(
+    "status",
+    params=[
+        click.Argument(["run"], default="", metavar="[RUN]"),
+        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an array, and with --watch one in each line."),
+        click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until it is over or Ctrl-C."),
+    ],
+    callback=_status,
+    help=_HELP,
+    short_help="Show what runs and what waits.",
+    sections=(),
+    examples=_EXAMPLES,
+)

@@ -1,0 +1,216 @@
+"""`submit`: a command, or the lines of stdin, for a scheduler that runs.
+
+What stands here is which queue is meant, and what a text must be so that it can stand in one; `submitting` writes it.
+"""
+
+import os
+import select
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.inputs.submit import WholeLine, append, open_queue
+from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LONGEST_LINE, has_command, split_options
+from simple_gpu_scheduler.jobfile.split import Line, LineCutter
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.read import read_records
+
+_STDIN, _CHUNK = 0, 1024 * 1024
+_MOST_MISTAKES_SHOWN = 10
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BEGAN = b'{"event":"run began"'
+_QUEUES = ("fifo", "follow")
+_VARIABLE = "SGS_QUEUE"
+_WAY_OUT = f"say which with --to PATH or {_VARIABLE}"
+_EXAMPLES = r"""
+simple_gpu_scheduler submit -- python train.py --lr 0.1
+simple_gpu_scheduler submit --to gpu.fifo 'python train.py > log.txt   #: gpus=2'
+simple_hypersearch 'python train.py --lr {lr}' -p lr 0.1 0.01 | simple_gpu_scheduler submit
+"""
+_HELP = f"""Hand COMMAND, or each line of stdin, to a scheduler that reads a named pipe or follows a file.
+
+COMMAND in one word is a line for the shell, with options behind `#:`; of several words each reaches the program as it
+is. All lines are written or, when one of them is wrong, none. Without --to and {_VARIABLE} the queue is that of your
+newest run that has one, of this directory first. The exit code is 2 for a queue or a line that is wrong, and 1 when
+writing failed.
+"""
+
+
+class _Submission(NamedTuple):
+    lines: list[WholeLine]
+    jobs: int
+    mistakes: list[str]
+
+
+def _submit(to: str | None, quiet: bool, command: tuple[str, ...]) -> int:
+    path = to or _find_queue()
+    try:
+        queue = open_queue(path)  # before anybody types for nobody
+        submission = _cut(_join(command) if command else _read_stdin())
+        _refuse_mistakes(submission)
+        append(path, queue, submission.lines, _say)
+    except UserError as error:
+        raise _made_safe(error) from None
+    if not quiet:
+        _say(f"submitted {submission.jobs:,} job{'s' if submission.jobs > 1 else ''} to {path}")
+    return 0
+
+
+def _made_safe(error: UserError) -> UserError:
+    return type(error)("\n".join(map(safe, str(error).split("\n"))))
+
+
+def _say(text: str) -> None:
+    print(safe(text), file=sys.stderr, flush=True)
+
+
+def _find_queue() -> str:
+    """The queue of the newest run that lives, in this directory first."""
+    found = [queue for path in files.find_runs(files.runs_directory(os.environ)) for queue in _queues_of(path)]
+    try:
+        here = os.getcwd()
+    except FileNotFoundError:
+        here = ""
+    for directory, path in found:
+        if directory == here:
+            return path
+    paths = sorted({path for _directory, path in found})
+    if not paths:
+        raise UserError(
+            "none of your runs that live reads a named pipe or follows a file; start one, for example "
+            f"`simple_gpu_scheduler --follow gpu.fifo`, or {_WAY_OUT}"
+        )
+    if len(paths) > 1:
+        raise UserError(f"there are several queues, and none in this directory: {safe(', '.join(paths))}; {_WAY_OUT}")
+    return paths[0]
+
+
+def _queues_of(journal: str) -> list[tuple[str, str]]:
+    """The directory and the queue of a run that lives: inputs are read one after another, so the first counts."""
+    if not files.is_alive(journal):
+        return []
+    try:
+        data = files.read(journal)
+    except UserError:
+        return []
+    # Of a run that was resumed, the last; no other text can look like its begin.
+    records = read_records(data[max(0, data.rfind(_BEGAN)) :].partition(b"\n")[0] + b"\n").records
+    began = records[0] if records else {}
+    paths = [each["path"] for each in began.get("inputs", ()) if each.get("kind") in _QUEUES and each.get("path")]
+    return [(began.get("directory", ""), path) for path in paths[:1]]
+
+
+def _join(words: Sequence[str]) -> bytes:
+    """A command's words as one line for the shell; a single word is such a line, or several, already."""
+    if len(words) == 1:
+        return os.fsencode(words[0])
+    for word in words:
+        if "\n" in word:
+            raise UserError(
+                f"nothing was submitted: there is a newline in {word!r}, and a queue has one command a line; put the "
+                "command into a script and submit that"
+            )
+    return os.fsencode(shlex.join(words))
+
+
+def _read_stdin() -> bytes:
+    if os.isatty(_STDIN):
+        _say("reading commands from the terminal, one a line; Ctrl-D ends the input")
+    data = bytearray()
+    try:
+        while piece := _read_some():
+            data += piece
+    except OSError as error:
+        raise UserError(f"nothing was submitted: reading stdin failed: {error.strerror}") from None
+    return bytes(data)
+
+
+def _read_some() -> bytes:
+    while True:
+        try:
+            return os.read(_STDIN, _CHUNK)
+        except BlockingIOError:  # somebody who shares the pipe or terminal has made it non-blocking
+            select.select([_STDIN], [], [])
+
+
+def _cut(text: bytes) -> _Submission:
+    """The lines of a text, looked at as a scheduler will; those that are blank are left out."""
+    # At the begin of a file it says how the file is written; in the middle of a queue it would be part of a command.
+    text = text.removeprefix(_BYTE_ORDER_MARK).removesuffix(b"\n") + b"\n"
+    cutter = LineCutter()
+    found = cutter.feed(text)
+    unfinished = cutter.finish()
+    jobs = 0
+    mistakes: list[str] = []
+    for line in found:
+        try:
+            jobs += _is_job(line)
+        except ValueError as error:
+            mistakes.append(f"line {line.number}: {error}")
+    mistakes += [
+        f"line {line.number}: it ends in a backslash, so what another submits next would be taken for its rest; leave "
+        "the backslash out"
+        for line in unfinished
+    ]
+    pieces = text.split(b"\n")
+    begins = [line.number - 1 for line in [*found, *unfinished]]
+    parts = ((begin, pieces[begin:end]) for begin, end in zip(begins, [*begins[1:], len(pieces) - 1], strict=True))
+    lines = [WholeLine(at + 1, b"\n".join(part) + b"\n") for at, part in parts if any(map(bytes.strip, part))]
+    return _Submission(lines, jobs, mistakes)
+
+
+def _is_job(line: Line) -> bool:
+    """Whether it is more than a blank or a comment. A ValueError says what is wrong with it."""
+    stripped = line.text.strip()
+    is_comment = stripped.startswith(b"#") and b"\n" not in stripped
+    if b"\0" in line.text:
+        raise ValueError("there is a NUL byte in it, which no command can have")
+    if is_comment and stripped.startswith(b"#:"):
+        raise ValueError(
+            "a default would hold for all that others submit later, too; put the options behind each command"
+        )
+    if not stripped or is_comment:
+        return False
+    if line.size > LONGEST_LINE:
+        raise ValueError(f"the line has {line.size:,} bytes, which is longer than any command with its options")
+    command, _options = split_options(line.text)
+    if len(command) > LONGEST_COMMAND:
+        raise ValueError(f"the command has {len(command):,} bytes and the system can start at most {LONGEST_COMMAND:,}")
+    return has_command(command)
+
+
+def _refuse_mistakes(submission: _Submission) -> None:
+    mistakes = submission.mistakes[:_MOST_MISTAKES_SHOWN]
+    if len(submission.mistakes) > len(mistakes):
+        mistakes.append(f"and {len(submission.mistakes) - len(mistakes)} more")
+    if mistakes:
+        raise UserError("\n  ".join(["nothing was submitted, since the input has mistakes:", *mistakes]))
+    if not submission.jobs:
+        raise UserError("nothing to submit: there is no command in the input")
+
+
+submit_command = Command(
+    "submit",
+    params=[
+        click.Option(
+            ["--to"],
+            metavar="PATH",
+            envvar=_VARIABLE,
+            help=f"The named pipe or file.  [default: {_VARIABLE}, or the queue of a run that lives]",
+        ),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Say nothing when all went well."),
+        click.Argument(["command"], nargs=-1, type=click.UNPROCESSED),
+    ],
+    callback=_submit,
+    help=_HELP,
+    short_help="Hand commands to a scheduler that runs.",
+    sections=(("Where to", ("to",)),),
+    examples=_EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
+)

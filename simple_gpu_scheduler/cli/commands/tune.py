@@ -1,0 +1,98 @@
+"""`tune`: which policy would have served a workload best; and a policy that is learned from it."""
+
+import gc
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from simple_gpu_scheduler.base.text import print_text
+from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.cli.options.policy import choose_policy
+from simple_gpu_scheduler.simulation.compare import compare
+from simple_gpu_scheduler.simulation.learn.lessons import Exam
+from simple_gpu_scheduler.simulation.measures import measure
+from simple_gpu_scheduler.simulation.text import heading, introduction, row
+from simple_gpu_scheduler.simulation.traces import HISTORY, Trace, take_trace, trace_options
+from simple_gpu_scheduler.simulation.tune import Tuned, settings, tune
+from simple_gpu_scheduler.simulation.tune_text import advice, to_json
+
+_EXAMPLES = r"""
+simple_gpu_scheduler tune
+simple_gpu_scheduler tune trace.csv --gpus 8
+simple_gpu_scheduler tune trace.csv --gpus 8 --learn weights.json
+simple_gpu_scheduler tune --synthetic "jobs=20 gap=25 time=10-1000" --gpus 2 --repeat 2000 --learn weights.json
+"""
+_HELP = """Replay a workload over policies and their one knob, and say which would have kept people waiting least.
+
+TRACE is what simulate takes; without it, all your past runs. What is told is by how much the mean wait would have been
+shorter than under fifo, what that would have cost (the longest wait), and how sure it is: the difference is taken in
+ten parts of the workload (or in each workload of --synthetic), and ± is its standard error.
+
+--learn FILE also trains a policy of its own on the first half of it, in less than a minute, examines it on the other
+half, and says whether it beats the best of the others, also when it does not. --policy learned:FILE uses it.
+
+\b
+--json: an object
+  trace, jobs, gpus, estimates, remarks, parts, best, is_sure,
+  policies: as of simulate, and each with
+    difference, error (in seconds, of the mean wait beside fifo), wins, may_starve
+  learned: an array of exam, policy, wait, difference, error (with --learn)
+"""
+_SECTIONS = (
+    ("What is simulated", ("gpus", "synthetic", "seed", "repeat", "estimates", "fair_by")),
+    ("What is made of it", ("learn", "as_json")),
+)
+
+
+def _options() -> list[click.Parameter]:
+    return [
+        *trace_options(),
+        click.Option(["--learn"], metavar="FILE", help="Train a policy, and keep its weights there."),
+        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an object."),
+    ]
+
+
+def _tune(**options: Any) -> int:
+    learn, as_json, seed = options.pop("learn"), options.pop("as_json"), options["seed"]
+    if options["trace"] is None and options["synthetic"] is None:
+        options["trace"] = HISTORY
+    if learn is not None:
+        from .tune_learn import check_target, find_school, say_exams, teach  # noqa: PLC0415 - few want it
+
+        check_target(learn)
+    trace = take_trace(options)
+    school = None
+    if learn:
+        school = find_school(trace, seed)
+    gc.freeze()
+    tuned = _replay(trace, quiet=as_json)
+    exams: Sequence[Exam] = ()
+    if not as_json:
+        print_text("\n".join(["", *advice(tuned, trace.fair_by)]))
+    if school:
+        taught = teach(school, trace.site, tuned.best.policy, seed, learn)
+        exams = taught.exams
+        if not as_json:
+            print_text("\n".join(["", *say_exams(taught, tuned.best.policy, learn)]))
+    if as_json:
+        print_text(json.dumps(to_json(trace, tuned, exams), indent=2))
+    return 0
+
+
+def _replay(trace: Trace, *, quiet: bool) -> Tuned:
+    if not quiet:
+        print_text("\n".join([*introduction(trace), "", *heading()]))
+    results = []
+    for result in compare(trace.workloads, map(choose_policy, settings(trace.workloads, trace.site.label)), trace.site):
+        measures = measure(result.simulated, trace.site.gpus)
+        results.append((result.policy, measures, result.simulated))
+        if not quiet:
+            print_text(row(result.policy, measures))
+            sys.stdout.flush()
+    return tune(results)
+
+
+tune_command = Command("tune", params=_options(), callback=_tune, help=_HELP, sections=_SECTIONS, examples=_EXAMPLES)

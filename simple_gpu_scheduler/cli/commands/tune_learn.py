@@ -1,0 +1,103 @@
+"""`tune --learn FILE`: trains a policy, examines it, and keeps its weights."""
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import click
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.cli.options.policy import choose_policy
+from simple_gpu_scheduler.scheduling.policies.learned import Learned, Weights, show_weights
+from simple_gpu_scheduler.scheduling.policies.names import LEARNED, Chosen
+from simple_gpu_scheduler.simulation.compare import Site, compare
+from simple_gpu_scheduler.simulation.learn.lessons import Exam, School, Workload, school_of
+from simple_gpu_scheduler.simulation.learn.search import START, learn
+from simple_gpu_scheduler.simulation.significance import standing
+from simple_gpu_scheduler.simulation.traces import Trace
+from simple_gpu_scheduler.simulation.tune import in_parts
+from simple_gpu_scheduler.system.files import replace_file
+
+from .simulate import check_directory
+
+_BASE = "sjf"
+
+
+class Taught(NamedTuple):
+    """What came of it: whether the weights are other than those of sjf, and the exams."""
+
+    is_new: bool
+    exams: Sequence[Exam]
+
+
+def check_target(path: str) -> None:
+    """What is wrong with where the weights are to be written: nothing but older weights is written over."""
+    check_directory(path)
+    if not os.path.lexists(path):
+        return
+    try:
+        if os.path.isfile(path) and os.path.getsize(path):  # a pipe would be waited for
+            choose_policy(f"{LEARNED}:{path}")
+        elif not os.path.isfile(path):
+            raise UserError(f"cannot write {safe(path)}: that is no plain file")
+    except (click.UsageError, OSError):
+        message = "that file holds no learned weights, and is not written over; name another, or remove it first"
+        raise UserError(f"--learn {safe(path)}: {message}") from None
+
+
+def find_school(trace: Trace, seed: int) -> School:
+    """What there is to learn from; a UserError says that it is too little."""
+    try:
+        return school_of(trace.workloads, trace.site.gpus, seed)
+    except ValueError as error:
+        raise UserError(f"{safe(trace.name)} is too little to learn from: {error}") from None
+
+
+def teach(school: School, site: Site, best: str, seed: int, path: str) -> Taught:
+    """Train, write the weights, and compare them with the best one-knob policy and with sjf on what was held out."""
+    is_shown = sys.stderr.isatty()
+    try:
+        weights = learn(school.lessons, site, seed, say=_say if is_shown else _quietly)
+    except ValueError as error:
+        raise UserError(f"nothing can be learned from this: {error}") from None
+    if is_shown:
+        _say("")
+    _keep(path, weights)
+    exams = [exam for name, workloads in school.exams for exam in _examine(name, workloads, weights, best, site)]
+    return Taught(weights != START, exams)
+
+
+def say_exams(taught: Taught, best: str, path: str) -> list[str]:
+    """How it did, for people."""
+    kept = f"kept in {safe(path)} (--policy learned:{safe(path)})"
+    if taught.is_new:
+        lines = [f"Learned, and {kept}. On what it had not seen:"]
+    else:
+        lines = [f"Nothing was found that is surely better than {_BASE}, whose order is {kept}. On what was held out:"]
+    lines += [f"  {exam.name}: {exam.standing.in_words('learned', exam.other)}" for exam in taught.exams]
+    if all(exam.standing.is_surely_less for exam in taught.exams if exam.other == best):
+        return [*lines, f"It surely beats {best} everywhere."]
+    return [*lines, f"So it is not surely better than {best}: better use that."]
+
+
+def _examine(name: str, workloads: Sequence[Workload], weights: Weights, best: str, site: Site) -> list[Exam]:
+    policies = [Chosen(LEARNED, lambda: Learned(weights)), *map(choose_policy, (best, _BASE))]
+    (_, mine), *theirs = ((result.policy, in_parts(result.simulated)) for result in compare(workloads, policies, site))
+    return [Exam(name, other, standing(mine.waits, parts.waits, mine.sizes)) for other, parts in theirs]
+
+
+def _keep(path: str, weights: Weights) -> None:
+    try:
+        replace_file(os.path.abspath(path), show_weights(weights).encode())
+    except OSError as error:
+        raise UserError(f"cannot write {safe(path)}: {error.strerror}") from None
+
+
+def _say(text: str) -> None:
+    print(f"\r{text:<78}", end="\n" if not text else "", file=sys.stderr, flush=True)
+
+
+def _quietly(_text: str) -> None:
+    """Nobody is looking."""

@@ -1,0 +1,1 @@
+"""The options of commands, a file for each section of the help."""

@@ -1,0 +1,95 @@
+"""Which run to go on with, and what is typed for it now or was typed before. How it is gone on with is `resume`'s."""
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.scheduling.policies.names import LEARNED
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.resume.find import Resumed
+
+# What a run that goes on does not take from the command line that began it: its inputs, and how it is resumed.
+_OF_THIS_TIME = {"files", "follow", "resume", "resume_failed", "journal"}
+# What goes with one policy, and not with another that is named later.
+_OF_A_POLICY = {"ageing", "fair_by"}
+
+
+def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
+    """The run to go on with, whose own options count where none are typed now."""
+    is_asked = options["resume"] is not None or options["resume_failed"]
+    typed = _typed(context)
+    if not is_asked:
+        return _follower(options)
+    if options["no_journal"] or options["dry_run"] or options["engine"] != "local":
+        raise click.UsageError("--resume needs a journal: leave --no-journal, --dry-run and --engine out.")
+    if "joblog" in typed and not options["resume"] and not options["journal"]:
+        return None  # the job log tells what was done
+    from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
+
+    path = find.find(options["resume"] or options["journal"] or "", failed_too=options["resume_failed"])
+    if not path:
+        _first(options)
+        return None
+    resumed = find.take(path)
+    for argv in resumed.state.argvs:
+        stored = context.command.make_context("simple_gpu_scheduler", list(argv))
+        names = _typed(stored) - typed - _OF_THIS_TIME
+        if "policy" in typed:
+            names -= _OF_A_POLICY
+        elif "policy" in names:
+            options |= dict.fromkeys(_OF_A_POLICY - typed)
+        options |= {name: stored.params[name] for name in names}
+    if resumed.state.began["directory"] != os.getcwd():
+        options |= _absolute(options, typed)
+    _go_to(resumed.state.began["directory"])
+    return resumed
+
+
+def _typed(context: click.Context) -> set[str]:
+    commandline = click.core.ParameterSource.COMMANDLINE
+    return {name for name in context.params if context.get_parameter_source(name) == commandline}
+
+
+def _first(options: dict[str, Any]) -> None:
+    """There is no run to go on with: with an input this is the first, as when a machine boots for the first time."""
+    from simple_gpu_scheduler.inputs.gather import is_of  # noqa: PLC0415 - as above
+
+    if not options["files"] and not options["follow"] and is_of(0).kind not in ("file", "fifo", "pipe"):
+        raise UserError(
+            "there is no run of this directory to resume; simple_gpu_scheduler history lists those of others"
+        )
+    click.echo("there is no run of this directory to resume, so this is the first", err=True)
+
+
+def _follower(options: dict[str, Any]) -> "Resumed | None":
+    """A file that an earlier run followed is gone on with: to begin at its begin would run all of it twice."""
+    path = options["follow"]
+    is_no_file = bool(path) and os.path.exists(path) and not os.path.isfile(path)  # one may be between two rotations
+    keeps_none = options["no_journal"] or options["dry_run"] or options["engine"] != "local"
+    if not path or keeps_none or is_no_file:
+        return None
+    from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
+
+    journal = find.find_follower(os.path.realpath(path))
+    return find.take(journal) if journal else None
+
+
+def _absolute(options: dict[str, Any], typed: set[str]) -> dict[str, Any]:
+    """The paths that were typed, for another directory."""
+    files = tuple([path if path == "-" else os.path.abspath(path) for path in options["files"]])
+    paths = {name: os.path.abspath(options[name]) for name in typed & {"follow", "joblog", "logs", "chdir"}}
+    name, colon, path = options["policy"].partition(":")
+    if colon and "policy" in typed and name == LEARNED:
+        paths["policy"] = f"{LEARNED}:{os.path.abspath(path)}"
+    return {**paths, "files": files}
+
+
+def _go_to(directory: str) -> None:
+    """Where the run began: its paths may be relative."""
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise UserError(f"the run's directory {directory} cannot be entered: {error.strerror}") from None

@@ -1,0 +1,180 @@
+"""Events as lines for people: what is worth one, how it is worded, and the sink that prints them on stderr."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simple_gpu_scheduler.base.text import safe, show_command, show_gpus, show_job, show_outcome, show_waits
+from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.events import (
+    Event,
+    GpuReturned,
+    GpuSetAside,
+    JobDropped,
+    JobEnded,
+    JobStarted,
+    LeftBehind,
+    LineRefused,
+    Noticed,
+    Paused,
+    RunEnded,
+    StatusAsked,
+    StopAsked,
+    Waited,
+)
+from simple_gpu_scheduler.system.writer import Writer
+
+_MOST_NUMBERS = 10
+
+
+class Words:
+    """`quiet` leaves failures only, `verbose` adds the successes; without `says_starts` starts and waits have no line.
+
+    `can_resume`: what is left of the run can be gone on with.
+    """
+
+    def __init__(
+        self, *, quiet: bool = False, verbose: bool = False, says_starts: bool = True, can_resume: bool = False
+    ) -> None:
+        self._can_resume = can_resume
+        self._quiet = quiet
+        self._verbose = verbose
+        self._says_starts = says_starts and not quiet
+        self._words: Mapping[type, Callable[[Any], str]] = {
+            JobStarted: self._started,
+            JobEnded: self._ended,
+            JobDropped: _dropped,
+            LeftBehind: self._left_behind,
+            LineRefused: _refused,
+            StopAsked: _stopping,
+            Paused: self._paused,
+            StatusAsked: _status,
+            Waited: self._waiting,
+            GpuSetAside: _set_aside,
+            GpuReturned: _returned,
+            Noticed: self._noticed,
+            RunEnded: self._summary,
+        }
+
+    def line(self, event: Event) -> str:
+        """The event's line, or lines; nothing when it has none."""
+        word = self._words.get(type(event))
+        return word(event) if word else ""
+
+    def _started(self, event: JobStarted) -> str:
+        if not self._says_starts:
+            return ""
+        attempt = event.attempt
+        line = f"Processing command `{show_command(attempt.job.command)}` on {show_gpus(attempt)}"
+        if self._verbose:
+            line += f": {show_job(attempt.job)}, attempt {attempt.number}, slot {attempt.slots[0]}"
+        return line
+
+    def _ended(self, event: JobEnded) -> str:
+        outcome, job = event.outcome, event.attempt.job
+        if outcome.kind == "succeeded" and not self._verbose:
+            return ""
+        again = "" if event.is_final else ", trying again"
+        took = "" if outcome.kind == "not started" else f" after {show_duration(event.runtime)}"
+        return f"{show_job(job)} {show_outcome(outcome)}{took}{again}: {show_command(job.command)}"
+
+    def _left_behind(self, event: LeftBehind) -> str:
+        job = show_job(event.attempt.job)
+        if event.beyond_us:
+            return f"{job} left processes that this user may not end: {event.beyond_us}"
+        was = "a process running, which was" if event.swept == 1 else f"{event.swept} processes running, which were"
+        return "" if self._quiet else f"{job} left {was} ended (does the command end in `&`?)"
+
+    def _waiting(self, event: Waited) -> str:
+        return f"waiting: {show_waits(event.waits)}" if self._says_starts and event.waits else ""
+
+    def _paused(self, event: Paused) -> str:
+        if not self._says_starts:
+            return ""
+        return "paused: starting nothing more until `simple_gpu_scheduler continue`" if event.is_paused else "going on"
+
+    def _noticed(self, event: Noticed) -> str:
+        return "" if self._quiet and not (event.is_failure or event.is_warning) else safe(event.sentence)
+
+    def _summary(self, event: RunEnded) -> str:
+        if self._quiet:
+            return ""
+        return _summary(event) + (_left(event.left) if event.left and self._can_resume else "")
+
+
+def _left(jobs: int) -> str:
+    are, them = ("is", "it") if jobs == 1 else ("are", "them")
+    return f"\n{jobs} {are} left: simple_gpu_scheduler --resume goes on with {them}"
+
+
+def _summary(event: RunEnded) -> str:
+    if not any(event[:4]) and event.all_read:
+        return "no commands were read"
+    unread = "" if event.all_read else ", the rest of the input was not read"
+    return (
+        f"{event.succeeded} succeeded, {event.failed} failed, {event.timed_out} timed out, "
+        f"{event.not_started} not started{unread} in {show_duration(event.elapsed)}"
+    )
+
+
+def _set_aside(event: GpuSetAside) -> str:
+    numbers = ", ".join(str(job.number) for job in event.again[:_MOST_NUMBERS])
+    more = f" and {len(event.again) - _MOST_NUMBERS} more" if len(event.again) > _MOST_NUMBERS else ""
+    one = len(event.again) == 1
+    again = f"; job{'' if one else 's'} {numbers}{more} {'is' if one else 'are'} tried elsewhere" if event.again else ""
+    return f"gpu {event.gpu} is set aside: {safe(event.reason)}{again}"
+
+
+def _returned(event: GpuReturned) -> str:
+    return f"gpu {event.gpu} is used again: what failed there failed elsewhere too"
+
+
+def _dropped(event: JobDropped) -> str:
+    return f"{show_job(event.job)} was not started: {event.reason}: {show_command(event.job.command)}"
+
+
+def _refused(event: LineRefused) -> str:
+    return f"{safe(str(event.place))}: not started: {safe(event.problem)}"
+
+
+def _stopping(event: StopAsked) -> str:
+    jobs = f"{event.running} running job{'' if event.running == 1 else 's'}"
+    if not event.running:
+        what = "nothing is running"
+    elif event.by_force:
+        what = f"killing {jobs}"
+    elif event.ends_running:
+        what = f"ending {jobs}"
+    else:
+        again = "again " if event.why == "Ctrl-C" else ""
+        what = f"waiting for {jobs} (Ctrl-C {again}ends {'it' if event.running == 1 else 'them'})"
+    return f"{event.why}: starting nothing more, {what}"
+
+
+def _status(event: StatusAsked) -> str:
+    lines = [
+        f"running on {show_gpus(attempt)} for {show_duration(runtime)}: {show_job(attempt.job)}: "
+        f"{show_command(attempt.job.command)}"
+        for attempt, runtime in event.running
+    ]
+    return "\n".join([*lines, f"{len(lines)} running, {event.waiting} waiting"])
+
+
+_STDERR = 2
+
+
+class PlainLines:
+    """Writes lines to stderr."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+        self._writer = Writer(_STDERR)
+
+    def take(self, event: Event, /) -> None:
+        """Write the event's line, if it has one."""
+        line = self._words.line(event)
+        if line:
+            self._writer.write(f"{line}\n".encode("utf-8", "backslashreplace"))
+
+    def close(self) -> None:
+        """Wait until everything is written, or nobody reads any more."""
+        self._writer.close()

@@ -1,0 +1,224 @@
+"""What the live view looks like: from what is known to lines of styled text that fit. Pure; it knows no terminal."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.base.text import safe, show_command, show_waits
+from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.events.eta import Eta
+from simple_gpu_scheduler.run.setup.sinks import GpuVitals
+
+from .board import Counts
+
+Line = list[tuple[str, str]]  # pieces of text, each with the name of its style
+
+_BETWEEN = "  "
+_WIDEST_BAR, _NARROWEST_BAR = 30, 5
+_LEAST_OUTPUT = 26
+_SHARE_OF_JOB = 5  # of the width
+_NARROWEST_JOB = 10
+_FEWEST_LINES = 3  # of failures, or they say nothing
+_GIB = 2**30
+# Left out where there is not room enough for what a job prints, the last of these first.
+_HEADINGS = ("GPU", "JOB", "TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER")
+_ALIGNED_RIGHT = {"TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER"}
+_DISPENSABLE = ("POWER", "TEMP", "TRY", "UTIL", "MEMORY")
+
+
+class Running(NamedTuple):
+    """An attempt that runs: for how long, and what it has printed last."""
+
+    attempt: Attempt
+    runtime: float
+    printed: str = ""
+
+
+class Failed(NamedTuple):
+    """A job that failed lately, in a sentence, and the last that it has printed."""
+
+    sentence: str
+    printed: Sequence[str]
+
+
+class Picture(NamedTuple):
+    """All that is shown."""
+
+    running: Sequence[Running]
+    gpus: Sequence[GpuVitals]
+    counts: Counts
+    eta: Eta
+    waits: Sequence[Wait] = ()
+    failures: Sequence[Failed] = ()
+    state: str = ""
+
+
+class _Row(NamedTuple):
+    """A GPU with what runs there; only the first of its rows tells of the GPU itself."""
+
+    cells: dict[str, str]
+    last: str
+    style: str = ""
+
+
+def frame(picture: Picture, width: int, height: int) -> list[Line]:
+    """Lines of at most `width` cells, at most `height` of them."""
+    below = [*_waits(picture), *_state(picture), _progress(picture, width)]
+    failures = _failures(picture)
+    rows = list(_rows(picture))
+    room = height - len(below)
+    left = room - len(rows) - 1
+    failures = failures[:left] if left >= _FEWEST_LINES else []
+    lines = [*_table(rows, width, max(1, room - len(failures))), *failures, *below]
+    if len(lines) < height:  # apart from what has passed above
+        lines.insert(0, [])
+    return [_cut(line, width) for line in lines[-height:] if height > 0]
+
+
+def _rows(picture: Picture) -> Iterator[_Row]:
+    waits = {wait.gpu: wait for wait in picture.waits}
+    for vitals in picture.gpus:
+        here = [each for each in picture.running if vitals.gpu in each.attempt.gpus]
+        cells = {"GPU": safe(vitals.gpu), **_vitals(vitals)}
+        for each in here:
+            yield _Row({**cells, **_job(each)}, *_last(each))
+            cells = {"GPU": ""}
+        if not here:
+            wait = waits.get(vitals.gpu)
+            yield _Row(cells, safe(wait.sentence) if wait else "idle", "yellow" if wait else "dim")
+    known = {vitals.gpu for vitals in picture.gpus}
+    for each in picture.running:
+        if not known.intersection(each.attempt.gpus):
+            where = ",".join(each.attempt.gpus) or "cpu"
+            yield _Row({"GPU": safe(where), **_job(each)}, *_last(each))
+
+
+def _job(each: Running) -> dict[str, str]:
+    job = each.attempt.job
+    return {
+        "JOB": f"{job.number} {safe(job.name) or show_command(job.command)}",
+        "TRY": str(each.attempt.number),
+        "TIME": show_duration(each.runtime),
+    }
+
+
+def _last(each: Running) -> tuple[str, str]:
+    return (safe(each.printed), "") if each.printed else (show_command(each.attempt.job.command), "dim")
+
+
+def _vitals(vitals: GpuVitals) -> dict[str, str]:
+    cells = {}
+    if vitals.utilization is not None:
+        cells["UTIL"] = f"{vitals.utilization} %"
+    if vitals.used is not None and vitals.total:
+        cells["MEMORY"] = f"{vitals.used / _GIB:.1f}/{vitals.total / _GIB:.0f} GiB"
+    if vitals.temperature is not None:
+        cells["TEMP"] = f"{vitals.temperature} °C"
+    if vitals.power is not None:
+        cells["POWER"] = f"{vitals.power:.0f} W"
+    return cells
+
+
+def _table(rows: Sequence[_Row], width: int, height: int) -> list[Line]:
+    """The rows in columns, with headings; those for which there is no room are counted."""
+    shown = rows if len(rows) + 1 <= height else rows[: max(0, height - 2)]
+    widths = _widths(shown, width)
+    lines: list[Line] = [[*_headings(widths), ("LAST OUTPUT", "dim")]]
+    for row in shown:
+        line: Line = []
+        for name, size in widths.items():
+            line.append((_fit(row.cells.get(name, ""), size, name) + _BETWEEN, _STYLES.get(name, "")))
+        lines.append([*line, (row.last, row.style)])
+    if len(shown) < len(rows):
+        lines.append([(f"… and {len(rows) - len(shown)} more rows, for which the terminal is too low", "dim")])
+    return lines
+
+
+_STYLES = {"GPU": "bold", "JOB": "cyan", "UTIL": "green", "TRY": "yellow"}
+
+
+def _headings(widths: dict[str, int]) -> Line:
+    return [(_fit(name, size, name) + _BETWEEN, "dim") for name, size in widths.items()]
+
+
+def _widths(rows: Sequence[_Row], width: int) -> dict[str, int]:
+    widths = {}
+    for name in _HEADINGS:
+        longest = max((cell_len(row.cells.get(name, "")) for row in rows), default=0)
+        if longest or name in ("GPU", "JOB", "TIME"):
+            widths[name] = min(max(_NARROWEST_JOB, width // _SHARE_OF_JOB), max(longest, len(name)))
+    for name in _DISPENSABLE:
+        if width - sum(widths.values()) - len(_BETWEEN) * len(widths) >= _LEAST_OUTPUT:
+            break
+        widths.pop(name, None)
+    return widths
+
+
+def _fit(text: str, size: int, name: str) -> str:
+    missing = size - cell_len(text)
+    if missing < 0:  # without its middle: what tells the jobs of a sweep from each other stands at the end
+        head = size // 3
+        return set_cell_size(set_cell_size(text, head) + "…" + text[head + 1 - size :], size)
+    return " " * missing + text if name in _ALIGNED_RIGHT else text + " " * missing
+
+
+def _waits(picture: Picture) -> Iterator[Line]:
+    known = {vitals.gpu for vitals in picture.gpus}
+    others = [wait for wait in picture.waits if wait.gpu not in known]
+    if others:
+        yield [("waiting: ", "yellow"), (show_waits(others), "")]
+
+
+def _state(picture: Picture) -> Iterator[Line]:
+    if picture.state:
+        yield [(picture.state, "yellow")]
+
+
+def _failures(picture: Picture) -> list[Line]:
+    lines: list[Line] = []
+    for failed in picture.failures:
+        lines.append([(failed.sentence, "red")])
+        lines += [[("    " + safe(text), "dim")] for text in failed.printed]
+    return [[("last failures:", "bold")], *lines] if lines else []
+
+
+def _progress(picture: Picture, width: int) -> Line:
+    counts = picture.counts
+    ended = counts.succeeded + counts.failed + counts.not_started
+    total = f"{counts.total}" if counts.all_read else f"{counts.total} read so far"
+    line: Line = [(f"{ended} of {total} done", "bold")]
+    if counts.failed:
+        line += [(", ", ""), (f"{counts.failed} failed", "red")]
+    if counts.not_started:
+        line += [(", ", ""), (f"{counts.not_started} not started", "yellow")]
+    line.append((f", {counts.running} running, {counts.waiting} waiting", ""))
+    if picture.eta.seconds is not None and ended < counts.total:
+        line.append((f", about {show_duration(picture.eta.seconds)} left", "green"))
+    size = min(_WIDEST_BAR, width - sum(cell_len(text) for text, _ in line) - 1)
+    return [*_bar(counts, size), *line] if counts.total and size >= _NARROWEST_BAR else line
+
+
+def _bar(counts: Counts, size: int) -> Line:
+    """The whole bar is what was read; what runs is not done."""
+    ends = (counts.succeeded, counts.failed + counts.not_started)
+    sizes = [size * sum(ends[:at]) // counts.total for at in (0, 1, 2)]
+    pieces = [("━" * (sizes[1] - sizes[0]), "green"), ("━" * (sizes[2] - sizes[1]), "red")]
+    return [*pieces, ("─" * (size - sizes[2]) + " ", "dim")]
+
+
+def _cut(line: Line, width: int) -> Line:
+    """As much of it as fits."""
+    cut: Line = []
+    left = width
+    for text, style in line:
+        size = cell_len(text)
+        if size > left:
+            if left > 0:
+                cut.append((set_cell_size(text, left - 1) + "…", style))
+            break
+        cut.append((text, style))
+        left -= size
+    return cut

@@ -1,0 +1,96 @@
+"""The part of a terminal at its bottom that is drawn over and over, and the lines that pass above it for good.
+
+Nothing of the terminal is changed that would have to be restored: no alternate screen, no hidden cursor, no raw mode.
+So whatever happens to this process, the terminal is as it was. It knows nothing of what is drawn.
+"""
+
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from rich.style import Style
+
+from simple_gpu_scheduler.system.writer import Writer
+
+from .frame import Line
+
+_UP, _TO_END_OF_LINE, _TO_END = "\x1b[{}A", "\x1b[K", "\x1b[J"
+# Each switched back in the same write: a line of a width that the terminal sees otherwise than we must not become two.
+_NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
+
+
+class Screen:
+    """Draws with one write each time, so that nothing else comes between."""
+
+    def __init__(self, fd: int, *, coloured: bool) -> None:
+        self._fd = fd
+        self._writer = Writer(fd)
+        self._system = ColorSystem.STANDARD if coloured else None
+        self._widths: list[int] = []  # of the lines that were drawn and are still there
+        self._shown: Sequence[Line] = ()
+
+    def size(self) -> tuple[int, int]:
+        """Columns and lines, now."""
+        try:
+            size = os.get_terminal_size(self._fd)
+        except OSError:  # the connection is gone
+            return 80, 24
+        return size.columns or 80, size.lines or 24
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we are in the foreground, and somebody reads."""
+        try:
+            return os.tcgetpgrp(self._fd) == os.getpgrp()
+        except OSError:
+            return False
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether it has not taken yet what was written, as after Ctrl-S."""
+        return self._writer.is_behind
+
+    def forget(self) -> None:
+        """Others have written since: what was drawn stays, and the next is drawn below it."""
+        self._widths.clear()
+        self._shown = ()
+
+    def say(self, messages: Sequence[str]) -> None:
+        """Only the messages, where others may write as well; what they have drawn stays."""
+        self.forget()
+        if messages:
+            text = "".join([f"{_TO_END_OF_LINE}{message}\n" for message in messages])
+            self._writer.write(f"\r{text}".encode("utf-8", "backslashreplace"))
+
+    def draw(self, messages: Sequence[str], lines: Sequence[Line]) -> None:
+        """Messages stay above; the lines take the place of those that were drawn before."""
+        if not messages and lines == self._shown:
+            return
+        text = [self._back()]
+        if messages:
+            text += [_TO_END, *(message + "\n" for message in messages)]
+        text += [_NO_WRAP, *(self._styled(line) + _TO_END_OF_LINE + "\n" for line in lines), _WRAP, _TO_END]
+        self._writer.write("".join(text).encode("utf-8", "backslashreplace"))
+        self._widths = [sum(cell_len(text) for text, _ in line) for line in lines]
+        self._shown = lines
+
+    def close(self) -> None:
+        """Wait until all is written or nobody reads."""
+        self._writer.close()
+
+    def _back(self) -> str:
+        """To the begin of what was drawn. Lines that the terminal has since become too narrow for are several there."""
+        columns, _ = self.size()
+        lines = sum(max(1, -(-width // columns)) for width in self._widths)
+        return "\r" + (_UP.format(lines) if lines else "")
+
+    def _styled(self, line: Line) -> str:
+        system = self._system
+        return "".join([_style(style).render(text, color_system=system) if style else text for text, style in line])
+
+
+@lru_cache
+def _style(name: str) -> Style:
+    return Style.parse(name)

@@ -1,0 +1,165 @@
+"""The live view: a thread draws what the board knows, four times a second, and lets messages pass above it.
+
+The thread has the terminal to itself and waits for nobody who matters: the loop only tells the board. How the picture
+looks is `frame`'s, how it gets to the terminal `screen`'s.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from simple_gpu_scheduler.display.lines import Words
+from simple_gpu_scheduler.events import Event, JobEnded
+from simple_gpu_scheduler.output.log_file import last_lines, last_shown, read_tail
+from simple_gpu_scheduler.run.setup.sinks import GpuVitals
+from simple_gpu_scheduler.system.threads import need_thread, start_thread
+
+from .board import Board, UnderWay
+from .frame import Failed, Picture, Running, frame
+from .screen import Screen
+
+_STDERR = 2
+_PAUSE = 0.25
+_DONE_WITHIN = 5.0
+# While the terminal takes none, as after Ctrl-S, so many are kept.
+_MOST_MESSAGES = 20_000
+_MOST_FAILURES = 2
+_LAST_OUTPUT, _FAILURE_OUTPUT, _FAILURE_LINES = 2048, 8192, 3
+# Blocked, so that the thread can wait for them: the end of a Ctrl-Z, and what tells it to wake up.
+_WAKING = (signal.SIGCONT, signal.SIGWINCH)
+
+
+class Live:
+    """To be made in the main thread."""
+
+    def __init__(self, words: Words, vitals: Callable[[], Sequence[GpuVitals]]) -> None:
+        self._words = words
+        self._board = Board()
+        self._messages: deque[str] = deque(maxlen=_MOST_MESSAGES)
+        self._dropped = 0
+        self._failures: deque[Failed] = deque(maxlen=_MOST_FAILURES)
+        self._lock = threading.Lock()  # over all above but the first
+        self._outputs: dict[str, tuple[int, str]] = {}  # of each log its size when it was read, and its last line
+        self._looking = Looking(vitals)
+        self._screen = Screen(_STDERR, coloured=not os.environ.get("NO_COLOR"))
+        self._is_closed = self._is_broken = False
+        signal.pthread_sigmask(signal.SIG_BLOCK, _WAKING)
+        self._thread = need_thread(self._draw_on)
+
+    def take(self, event: Event, /) -> None:
+        """One event."""
+        failure = self._failure(event) if isinstance(event, JobEnded) else None
+        with self._lock:
+            self._board.take(event, time.monotonic())
+            if failure:
+                self._failures.append(failure)
+        line = self._words.line(event)
+        if line:
+            self._say(line)
+
+    def _failure(self, event: JobEnded) -> Failed | None:
+        """Read at once: the next attempt will print to the same log."""
+        run = self._board.running.get(event.attempt.key)
+        if run is None or event.outcome.kind == "succeeded" or event.is_interrupted:
+            return None
+        printed = last_lines(read_tail(run.log, _FAILURE_OUTPUT), _FAILURE_LINES) if run.log else ()
+        return Failed(self._words.line(event), printed)
+
+    def close(self) -> None:
+        """Leave nothing on the screen but the messages."""
+        self._is_closed = True
+        if self._thread.is_alive():
+            signal.pthread_kill(self._thread.ident or 0, signal.SIGWINCH)
+        self._thread.join(_DONE_WITHIN)  # it may be reading a file system that hangs
+        self._screen.draw(self._take_messages(), ())
+        self._screen.close()
+
+    def _draw_on(self) -> None:
+        while not self._is_closed:
+            came = signal.sigtimedwait(_WAKING, _PAUSE)
+            if came and came.si_signo == signal.SIGCONT:
+                self._screen.forget()
+            if self._is_closed:
+                return
+            try:
+                self._draw()
+            except Exception as error:  # noqa: BLE001 - a fault of the view is no reason to say nothing more
+                self._is_broken = True
+                self._say(f"the live view has met a bug, and shows only lines from here on: {error!r}")
+
+    def _say(self, line: str) -> None:
+        with self._lock:
+            self._dropped += len(self._messages) == _MOST_MESSAGES
+            self._messages.append(line)
+
+    def _draw(self) -> None:
+        if self._screen.is_behind:
+            return
+        if self._is_broken or not self._screen.is_ours:  # others use the terminal meanwhile
+            self._screen.say(self._take_messages())
+            return
+        width, height = self._screen.size()
+        picture = self._picture()
+        messages = self._take_messages()
+        self._screen.draw(messages, frame(picture, width - 1, height - 1) if not self._board.is_over else ())
+
+    def _take_messages(self) -> list[str]:
+        with self._lock:
+            messages = list(self._messages)
+            if self._dropped:
+                messages.insert(0, f"({self._dropped} lines were dropped while nobody read them)")
+            self._dropped = 0
+            self._messages.clear()
+        return messages
+
+    def _picture(self) -> Picture:
+        now = time.monotonic()
+        with self._lock:
+            board = self._board
+            running, failures = list(board.running.values()), list(self._failures)
+            counts, eta, waits = board.counts(), board.eta(now), board.waits
+            state = "starting nothing more" if board.is_stopping else "paused" if board.is_paused else ""
+        self._forget_outputs(running)
+        shown = [Running(each.attempt, now - each.began, self._printed(each.log)) for each in running]
+        return Picture(shown, self._looking.newest, counts, eta, waits, failures, state)
+
+    def _printed(self, log: str) -> str:
+        """The last that stands in a log, which is read only when it has grown."""
+        if not log:
+            return ""
+        try:
+            size = os.stat(log).st_size
+        except OSError:
+            return ""
+        if log not in self._outputs or self._outputs[log][0] != size:
+            self._outputs[log] = size, last_shown(read_tail(log, _LAST_OUTPUT))
+        return self._outputs[log][1]
+
+    def _forget_outputs(self, running: Sequence[UnderWay]) -> None:
+        logs = {each.log for each in running}
+        self._outputs = {log: known for log, known in self._outputs.items() if log in logs}
+
+
+_BETWEEN_LOOKS = 1.0
+# Of the time at most this share is spent on looking.
+_SHARE = 0.005
+
+
+class Looking:
+    """`newest` is what was seen last."""
+
+    def __init__(self, vitals: Callable[[], Sequence[GpuVitals]]) -> None:
+        self._vitals = vitals
+        self.newest: Sequence[GpuVitals] = ()
+        with suppress(RuntimeError):  # there can be no more threads: there is more to be seen than the GPUs
+            start_thread(self._look_on)
+
+    def _look_on(self) -> None:
+        while True:
+            began = time.thread_time()
+            self.newest = self._vitals()
+            time.sleep(max(_BETWEEN_LOOKS, (time.thread_time() - began) / _SHARE))

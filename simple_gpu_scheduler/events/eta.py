@@ -1,0 +1,114 @@
+"""When a run will have done its jobs, as far as that can be known from how long others took. Pure."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.jobs import Job
+
+from . import Event, JobDropped, JobEnded, JobRequeued, JobsRead, JobStarted
+
+
+class Eta(NamedTuple):
+    """In how many seconds; or None, and why that is not known."""
+
+    seconds: float | None
+    why_not: str = ""
+
+
+class Estimates(NamedTuple):
+    """What the `time=` of several jobs come to."""
+
+    jobs: int = 0
+    total: float = 0.0
+    longest: float = 0.0
+
+
+class Known(NamedTuple):
+    """What an estimate is made of: the mean runtime of what has succeeded, and the `time=` of those that said it."""
+
+    mean: float | None
+    running: Sequence[tuple[float | None, float]]  # each one's `time=`, and for how long it has run
+    waiting: int
+    estimates: Estimates = Estimates()  # of those that wait and have one
+
+
+def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
+    """As many as run now are taken to run until nothing waits; `starts` says whether anything is started at all."""
+    waiting = known.waiting if starts else 0
+    if starts and not all_read:
+        return Eta(None, "the input is still open")
+    if waiting and not known.running:
+        return Eta(None, "nothing runs now")
+    has_unknown = waiting > known.estimates.jobs or any(time is None for time, _ in known.running)
+    if has_unknown and known.mean is None:
+        return Eta(None, "nothing has succeeded yet")
+    mean = known.mean or 0.0
+    left = [max(0.0, (mean if time is None else time) - runtime) for time, runtime in known.running]
+    to_come = known.estimates if waiting else Estimates()
+    others = max(0, waiting - to_come.jobs) * mean
+    longest = max([*left, to_come.longest, mean if others else 0.0])
+    seconds = max(longest, (sum(left) + to_come.total + others) / max(1, len(left)))
+    return Eta(None, "what runs takes longer than was expected") if left and not seconds else Eta(seconds)
+
+
+class Progress:
+    """Is told what happens, and remembers which jobs wait and what estimates are made of."""
+
+    def __init__(self) -> None:
+        self._succeeded = 0
+        self._runtime = 0.0
+        self._waiting: dict[int, float | None] = {}  # the `time=` of each job that waits
+        self._times: Counter[float] = Counter()  # how many there are of each
+        self._total = 0.0
+
+    def take(self, event: Event) -> None:
+        """One event."""
+        if isinstance(event, JobStarted):
+            self._wait_no_more(event.attempt.job.number)
+        elif isinstance(event, JobEnded):
+            self._end(event)
+        elif isinstance(event, JobDropped):
+            self._wait_no_more(event.job.number)
+        elif isinstance(event, JobsRead):
+            for job in event.jobs:
+                self._wait(job)
+        elif isinstance(event, JobRequeued):
+            self._wait(event.job)
+
+    def known(self, running: Sequence[tuple[Job, float]], waiting: int) -> Known:
+        """All that is known, given what runs and for how long."""
+        mean = self._runtime / self._succeeded if self._succeeded else None
+        if mean is not None:  # what has run for longer already will raise it
+            longer = [runtime for job, runtime in running if job.time is None and runtime > mean]
+            mean = (self._runtime + sum(longer)) / (self._succeeded + len(longer))
+        estimates = Estimates(self._times.total(), self._total, max(self._times, default=0.0))
+        return Known(mean, [(job.time, runtime) for job, runtime in running], waiting, estimates)
+
+    def is_waiting(self, number: int) -> bool:
+        """Whether that job was read and has not started, or waits again."""
+        return number in self._waiting
+
+    def _wait(self, job: Job) -> None:
+        self._wait_no_more(job.number)
+        self._waiting[job.number] = job.time
+        if job.time is not None:
+            self._times[job.time] += 1
+            self._total += job.time
+
+    def _wait_no_more(self, number: int) -> None:
+        time = self._waiting.pop(number, None)
+        if time is not None:
+            self._total -= time
+            self._times[time] -= 1
+            if not self._times[time]:
+                del self._times[time]
+
+    def _end(self, event: JobEnded) -> None:
+        if event.outcome.kind == "succeeded":  # one that fails in its first second says nothing of the others
+            self._succeeded += 1
+            self._runtime += event.runtime
+        if event.is_final:
+            self._wait_no_more(event.attempt.job.number)
+        else:
+            self._wait(event.attempt.job)

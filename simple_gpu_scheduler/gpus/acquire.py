@@ -1,0 +1,92 @@
+"""Waiting for GPUs without a queue of jobs: what the `run` command and `lease()` do until they have theirs.
+
+It knows nothing of what they are wanted for.
+"""
+
+from collections.abc import Callable, Sequence
+from queue import Empty
+from typing import NamedTuple, Protocol
+
+from simple_gpu_scheduler.base.clock import Clock
+from simple_gpu_scheduler.base.errors import Broken, UserError
+from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
+from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
+from simple_gpu_scheduler.system.signals import Signalled
+
+from .pool import Allotment
+
+_LONGEST_WAIT = 86_400.0
+
+
+class Inbox(Protocol):
+    """Where leases come, and signals."""
+
+    def get(self, *, timeout: float | None = None) -> LeaseCame | Broken | Signalled:
+        """The next message; `Empty` when none came in time."""
+
+
+class Wanted(NamedTuple):
+    """How many GPUs; it is a demand as the allotment knows it."""
+
+    wants_gpus: int
+    wants_memory: int = 0
+
+
+class Acquired(NamedTuple):
+    """The GPUs, and what keeps them leased."""
+
+    gpus: tuple[str, ...]
+    hold: Hold
+
+
+class TooFewError(UserError):
+    """There will never be enough."""
+
+
+def acquire(
+    count: int,
+    allotment: Allotment,
+    mark: bytes,
+    inbox: Inbox,
+    clock: Clock,
+    until: float,
+    say: Callable[[Sequence[Wait]], object],
+    remark: Callable[[str], object],
+) -> Acquired | Signalled | None:
+    """So many GPUs; None when there were not so many until then; or the signal that ended the wait."""
+    wanted, waiting = Wanted(count), Waiting()
+    while True:
+        now = clock.now()
+        acquired = _take(count, allotment, mark, now)
+        for sentence in allotment.remarks():
+            remark(sentence)
+        if acquired:
+            allotment.keep_only_used()
+        if acquired or now >= until:
+            return acquired
+        allotment.let_go(now, count)
+        if allotment.look_again(now, at_all=False):
+            waits = waiting.say(allotment.waits(wanted), now)
+            if waits:
+                say(waits)
+        wake = min(until, allotment.next_wake(now, wanted), now + _LONGEST_WAIT)
+        try:
+            message = inbox.get(timeout=max(0.0, wake - now))
+        except Empty:
+            continue
+        if isinstance(message, Signalled):
+            return message
+        if isinstance(message, Broken):
+            raise message.error
+        allotment.came(message.gpu, clock.now())
+
+
+def _take(count: int, allotment: Allotment, mark: bytes, now: float) -> Acquired | None:
+    while len(gpus := tuple(allotment.rooms())[:count]) == count:
+        hold = allotment.take(mark, gpus, now)
+        if hold:
+            return Acquired(gpus, hold)
+    lost = allotment.lost()
+    if allotment.in_use < count:
+        raise TooFewError("; ".join(f"gpu {gpu} is lost: {reason}" for gpu, reason in lost) or "too few GPUs are left")
+    return None

@@ -1,0 +1,141 @@
+"""Which GPUs of this machine a command may use, and how to look at them and lease them: from options to parts.
+
+It asks NVML if there is need to, else the driver's files, and says in words what could not be asked.
+"""
+
+import os
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.units import show_size
+from simple_gpu_scheduler.gpus.leases import Lease, NoLease, Put
+from simple_gpu_scheduler.gpus.leases.files import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
+from simple_gpu_scheduler.gpus.leases.lease import open_lease
+from simple_gpu_scheduler.system.marks import Family
+
+from . import FixedProbe, Gpu, Probe, Tolerance
+from .driver import ABSENT, has_nvml, read_devices
+from .names import choose, choose_all, choose_unlisted, need_listing, order_is_ours, visible
+from .pool import Allotment
+
+if TYPE_CHECKING:
+    from .nvml import Nvml
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+
+
+class Wants(NamedTuple):
+    """What the user says of GPUs: their names, none of them for all, and what may go on on one that counts as free."""
+
+    names: tuple[str, ...] = ()
+    ignore_occupancy: bool = False
+    tolerance: Tolerance = Tolerance()
+    tolerated: Collection[int] = ()
+    example: str = "--gpus 0 1"
+
+
+class Machine(NamedTuple):
+    """The GPUs that were found, what to ask about them, and what a person should know of it."""
+
+    gpus: tuple[Gpu, ...]
+    nvml: "Nvml | None" = None
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def totals(self) -> tuple[float, ...]:
+        """The memory of each of them."""
+        return tuple(gpu.total for gpu in self.gpus)
+
+
+def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
+    """Find the GPUs. NVML is initialised only if somebody needs it. A UserError says what to type."""
+    # Also for nothing but its UUID: by its number alone a GPU is leased by nobody else.
+    is_needed = (
+        not wants.names or not wants.ignore_occupancy or need_listing(wants.names, has_uuids=bool(read_devices()))
+    )
+    nvml, problem = open_nvml() if is_needed else (None, "")
+    if wants.names:
+        machine = _named(wants, nvml, problem, environment)
+    elif nvml is None:
+        raise UserError(f"{problem}, so GPUs cannot be found; say which to use, for example: {wants.example}")
+    else:
+        machine = Machine(_all_visible(nvml, environment, wants.example), nvml)
+    most = max(machine.totals)
+    if wants.tolerance.free_memory > most:
+        raise UserError(
+            f"{show_size(wants.tolerance.free_memory)} can never be free: the largest GPU has {show_size(most)}"
+        )
+    return machine
+
+
+def allot(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Allotment:
+    """The GPUs as what jobs can have, leased among all users of this machine."""
+    files = open_lease_files()
+    leases = {gpu.id: open_lease(files, gpu.id, gpu.lease_name, put, tree) for gpu in machine.gpus}
+    return Allotment(machine.gpus, leases, _probe(machine, wants, family))
+
+
+def open_lease_files() -> LeaseFiles:
+    """The directory that all users share, or the one that the environment names."""
+    return LeaseFiles(os.environ.get(VARIABLE) or DEFAULT_DIRECTORY)
+
+
+def allot_without_leases(machine: Machine) -> Allotment:
+    """The GPUs as what jobs could have, for a run that runs nothing."""
+    leases: dict[str, Lease] = {gpu.id: NoLease() for gpu in machine.gpus}
+    return Allotment(machine.gpus, leases, FixedProbe())
+
+
+def open_nvml() -> "tuple[Nvml | None, str]":
+    """NVML, or why there is none."""
+    if not has_nvml():
+        return None, ABSENT
+    from .nvml import Nvml, Unavailable  # noqa: PLC0415 - only those have it who have GPUs
+
+    try:
+        return Nvml(), ""
+    except Unavailable as error:
+        return None, str(error)
+
+
+def _probe(machine: Machine, wants: Wants, family: Family) -> Probe:
+    if machine.nvml is None or wants.ignore_occupancy:
+        return FixedProbe()
+    from .probe import NvmlProbe  # noqa: PLC0415 - as above
+
+    return NvmlProbe(machine.nvml, family, wants.tolerance, wants.tolerated)
+
+
+def _all_visible(nvml: "Nvml", environment: Mapping[str, str], example: str) -> tuple[Gpu, ...]:
+    by_uuid = not order_is_ours(environment)
+    if _VISIBLE not in environment:
+        gpus = choose_all(nvml.devices, by_uuid=by_uuid)
+        if not gpus:
+            raise UserError("NVML lists no GPU that jobs could use on this machine; see nvidia-smi")
+        return gpus
+    variable = environment[_VISIBLE]
+    try:
+        names = visible(variable, nvml.devices)
+        gpus = choose(names, nvml.devices, by_uuid=by_uuid)
+    except ValueError as error:
+        raise UserError(f"{_VISIBLE}={variable} is inherited: {error}; mend it, or say {example}") from None
+    if not gpus:
+        raise UserError(f"{_VISIBLE}='{variable}' is inherited and hides all GPUs; unset it, or say {example}")
+    return gpus
+
+
+def _named(wants: Wants, nvml: "Nvml | None", problem: str, environment: Mapping[str, str]) -> Machine:
+    devices = nvml.devices if nvml else read_devices()
+    is_listed = bool(nvml) or (bool(devices) and not any(name.startswith("MIG-") for name in wants.names))
+    try:
+        if is_listed:
+            gpus = choose(wants.names, devices, by_uuid=not order_is_ours(environment))
+        else:
+            gpus = choose_unlisted(wants.names)
+    except ValueError as error:
+        raise UserError(f"{wants.example.split()[0].partition('=')[0]}: {error}") from None
+    remarks = (
+        (f"{problem}: whether others use the GPUs is not checked",) if problem and not wants.ignore_occupancy else ()
+    )
+    return Machine(gpus, nvml, remarks)

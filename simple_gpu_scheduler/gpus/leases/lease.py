@@ -1,0 +1,211 @@
+"""The lease of one GPU as a lock on a file, with a second file as the turnstile through which everybody goes in turn.
+
+Who wants the lease first takes the turnstile, and keeps it until the lease is his. So one waits behind the lease, the
+others behind the turnstile, and who has just given the lease back comes last. The kernel wakes them.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from queue import SimpleQueue
+
+from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.system.threads import start_thread
+
+from . import Holder, LeaseCame, LeaseError, Put, locks
+from .files import LeaseFiles
+from .record import SIZE, Record, decode, encode, is_one_of_ours, show_holder
+
+_NEXT = ".next"
+_FRESH = 1.0
+
+# Closed while their threads were in line, by directory and name. A thread that sleeps in flock cannot be
+# called back, so who wants that lease again takes it over instead of sending another thread behind it.
+_abandoned: "dict[tuple[str, str], FileLease]" = {}
+_guard = threading.Lock()  # over these, what is closed, what a thread does when it has its lease, and records
+
+
+def open_lease(files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b"") -> "FileLease":
+    """The lease of a GPU, with its place in line where this process has one already."""
+    with _guard:
+        lease = _abandoned.pop((files.path, name), None)
+        if lease:
+            lease.belong_to(gpu, put, tree)
+            return lease
+    return FileLease(files, gpu, name, put, tree)
+
+
+def _forget_lines() -> None:
+    """In a forked child there are no threads in line, and a lock may be held by one that is not there."""
+    global _guard  # noqa: PLW0603 - the module's only state
+    _guard = threading.Lock()
+    for lease in _abandoned.values():
+        lease.close_files()
+    _abandoned.clear()
+
+
+os.register_at_fork(after_in_child=_forget_lines)
+
+
+class FileLease:
+    """See `Lease`. Inside a job, a GPU that is leased for that very job is had by a lease within it."""
+
+    def __init__(self, files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b"") -> None:
+        self.belong_to(gpu, put, tree)
+        self._files = files
+        self._outer_name = self._name = name
+        self._lock, self._turnstile = self._open(name)
+        self._looked_at = time.monotonic()
+        self._waits: SimpleQueue[bool] | None = None
+        self._is_in_line = False
+
+    def belong_to(self, gpu: str, put: Put, tree: bytes) -> None:
+        """From now on tell this one when it comes."""
+        self._gpu = gpu
+        self._put = put
+        self._tree = tree
+        self._is_closed = False
+
+    def take(self, *, past_the_line: bool = False) -> bool:
+        """See `Lease`. Past the line also goes who has been through it."""
+        if past_the_line:
+            return self._is_current() and locks.try_lock(self._lock)
+        if self._is_in_line:
+            return False
+        self._look_inside()
+        if not self._is_current():
+            self._reopen(self._name)
+        if not locks.try_lock(self._turnstile):
+            return False
+        took = locks.try_lock(self._lock)
+        locks.unlock(self._turnstile)
+        return took
+
+    def wait_in_line(self) -> None:
+        """See `Lease`. A thread waits; where there can be none, only who goes past the line gets it, some time."""
+        if self._waits is None:
+            waits: SimpleQueue[bool] = SimpleQueue()
+            with suppress(RuntimeError):
+                start_thread(lambda: self._wait(waits))
+                self._waits = waits
+        if self._waits is not None and not self._is_in_line:
+            self._is_in_line = True
+            self._waits.put(True)
+
+    @property
+    def descriptor(self) -> int | None:
+        """See `Lease`."""
+        return self._lock
+
+    def sign(self, marks: Sequence[bytes], pid: int) -> None:
+        """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
+        with _guard:  # or an older list of marks may be written over a newer one
+            locks.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
+
+    def is_wanted(self) -> bool:
+        """See `Lease`. Who waits has the turnstile."""
+        if not locks.try_lock(self._turnstile):
+            return True
+        locks.unlock(self._turnstile)
+        return False
+
+    def release(self) -> None:
+        """See `Lease`."""
+        locks.unlock(self._lock)
+
+    def holder(self) -> Holder | None:
+        """See `Lease`."""
+        record = self._record_of_holder()
+        return show_holder(record) if record else None
+
+    def close(self) -> None:
+        """See `Lease`. What a thread in line gets later, it gives back itself."""
+        with _guard:
+            self._is_closed = True
+            self.release()
+            if self._is_in_line:
+                _abandoned[self._files.path, self._outer_name] = self
+                return
+        if self._waits is None:
+            self.close_files()
+        else:
+            self._waits.put(False)
+
+    def close_files(self) -> None:
+        """Give up the descriptors; what others have inherited of them stays locked."""
+        for fd in (self._lock, self._turnstile):
+            os.close(fd)
+
+    def _wait(self, waits: "SimpleQueue[bool]") -> None:
+        while waits.get():
+            try:
+                self._stand_in_line()
+            except OSError as error:
+                self._put(Broken(error))
+            if self._waits is None:
+                break
+        self.close_files()
+
+    def _stand_in_line(self) -> None:
+        locks.lock(self._turnstile)
+        locks.lock(self._lock)
+        locks.unlock(self._turnstile)
+        with _guard:
+            self._is_in_line = False
+            if self._is_closed:
+                locks.unlock(self._lock)
+                _abandoned.pop((self._files.path, self._outer_name), None)
+                self._waits = None
+            else:
+                self._put(LeaseCame(self._gpu))
+
+    def _look_inside(self) -> None:
+        """Inside a job that holds this lease itself, go on to the lease within it, and within that."""
+        level, name = 0, self._outer_name
+        while self._tree and self._is_held_around(name):
+            level += 1
+            name = f"{self._outer_name}.inside-{level}"
+        if name != self._name:
+            self._reopen(name)
+
+    def _is_held_around(self, name: str) -> bool:
+        if name != self._name:
+            self._reopen(name)
+        record = self._record_of_holder()
+        return record is not None and is_one_of_ours(record, self._tree)
+
+    def _record_of_holder(self) -> Record | None:
+        if locks.try_lock(self._lock):
+            locks.unlock(self._lock)
+            return None
+        return decode(os.pread(self._lock, SIZE, 0))
+
+    def _is_current(self) -> bool:
+        """Whether the files are still those of their names: else two schedulers might lock two different ones.
+
+        Who cleans up /tmp deletes what is days old, so one look a second is enough.
+        """
+        now = time.monotonic()
+        if now - self._looked_at < _FRESH:
+            return True
+        names = ((self._lock, self._name), (self._turnstile, self._name + _NEXT))
+        if not all(self._files.is_still(fd, name) for fd, name in names):
+            return False
+        self._looked_at = now
+        return True
+
+    def _reopen(self, name: str) -> None:
+        fds = self._open(name)  # first, since it may fail
+        self.close_files()
+        self._name = name
+        self._lock, self._turnstile = fds
+
+    def _open(self, name: str) -> tuple[int, int]:
+        lock = self._files.open(name)
+        try:
+            return lock, self._files.open(name + _NEXT)
+        except LeaseError:
+            os.close(lock)
+            raise

@@ -1,0 +1,219 @@
+"""The GPUs of a run, and which of them it may use now: free for all that the probe sees, and leased.
+
+It takes leases for attempts and gives them back, goes in line where another scheduler is before us, and looks again at
+GPUs that others use. It knows nothing of jobs' order, of how a lease works or of how a GPU is looked at.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.gpus.leases import Hold, Lease, LeaseError
+from simple_gpu_scheduler.scheduling.slots import Room
+
+from . import Gpu, Probe
+from .state import UNKNOWN, Demand, GpuState
+
+# A GPU that others use is looked at again after these, from the one to the other and doubling.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
+# How long a lease is kept with nothing on it, for a job that needs several and waits for the next.
+_PATIENCE = 2.0
+_NEVER = float("inf")
+
+
+class Allotment:
+    """Owned by one thread."""
+
+    def __init__(self, gpus: Iterable[Gpu], leases: Mapping[str, Lease], probe: Probe) -> None:
+        self._places = {gpu.id: GpuState(gpu, leases[gpu.id]) for gpu in gpus}
+        self._in_order = sorted(self._places.values(), key=lambda place: place.gpu.lease_name)
+        self._idle: set[GpuState] = set()  # what is leased with nothing of ours on it
+        self._has_looked = False
+        self._are_all_usable = True
+        self._probe = probe
+        self._pause = _FIRST_PAUSE
+        self._look_at = _NEVER
+
+    def rooms(self, without: Iterable[str] = ()) -> dict[str, Room]:
+        """The GPUs that may be used for all that is known; `take` tells for sure."""
+        rooms = {id_: place.room for id_, place in self._places.items() if place.may_be_used}
+        self._are_all_usable = len(rooms) == len(self._places)
+        for id_ in without:
+            rooms.pop(id_, None)
+        return rooms
+
+    def take(self, mark: bytes, gpus: Sequence[str], now: float) -> Hold | None:
+        """Lease these GPUs, all or none, and look at each once more; None when somebody was there first."""
+        places = [self._places[id_] for id_ in gpus]
+        if len(places) > 1:
+            places.sort(key=self._in_order.index)
+        for place in places:  # all of them, so that it is known for whom the rest is waited
+            if self._lease(place, now):
+                self._look(place)
+        if not all(place.is_held and place.may_be_used for place in places):
+            self._look_soon(now)
+            return None
+        for place in places:
+            place.marks.append(mark)
+            self._idle.discard(place)
+        return Hold(tuple([(place.lease, place.marks) for place in places]))
+
+    def give_back(self, mark: bytes, gpus: Sequence[str], *, unused: bool = False) -> None:
+        """An attempt is over, or did not come to use them; a GPU with no other of ours on it is anybody's."""
+        for place in (self._places[id_] for id_ in gpus):
+            place.marks.remove(mark)
+            if not unused:
+                place.room = UNKNOWN  # it is old by now, and `take` looks again
+            if not place.marks:
+                self._release(place)
+            else:  # the process that is written down may be the one that is over
+                place.lease.sign(place.marks, os.getpid())
+
+    @property
+    def in_use(self) -> int:
+        """How many are not set aside."""
+        return sum(not place.gone for place in self._in_order)
+
+    @property
+    def has_idle(self) -> bool:
+        """Whether something is leased with nothing of ours on it."""
+        return bool(self._idle)
+
+    def let_go(self, now: float, width: int) -> None:
+        """Give back what came and is not used, but for a while keep some of it for a job that needs `width` GPUs.
+
+        Only with no earlier one in the common order still to come: two that wait for each other would wait for ever.
+        """
+        may_keep = width > 1
+        for place in self._in_order:
+            is_kept = may_keep and place.may_be_used and now < place.idle_since + _PATIENCE
+            if place in self._idle and not is_kept:
+                self._release(place)
+            may_keep = may_keep and not place.in_line
+
+    def came(self, gpu: str, now: float) -> None:
+        """A lease that was waited for has come."""
+        place = self._places[gpu]
+        place.in_line = False
+        if place.is_held:
+            return
+        if place.gone or not place.lease.take(past_the_line=True):  # asking who holds it may have cost us the lock
+            place.lease.release()
+        else:
+            self._has(place, now)
+
+    def look_again(self, now: float, *, at_all: bool) -> bool:
+        """Look at what others use, or `at_all`, if it is time to; whether it was."""
+        if now < self._look_at:
+            return False
+        before = [place.may_be_used for place in self._places.values()]
+        for place in self._places.values():
+            if place.in_line:
+                self._look_past_line(place, now)
+            elif place.unleasable:
+                self._look_at_files(place, now)
+            elif (place.look.reason or at_all) and not place.gone:
+                self._look(place)
+        changed = before != [place.may_be_used for place in self._places.values()]
+        self._pause = _FIRST_PAUSE if changed else min(2 * self._pause, _LONGEST_PAUSE)
+        self._look_at = now + self._pause
+        return True
+
+    def next_wake(self, now: float, demand: Demand) -> float:
+        """When to look again, or to give back what has been kept."""
+        if (self._are_all_usable and not demand.wants_memory) or not demand.wants_gpus:
+            self._look_at = _NEVER
+        elif self._look_at == _NEVER:
+            self._look_soon(now)
+        return min([self._look_at, *[place.idle_since + _PATIENCE for place in self._idle]])
+
+    def waits(self, demand: Demand) -> list[Wait]:
+        """Why GPUs are not free, where that is not our own doing."""
+        found = [place.wait(demand) for place in self._places.values()]
+        return [wait for wait in found if wait]
+
+    def has_looked(self) -> bool:
+        """Whether GPUs have been looked at since this was last asked, so that there may be something to say."""
+        has_looked, self._has_looked = self._has_looked, False
+        return has_looked
+
+    def lost(self) -> list[tuple[str, str]]:
+        """The GPUs that have been lost since this was last asked, and why; they are set aside."""
+        lost = [place for place in self._places.values() if place.look.is_lost and not place.gone]
+        for place in lost:
+            self.set_aside(place.gpu.id)
+        return [(place.gpu.id, place.look.reason.sentence if place.look.reason else "") for place in lost]
+
+    def remarks(self) -> list[str]:
+        """What a person should know of how GPUs are looked at, each said once."""
+        return self._probe.remarks()
+
+    def keep_only_used(self) -> None:
+        """Give up all GPUs that nothing of ours is on, and the places in line for them."""
+        for place in [place for place in self._in_order if not place.marks]:
+            self._in_order.remove(place)
+            self._idle.discard(place)
+            del self._places[place.gpu.id]
+            place.lease.close()
+
+    def close(self) -> None:
+        """Give everything back, and what may still come in line."""
+        for place in self._in_order:
+            place.lease.close()
+
+    def set_aside(self, gpu: str) -> None:
+        """Use a GPU no more."""
+        self._places[gpu].gone = True
+
+    def use_again(self, gpu: str) -> None:
+        """Use it after all."""
+        self._places[gpu].gone = False
+
+    def _lease(self, place: GpuState, now: float) -> bool:
+        if place.is_held:
+            place.is_wanted = bool(place.marks) and place.lease.is_wanted()
+            return not place.is_wanted
+        try:
+            taken = place.lease.take()
+        except LeaseError as error:  # somebody put something else in their place
+            place.unleasable = str(error)
+            return False
+        if taken:
+            self._has(place, now)
+        else:
+            place.in_line = True
+            place.lease.wait_in_line()
+        return taken
+
+    def _has(self, place: GpuState, now: float) -> None:
+        place.is_held, place.idle_since = True, now
+        self._idle.add(place)
+
+    def _release(self, place: GpuState) -> None:
+        place.is_held = place.is_wanted = False
+        self._idle.discard(place)
+        place.lease.release()
+
+    def _look(self, place: GpuState) -> None:
+        self._has_looked = True
+        place.look = look = self._probe.look(place.gpu, shared=bool(place.marks))
+        place.room = Room(look.free, look.held)
+
+    def _look_soon(self, now: float) -> None:
+        self._pause = _FIRST_PAUSE
+        self._look_at = min(self._look_at, now + self._pause)
+
+    def _look_at_files(self, place: GpuState, now: float) -> None:
+        place.unleasable = ""
+        if self._lease(place, now) and not place.marks:
+            self._release(place)
+
+    def _look_past_line(self, place: GpuState, now: float) -> None:
+        """Who was first in line may have been stopped, and then the GPU is free and nobody gets it."""
+        is_free = self._pause >= 1 and place.lease.take(past_the_line=True)
+        if is_free and place.was_free_behind_line:
+            place.in_line = False
+            self._has(place, now)
+        elif is_free:
+            place.lease.release()
+        place.was_free_behind_line = is_free and place.in_line

@@ -1,0 +1,119 @@
+"""What is on the GPUs of this machine, for people and programs to read: a value for each, and how it is told.
+
+It only looks. Whether a job of ours may start is asked of the same judge as by a run.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.units import show_size
+from simple_gpu_scheduler.gpus.leases.lease import FileLease
+from simple_gpu_scheduler.system.marks import Family
+
+from . import Device, Gpu, Look
+from .discover import Machine, Wants, open_lease_files
+from .nvml import Reading, Vitals
+from .occupancy import User
+from .probe import NvmlProbe
+
+
+class Row(NamedTuple):
+    """One GPU."""
+
+    gpu: Gpu
+    name: str
+    reading: Reading
+    vitals: Vitals
+    leased: str
+    users: tuple[User, ...]
+    reason: str
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a run that starts now would use it."""
+        return not self.leased and not self.reason
+
+    def to_json(self) -> Mapping[str, object]:
+        """As JSON has it: bytes, per cent, degrees, watts, seconds; null for what is not told."""
+        reading, vitals = self.reading, self.vitals
+        known = reading.total != float("inf") and not reading.problem
+        return {
+            "gpu": self.gpu.id,
+            "uuid": self.gpu.uuid or None,
+            "name": self.name or None,
+            "memory_total": int(reading.total) if known else None,
+            "memory_used": reading.used if known else None,
+            "utilization": reading.utilization,
+            "temperature": vitals.temperature,
+            "power": vitals.power,
+            "power_limit": vitals.power_limit,
+            "leased": self.leased or None,
+            "users": [_to_json(user) for user in self.users],
+            "free": self.is_free,
+            "reason": self.leased or self.reason or None,
+        }
+
+
+def survey(machine: Machine, wants: Wants) -> list[Row]:
+    """Look at every GPU once."""
+    files = open_lease_files()
+    probe = NvmlProbe(machine.nvml, Family(), wants.tolerance, wants.tolerated) if machine.nvml else None
+    names = _models(machine.nvml.devices if machine.nvml else ())
+    rows = []
+    for gpu in machine.gpus:
+        lease = FileLease(files, gpu.id, gpu.lease_name, lambda _message: None)
+        holder = lease.holder()
+        lease.close()
+        reading, users, look = probe.examine(gpu) if probe else (Reading(), [], Look())
+        is_ignored = look.reason and look.reason.by_occupancy and wants.ignore_occupancy
+        vitals = machine.nvml.vitals(gpu) if machine.nvml else Vitals()
+        rows.append(
+            Row(
+                gpu,
+                names.get(gpu.uuid, ""),
+                reading,
+                vitals,
+                holder.sentence if holder else "",
+                tuple(user for user in users if user.whose != "unseen"),
+                look.reason.sentence if look.reason and not is_ignored else "",
+            )
+        )
+    return rows
+
+
+def _models(devices: Iterable[Device]) -> dict[str, str]:
+    return {each.uuid: each.model for device in devices for each in (device, *device.instances)}
+
+
+HEADINGS = ("GPU", "NAME", "MEMORY", "UTIL", "TEMP", "POWER", "STATE", "USED BY")
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """One row of the table."""
+    reading, vitals = row.reading, row.vitals
+    has_memory = reading.total != float("inf") and not reading.problem
+    watts = "" if vitals.power is None else f"{vitals.power:.0f} W"
+    if watts and vitals.power_limit is not None:
+        watts = f"{vitals.power:.0f} / {vitals.power_limit:.0f} W"
+    by_process = [str(user) for user in row.users]
+    state = row.leased or ("in use" if by_process and row.reason else row.reason) or "free"
+    return (
+        row.gpu.id,
+        row.name or "-",
+        f"{show_size(reading.used)} / {show_size(reading.total)}" if has_memory else "-",
+        "-" if reading.utilization is None else f"{reading.utilization} %",
+        "-" if vitals.temperature is None else f"{vitals.temperature} °C",
+        watts or "-",
+        state,
+        ", ".join(by_process) or "-",
+    )
+
+
+def _to_json(user: User) -> Mapping[str, object]:
+    return {
+        "pid": user.pid,
+        "user": user.name,
+        "program": user.program,
+        "memory": user.memory,
+        "seconds": round(user.age),
+    }

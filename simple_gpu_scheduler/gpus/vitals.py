@@ -1,0 +1,38 @@
+"""What the live view shows of the GPUs: asked of NVML, without asking who is on them."""
+
+from collections.abc import Callable
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.run.setup.sinks import GpuVitals
+
+from . import NO_LIMIT, Gpu
+from .discover import Machine, open_nvml
+from .nvml import Nvml
+
+
+class VitalsReader:
+    """For the view's thread. NVML is initialised for it where nobody else needed it."""
+
+    def __init__(self, machine: Callable[[], Machine]) -> None:
+        self._machine = machine
+        self._nvml: Nvml | None = None
+        self._has_asked = False
+
+    def read(self) -> list[GpuVitals]:
+        """One of each GPU of the run; but for its name nothing where there is no NVML."""
+        try:
+            machine = self._machine()
+        except UserError:  # the run says so, and does not begin
+            return []
+        if not self._has_asked:
+            self._has_asked = True
+            self._nvml = machine.nvml or open_nvml()[0]
+        nvml = self._nvml
+        return [_vitals(nvml, gpu) if nvml else GpuVitals(gpu.id) for gpu in machine.gpus]
+
+
+def _vitals(nvml: Nvml, gpu: Gpu) -> GpuVitals:
+    reading, vitals = nvml.look(gpu, utilization=True, processes=False), nvml.vitals(gpu)
+    has_memory = reading.total != NO_LIMIT and not reading.problem
+    used, total = (reading.used, int(reading.total)) if has_memory else (None, None)
+    return GpuVitals(gpu.id, reading.utilization, used, total, vitals.temperature, vitals.power)

@@ -1,0 +1,1 @@
+"""What commands are read from: files, pipes, growing files, and the thread that reads them."""

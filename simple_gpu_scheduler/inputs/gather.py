@@ -1,0 +1,329 @@
+"""Everything that a run reads: what each input is, opening it, looking through it for mistakes; and for
+a resumed run what it had, each from where it was left."""
+
+import errno
+import os
+import stat
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.events import ReadMark
+from simple_gpu_scheduler.jobfile.parse import LineParser
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.run.options import Options
+
+from .feeds import Followed
+from .pipes import HandOver, Rest, Spooled
+from .reader import Source, check
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.journal.run_state import RunState
+
+
+_STDIN = 0
+_MOST_MISTAKES_SHOWN = 10
+
+
+class Input(NamedTuple):
+    """One, as the journal has it: a `file`, a named `fifo`, a `pipe`, a `terminal`, one to `follow`, or `other`.
+
+    `name` tells it from other inputs in what is said of its lines; `spool` ends the name of the file that a pipe is
+    emptied into.
+    """
+
+    kind: str
+    path: str = ""
+    name: str = ""
+    spool: str = ""
+
+
+def is_of(fd: int, name: str = "") -> Input:
+    """What is behind a descriptor."""
+    mode = os.fstat(fd).st_mode
+    path = os.readlink(f"/proc/self/fd/{fd}")
+    if os.isatty(fd):
+        return Input("terminal", path, name)
+    if stat.S_ISFIFO(mode):  # an anonymous pipe reads `pipe:[1234]` there
+        return Input("fifo", path, name) if path.startswith("/") else Input("pipe", "", name)
+    return Input("file", path, name) if stat.S_ISREG(mode) else Input("other", path, name)
+
+
+def open_file(path: str, *, waits: bool) -> Source:
+    """One of FILES. With `waits` a named pipe's first writer is waited for."""
+    if path == "-":
+        return Source(_STDIN)
+    try:
+        if not waits and _is_named_pipe(path):
+            return _place_of(path)
+        # The first writer of a named pipe that ends with its writers is waited for, or it would seem empty.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK))
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; FILES hold commands, one a line") from None
+    if stat.S_ISDIR(os.fstat(fd).st_mode):
+        raise UserError(f"cannot read {path}: it is a directory")
+    os.set_blocking(fd, True)
+    return Source(fd, path)
+
+
+def _is_named_pipe(path: str) -> bool:
+    """And not one without a name, such as /dev/stdin or what a shell makes of <(...), which has its writer already."""
+    if not stat.S_ISFIFO(os.stat(path).st_mode):
+        return False
+    fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        return is_of(fd).kind == "fifo"
+    finally:
+        os.close(fd)
+
+
+def _place_of(path: str) -> Source:
+    """A named pipe, not opened: from then on writers write, and what they wrote would be lost with us."""
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return Source(os.open(path, os.O_PATH | os.O_CLOEXEC), path)
+
+
+def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
+    """What `--follow` names: a pipe, which is made when nothing is there, or a file that grows."""
+    try:
+        if not os.path.lexists(path):
+            if mark:  # a file that was followed before is between two rotations, or will come again
+                return Input("follow", path), Source(-1, "", Followed(path, mark), mark)
+            os.mkfifo(path, 0o600)
+        mode = os.stat(path).st_mode
+        if stat.S_ISFIFO(mode):
+            source = open_file(path, waits=False)._replace(name="")
+            return is_of(source.fd), source
+        if not stat.S_ISREG(mode):
+            raise UserError(f"--follow {path}: it is neither a pipe nor a plain file")
+        os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        return Input("follow", os.path.realpath(path)), Source(-1, "", Followed(os.path.realpath(path), mark), mark)
+    except OSError as error:
+        raise UserError(f"--follow {path}: {error.strerror}") from None
+
+
+def open_held(source: Source) -> Source:
+    """A named pipe that is read as it is, and with its other end held does not end when its last writer leaves."""
+    place = f"/proc/self/fd/{source.fd}"
+    fd = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.set_blocking(fd, True)
+    return source._replace(fd=fd)
+
+
+def check_holdable(fd: int) -> None:
+    """A UserError says that the other end of a named pipe may not be opened."""
+    if not os.access(f"/proc/self/fd/{fd}", os.W_OK):
+        raise UserError(
+            f"cannot hold the named pipe open for its writers: {os.strerror(errno.EACCES)}; let yourself write to it, "
+            "or use --no-follow"
+        )
+
+
+def spooled(
+    kind: Input, source: Source, spool: int, hand_over: HandOver | None, mark: ReadMark | None, *, follows: bool
+) -> Source:
+    """A pipe that is emptied into the open file `spool`."""
+    is_named = kind.kind == "fifo"
+    offset = mark.offset if mark else 0
+    feed = Spooled(
+        kind.spool, source.fd, spool, hand_over, is_named=is_named, holds=is_named and follows, offset=offset
+    )
+    return source._replace(feed=feed, mark=mark)
+
+
+def rest(kind: Input, spool: int, mark: ReadMark | None) -> Source:
+    """What was taken of a pipe that is no more."""
+    return Source(spool, kind.name, Rest(kind.spool, spool, mark.offset if mark else 0), mark)
+
+
+def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
+    """How far an input was read, as the journal has it."""
+    if not record:
+        return None
+    return ReadMark(**{name: record[name] for name in ReadMark._fields if name in record})  # type: ignore[arg-type]
+
+
+def refuse_mistakes(sources: Sequence[Source], parser: LineParser, *, by_null: bool) -> None:
+    """Wrong options in the first part of plain files stop everything before it starts."""
+    mistakes = check([source for source in sources if source.feed is None], parser, by_null=by_null)
+    if not mistakes:
+        return
+    lines = [f"  {refusal.place}: {refusal.problem}" for refusal in mistakes[:_MOST_MISTAKES_SHOWN]]
+    if len(mistakes) > len(lines):
+        lines.append(f"  and {len(mistakes) - len(lines)} more")
+    raise UserError("\n".join(["nothing was started, since the input has mistakes:", *lines]))
+
+
+def keep_input(sources: Sequence[Source], joblog: str | None) -> None:
+    """Refuse a job log that is the input: it would be emptied before it was read."""
+    try:
+        log = os.stat(joblog) if joblog else None
+    except OSError:  # there is none yet
+        return
+    fds = [source.fd for source in sources if source.fd >= 0]
+    if log and any(os.path.samestat(log, os.fstat(fd)) for fd in fds) and stat.S_ISREG(log.st_mode):
+        raise UserError(f"--joblog {joblog}: that is the file that the commands are read from")
+
+
+def introduce(kind: Input, *, follows: bool) -> str:
+    """What to say of what may surprise: that a terminal is read, or that an input does not end."""
+    if kind.kind == "terminal":
+        return "reading commands from the terminal, one a line; Ctrl-D ends the input"
+    if kind.kind == "fifo" and follows:
+        return "the named pipe is held open for more commands until the run is stopped"
+    return "the file is followed for more commands until the run is stopped" if kind.kind == "follow" else ""
+
+
+Typed = tuple[Input, Source]
+QUEUES = ("fifo", "follow")
+_TEMPORARY = "/tmp"  # noqa: S108 - a file there has no name
+
+
+class Gathered(NamedTuple):
+    """The inputs for the journal, how to read those that are read, what to say of them, and what went wrong."""
+
+    inputs: Sequence[Input] = ()
+    sources: Sequence[Source] = ()
+    introductions: Sequence[str] = ()
+    problems: Sequence[str] = ()
+
+
+def open_typed(names: Sequence[str], followed: str | None, state: "RunState | None", *, waits: bool) -> list[Typed]:
+    """What the command line names; stdin when it names nothing, but of a run that goes on only one that gives jobs."""
+    typed = [(is_of(source.fd, source.name), source) for source in (open_file(name, waits=waits) for name in names)]
+    if followed:
+        mark = mark_of(state.marks.get(os.path.realpath(followed))) if state else None
+        typed.append(open_followed(followed, mark))
+    if not typed:
+        stdin = is_of(0)
+        if not state or stdin.kind in ("file", "fifo", "pipe"):
+            typed.append((stdin, Source(0)))
+    for each, source in typed:
+        if each.kind == "fifo" and not waits:
+            check_holdable(source.fd)
+    return typed
+
+
+def gather(
+    typed: Sequence[Typed], journal: str, hand_over: HandOver | None, state: "RunState | None", options: Options
+) -> Gathered:
+    """What was typed, behind what the run had; those that may never end come last."""
+    gathering = _Gathering(journal, hand_over, state, b"\0" if options.null else b"\n", follows=not options.no_follow)
+    had = [_input_of(each) for each in state.began["inputs"]] if state else []
+    paths = {each.path for each, _ in typed if each.path}
+    for each in had:
+        if each.path not in paths or not each.path:
+            gathering.go_on(each)
+    spools = {each.path: each.spool for each in had if each.spool and each.path}
+    for each, source in typed:
+        gathering.add(each._replace(spool=spools.get(each.path, "")), source)
+    return gathering.all()
+
+
+def _input_of(record: Mapping[str, str]) -> Input:
+    return Input(**{name: record[name] for name in Input._fields if name in record})
+
+
+class _Gathering:
+    def __init__(
+        self, journal: str, hand_over: HandOver | None, state: "RunState | None", end: bytes, *, follows: bool
+    ) -> None:
+        self._stem = files.stem(journal) if journal else ""
+        self._hand_over = hand_over
+        self._state = state
+        self._end = end
+        self._follows = follows
+        had = state.began["inputs"] if state else []
+        self._taken = {each.get("spool", "") for each in had} | set(state.marks if state else ())
+        self._found: list[tuple[Input, Source | None]] = []
+        self._problems: list[str] = []
+
+    def all(self) -> Gathered:
+        found = sorted(self._found, key=lambda pair: pair[0].kind in QUEUES)
+        sources = [source for _, source in found if source]
+        introductions = [introduce(each, follows=self._follows) for each, source in found if source]
+        return Gathered(
+            [each for each, _ in self._found], sources, [each for each in introductions if each], self._problems
+        )
+
+    def add(self, each: Input, source: Source) -> None:
+        """One that was typed."""
+        is_pipe = each.kind == "fifo" or (each.kind == "pipe" and self._stem)
+        if not is_pipe or (not self._stem and self._follows):
+            if each.kind == "fifo":
+                source = open_held(source)
+            path = each.path if each.kind == "file" else ""
+            self._found.append((each, source._replace(path=path)))
+            return
+        try:
+            each, spool = (each, self._open_spool(each)) if each.spool else self._new_spool(each)
+        except OSError as error:
+            self._problems.append(f"what is written to the pipe cannot be kept beside the journal: {error.strerror}")
+            self._found.append((each._replace(spool=""), source))
+            return
+        mark = self._mark(each.spool)
+        attached = spooled(each, source, spool, self._hand_over, mark, follows=self._follows)
+        self._found.append((each, attached))
+
+    def go_on(self, each: Input) -> None:
+        """One that the run had."""
+        source: Source | None = None
+        try:
+            if each.kind == "file":
+                if not self._state or each.path not in self._state.ended_inputs:
+                    source = Source(os.open(each.path, os.O_RDONLY | os.O_CLOEXEC), each.name, path=each.path)
+            elif each.kind == "follow":
+                mark = self._mark(each.path) or ReadMark(each.path)
+                source = open_followed(each.path, mark)[1]
+            elif each.kind == "fifo" and self._follows and os.path.exists(each.path):
+                source = open_file(each.path, waits=False)._replace(name=each.name)
+                check_holdable(source.fd)
+                self.add(each, source)
+                return
+            elif each.spool:
+                source = rest(each, self._open_spool(each), self._mark(each.spool))
+        except OSError as error:
+            self._problems.append(
+                f"{each.path or 'the pipe'} cannot be read again: {error.strerror}; what was not read of it is missing"
+            )
+        self._found.append((each, source))
+
+    def _mark(self, name: str) -> ReadMark | None:
+        return mark_of(self._state.marks.get(name)) if self._state else None
+
+    def _new_spool(self, each: Input) -> tuple[Input, int]:
+        if not self._stem:
+            with suppress(OSError):
+                place = os.environ.get("TMPDIR", _TEMPORARY)
+                return each, os.open(place, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            return each, os.memfd_create("input")
+        name = next(name for at in count() if (name := f"input-{at}") not in self._taken)
+        self._taken.add(name)
+        with suppress(FileNotFoundError):  # of a journal of the same name that was deleted
+            os.unlink(f"{self._stem}.{name}")
+        fd = os.open(f"{self._stem}.{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        return each._replace(spool=name), fd
+
+    def _open_spool(self, each: Input) -> int:
+        path = f"{self._stem}.{each.spool}"
+        fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        files.check_own(fd, path)
+        self._drop_torn(each, fd)
+        return fd
+
+    def _drop_torn(self, each: Input, fd: int) -> None:
+        """A line whose writer was cut off when the scheduler died must not be glued to the next one's."""
+        mark = self._mark(each.spool)
+        used, size = mark.offset if mark else 0, os.fstat(fd).st_size
+        data = os.pread(fd, size - used, used)
+        whole = data.rfind(self._end) + 1
+        if whole < len(data):
+            os.truncate(fd, used + whole)
+            self._problems.append(
+                f"a line of {each.path or 'the pipe'} was cut off when the scheduler ended, and is not run: "
+                f"{data[whole:][:200].decode('utf-8', 'backslashreplace')}"
+            )

@@ -1,0 +1,190 @@
+"""Pipes that are emptied into a file, so that what was written to them is kept, and what is left of one that was."""
+
+import os
+import select
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from simple_gpu_scheduler.events import ReadMark
+from simple_gpu_scheduler.keeper.intake import Intake
+from simple_gpu_scheduler.keeper.messages import Socket, pair, receive, send
+from simple_gpu_scheduler.system.threads import start_thread
+
+from .feeds import CHUNK, Piece
+
+# How far a pipe is emptied ahead of what was used of it.
+AHEAD = 4 * 1024 * 1024
+
+
+class HandOver(Protocol):
+    """Gives the work to the keeper."""
+
+    def __call__(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool) -> None:
+        """See `Intake`."""
+
+
+class Rest:
+    """What an earlier scheduler had taken of a pipe and not used."""
+
+    def __init__(self, name: str, spool: int, offset: int) -> None:
+        self._name = name
+        self._spool = spool
+        self._at = self._used = offset
+
+    def begin(self) -> None:
+        """Nobody writes to it."""
+
+    def read(self) -> Piece:
+        """See `Feed`."""
+        data = os.pread(self._spool, CHUNK, self._at)
+        self._at += len(data)
+        return Piece(data)
+
+    def used(self, size: int) -> ReadMark | None:
+        """See `Feed`."""
+        self._used += size
+        return ReadMark(self._name, offset=self._used)
+
+    def stop(self) -> bool:
+        """It ends soon anyhow."""
+        return False
+
+
+class Spooled:
+    """A pipe that is emptied into a file, by the keeper where there is one, so that what was written to it is kept."""
+
+    def __init__(
+        self,
+        name: str,
+        source: int,
+        spool: int,
+        hand_over: HandOver | None,
+        *,
+        is_named: bool,
+        holds: bool = False,
+        offset: int = 0,
+    ) -> None:
+        """`offset`: where to go on. Without a keeper to `hand_over` the pipe to, a thread empties it. See `Intake`."""
+        self._name = name
+        self._source = source
+        self._spool = spool
+        self._is_named = is_named
+        self._holds = holds
+        self._own: int | None = None  # keeps what is in the pipe should the keeper be killed
+        self._hand_over = hand_over
+        self._notify: Socket | None = None
+        self._at = self._used = offset
+        self._size = os.fstat(spool).st_size
+        self._most_kept = sys.maxsize  # how far the file reaches, when no more can be written to it
+        self._is_over = self._is_direct = False
+        self._unused = b""
+        self._granted = self._size + AHEAD
+        self._lock = threading.Lock()  # over the socket, which is another when the keeper was killed
+
+    def begin(self) -> None:
+        """See `Feed`. Waits until writers can write."""
+        self._notify = self._give_over(self._hand_over) if self._hand_over else self._take_in_here()
+        if receive(self._notify):
+            self._keep_open()
+        else:
+            self._take_over()
+
+    def read(self) -> Piece:
+        """See `Feed`."""
+        if self._is_direct:
+            return self._read_directly()
+        while self._at >= self._size:
+            if self._is_over:
+                return Piece()
+            message = receive(self._notify) if self._notify else None
+            if message is None:
+                self._take_over()
+            elif message.fields[0] == b"open":  # again, after the keeper was killed
+                self._keep_open()
+            elif message.fields[0] == b"end":
+                self._is_over = not self._is_named
+                return Piece(more_may_come=self._is_named)
+            elif message.fields[0] == b"failed":
+                return Piece(problem=self._go_on_directly(message.fields[1].decode(), b"\0".join(message.fields[2:])))
+            else:
+                self._is_over = message.fields[0] == b"closed"
+                self._size = int(message.fields[-1])
+        data = os.pread(self._spool, min(CHUNK, self._size - self._at), self._at)
+        self._at += len(data)
+        if self._granted - self._at < AHEAD // 2:
+            self._granted = self._at + AHEAD
+            self._tell(b"%d" % self._granted)
+        return Piece(data)
+
+    def used(self, size: int) -> ReadMark | None:
+        """See `Feed`."""
+        self._used += size
+        return ReadMark(self._name, offset=min(self._used, self._most_kept))
+
+    def stop(self) -> bool:
+        """See `Feed`. Our own end is closed, so that the other reader's is the last."""
+        with self._lock:
+            if self._source >= 0:
+                null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+                os.dup2(null, self._source, inheritable=False)  # not closed: stdin's number must stay taken
+                os.close(null)
+            if self._own is not None:
+                os.close(self._own)
+                self._own = None
+        self._tell(b"close")
+        return not self._is_direct
+
+    def _tell(self, word: bytes) -> None:
+        if self._notify:
+            with suppress(OSError):  # it is gone: `read` meets that too
+                send(self._notify, word)
+
+    def _keep_open(self) -> None:
+        with self._lock, suppress(OSError):
+            if self._is_named and self._own is None:
+                self._own = os.open(f"/proc/self/fd/{self._source}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def _give_over(self, hand_over: HandOver) -> Socket:
+        ours, its_end = pair()
+        try:
+            files = [self._source, self._spool, its_end.fileno()]
+            hand_over(self._granted, files, is_named=self._is_named, holds=self._holds)
+        except OSError:  # it was killed
+            return self._take_in_here()
+        its_end.close()
+        return ours
+
+    def _take_in_here(self) -> Socket:
+        ours, its_end = pair()
+        source, spool = os.dup(self._source), os.dup(self._spool)
+        intake = Intake(source, spool, its_end, self._granted, is_named=self._is_named, holds=self._holds)
+        start_thread(intake.run)
+        return ours
+
+    def _take_over(self) -> None:
+        """The keeper was killed; what it had taken is in the file."""
+        with self._lock:
+            self._size = os.fstat(self._spool).st_size
+            self._notify = self._take_in_here()
+
+    def _go_on_directly(self, why: str, unwritten: bytes) -> str:
+        """The disk is full. That is no reason to run nothing; what may be lost now is to be said."""
+        self._most_kept = os.fstat(self._spool).st_size
+        self._unused = os.pread(self._spool, max(0, self._most_kept - self._at), self._at) + unwritten
+        self._is_direct = True
+        return f"what is written to the pipe cannot be kept: {why}; the jobs run, and what has not is lost with us"
+
+    def _read_directly(self) -> Piece:
+        if self._unused:
+            data, self._unused = self._unused[:CHUNK], self._unused[CHUNK:]
+            return Piece(data)
+        fd = self._source if self._own is None else self._own
+        poll = select.poll()
+        poll.register(fd, select.POLLIN)
+        while True:
+            poll.poll()
+            with suppress(BlockingIOError):
+                return Piece(os.read(fd, CHUNK))

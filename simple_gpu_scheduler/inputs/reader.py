@@ -1,0 +1,186 @@
+"""Inputs -> jobs, for the inbox: the reader thread, which reads ahead within bounds.
+
+It knows what a named pipe is. It knows nothing of what a line means, which is the parser's, nor how bytes come, which
+is the feeds'.
+"""
+
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+from simple_gpu_scheduler.base.errors import Broken, Trouble
+from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.events import ReadMark
+from simple_gpu_scheduler.jobfile.parse import Refusal
+from simple_gpu_scheduler.jobfile.split import Line, LineCutter
+
+from .feeds import CHUNK, Feed, Plain
+
+# With this many jobs at hand, no more are read; enough that a job that fits is seen behind many that do not.
+READ_AHEAD = 10_000
+# How much of a file is looked through for mistakes before anything starts.
+_CHECKED = 1024 * 1024
+
+
+class Source(NamedTuple):
+    """An open input: its file descriptor, its name where it has one that tells it from others, and how it is read.
+
+    `path` is that of a file, of which it is worth knowing that it was read to its end.
+    """
+
+    fd: int
+    name: str = ""
+    feed: Feed | None = None
+    mark: ReadMark | None = None
+    path: str = ""
+
+
+class Parser(Protocol):
+    """What makes jobs of lines."""
+
+    @property
+    def defaults(self) -> dict[str, object]:
+        """Those that hold for the next line."""
+
+    def begin(self, source: str, mark: ReadMark | None = None) -> None:
+        """The next lines come from another input, from its begin or from a place that was reached before."""
+
+    def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
+        """What a line asks for."""
+
+
+class Batch(NamedTuple):
+    """What one read gave, for the inbox; and how far a growing input was read with it."""
+
+    jobs: list[Job | Refusal]
+    mark: ReadMark | None = None
+
+
+class FileRead(NamedTuple):
+    """A file was read to its end."""
+
+    path: str
+
+
+class SourceEnded(NamedTuple):
+    """No more jobs will come; `problem` says so when that is not because the input ended.
+
+    With `more_may_come` that is so for now: a named pipe may get another writer until it is stopped.
+    """
+
+    problem: str = ""
+    more_may_come: bool = False
+
+
+class Reader:
+    """The reader thread: puts every job of the sources, in order, and then the end. It never raises."""
+
+    def __init__(
+        self,
+        sources: list[Source],
+        parser: Parser,
+        put: Callable[[Batch | FileRead | SourceEnded | Trouble | Broken], None],
+        wait_for_room: Callable[[], object],
+        *,
+        by_null: bool = False,
+    ) -> None:
+        self._sources = sources
+        self._parser = parser
+        self._put = put
+        self._wait_for_room = wait_for_room
+        self._by_null = by_null
+        self._feed: Feed | None = None
+        self.has_begun = threading.Event()  # whether others can write to the sources
+
+    def run(self) -> None:
+        """Read everything."""
+        try:
+            for source in self._sources:
+                if source.feed:
+                    source.feed.begin()
+            self.has_begun.set()
+            self._put(self._read_all())
+        except Exception as error:  # noqa: BLE001 - the loop raises it; here it would be an end that never comes
+            self._put(Broken(error))
+
+    def stop(self) -> bool:
+        """Take no more of what would not end by itself; whether the end is about to come therefore."""
+        return self._feed is not None and self._feed.stop()
+
+    def _read_all(self) -> SourceEnded:
+        problems = []
+        for source in self._sources:
+            self._feed = source.feed or Plain(source.fd)
+            try:
+                self._read(source, self._feed, is_last=source is self._sources[-1])
+            except OSError as error:
+                # What has come of a line is no line: half a command may mean anything.
+                problems.append(
+                    f"reading {source.name or 'stdin'} failed: {error.strerror}; what follows there was not read"
+                )
+            else:
+                if source.path:
+                    self._put(FileRead(source.path))
+        return SourceEnded("; ".join(problems))
+
+    def _read(self, source: Source, feed: Feed, *, is_last: bool) -> None:
+        mark = source.mark
+        self._parser.begin(source.name, mark)
+        cutter = LineCutter(by_null=self._by_null, line=mark.line if mark else 1, at_start=not (mark and mark.offset))
+        while True:
+            piece = feed.read()
+            if piece.problem:
+                self._put(Trouble(piece.problem))
+                continue
+            if piece.is_new:
+                self._take(cutter.finish(), cutter, feed)
+                cutter = LineCutter(by_null=self._by_null)
+                self._parser.begin(source.name)
+            if piece.data:
+                self._take(cutter.feed(piece.data), cutter, feed)
+                continue
+            self._take(cutter.finish(), cutter, feed)
+            if not piece.more_may_come:
+                return
+            if is_last:
+                self._put(SourceEnded(more_may_come=True))
+            else:
+                feed.stop()
+
+    def _take(self, lines: list[Line], cutter: LineCutter, feed: Feed) -> None:
+        jobs = [job for line in lines if (job := self._parser.parse(*line)) is not None]
+        mark = feed.used(cutter.take_whole()) if lines else None
+        if jobs or mark:
+            mark = mark and mark._replace(line=cutter.number, defaults=self._parser.defaults)
+            self._put(Batch(jobs, mark))
+            self._wait_for_room()
+
+
+def check(sources: list[Source], parser: Parser, *, by_null: bool = False) -> list[Refusal]:
+    """Wrong options in the first part of each plain file, found without taking anything from it."""
+    found: list[Refusal] = []
+    for source in sources:
+        try:
+            if not stat.S_ISREG(os.fstat(source.fd).st_mode):
+                return found  # what comes behind a pipe may lean on names that are still in it
+            data = os.pread(source.fd, _CHECKED, os.lseek(source.fd, 0, os.SEEK_CUR))
+        except OSError:  # the reader will meet it too, and say it
+            return found
+        if b"#:" in data:
+            parser.begin(source.name)
+            jobs = (parser.parse(*line) for line in _cut(data, by_null=by_null))
+            found += [job for job in jobs if isinstance(job, Refusal) and job.is_bad_option]
+        if len(data) == _CHECKED:
+            return found
+    return found
+
+
+def _cut(data: bytes, *, by_null: bool) -> Iterator[Line]:
+    """The lines of some bytes, a few at a time."""
+    cutter = LineCutter(by_null=by_null)
+    for at in range(0, len(data), CHUNK):
+        yield from cutter.feed(data[at : at + CHUNK])
+    if len(data) < _CHECKED:
+        yield from cutter.finish()

@@ -1,0 +1,213 @@
+"""Whole lines -> the end of a queue: a named pipe that a scheduler reads, or a file that one follows.
+
+Lines of several submitters never mix, and no half line stays in a file. It does not know what is in a line, nor which
+queue is meant.
+"""
+
+import errno
+import fcntl
+import os
+import select
+import shlex
+import signal
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
+
+_ATOMIC = select.PIPE_BUF
+_ROOM = 1024 * 1024  # what everybody may make a pipe hold, unless the system says otherwise
+_PATIENCE, _PAUSE = 2.0, 0.01
+_ENDS_US = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+
+Say = Callable[[str], object]
+
+
+class NotWrittenError(UserError):
+    """Writing was begun and failed."""
+
+    code = SOME_DID_NOT_SUCCEED
+
+
+class WholeLine(NamedTuple):
+    """A logical line as it is written, with its newlines; and the number of its first one in the text."""
+
+    number: int
+    data: bytes
+
+
+def open_queue(path: str) -> int:
+    """Open a queue for writing. It never waits: a pipe that nobody reads is an error."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(_why_closed(path, error)) from None
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISFIFO(mode) and not stat.S_ISREG(mode):
+        os.close(fd)
+        raise UserError(_no_queue(path))
+    return fd
+
+
+def _why_closed(path: str, error: OSError) -> str:
+    shown = shlex.quote(path)
+    if error.errno == errno.ENOENT:
+        return f"there is no {path}; start `simple_gpu_scheduler --follow {shown}`, or create the file that one follows"
+    if error.errno == errno.ENXIO:  # sockets and devices without a driver say so too
+        with suppress(OSError):
+            if stat.S_ISFIFO(os.stat(path).st_mode):
+                return (
+                    f"nobody is reading the named pipe {path}; start `simple_gpu_scheduler < {shown}` first, for the "
+                    "pipe keeps nothing by itself (`simple_gpu_scheduler --resume` if a run of it was stopped)"
+                )
+    if error.errno in (errno.EISDIR, errno.ENXIO, errno.ENODEV):
+        return _no_queue(path)
+    hint = "; whoever it belongs to must let you write to it" if error.errno == errno.EACCES else ""
+    return f"cannot write to {path}: {error.strerror}{hint}"
+
+
+def _no_queue(path: str) -> str:
+    return f"{path} is no queue: that is a named pipe that a scheduler reads, or a file that one follows"
+
+
+def append(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
+    """Write whole lines behind all others, and close the queue. Waiting that takes long is said."""
+    _lock(path, fd, say)
+    while not _is_still(path, fd):  # it was put aside and replaced while we waited
+        os.close(fd)
+        fd = open_queue(path)
+        _lock(path, fd, say)
+    if stat.S_ISFIFO(os.fstat(fd).st_mode):
+        _write_to_pipe(path, fd, lines, say)
+    else:
+        with _uninterrupted():
+            _append_to_file(path, fd, b"".join(line.data for line in lines))
+    os.close(fd)
+
+
+def _lock(path: str, fd: int, say: Say) -> None:
+    """Keep other submitters out, until the descriptor is closed. It works on a pipe as on a file."""
+    end = time.monotonic() + _PATIENCE
+    try:
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() < end:
+                    time.sleep(_PAUSE)
+                    continue
+                say(f"waiting for another writer who has locked {path}")
+                fcntl.flock(fd, fcntl.LOCK_EX)
+            return
+    except OSError as error:
+        raise UserError(
+            f"cannot lock {path}: {error.strerror}; without that, lines could mix. Keep the queue on a local disk"
+        ) from None
+
+
+def _is_still(path: str, fd: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(fd))
+    except OSError:
+        return False
+
+
+def _write_to_pipe(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
+    # A line that fits as a whole is there or is not, even if we are killed.
+    if any(len(line.data) > _ATOMIC for line in lines):
+        with suppress(OSError):
+            if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < _ROOM:
+                fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _ROOM)
+    at = 0
+    try:
+        for piece in _pieces(lines):
+            at = piece.number
+            _write(path, fd, piece.data, say)
+    except BrokenPipeError:
+        raise NotWrittenError(
+            f"the scheduler that read {path} has gone away: line {at} of the input was not written, or not wholly, and "
+            "nothing behind it; of the lines before it only that scheduler's journal tells whether it has read them"
+        ) from None
+
+
+def _pieces(lines: Sequence[WholeLine]) -> Iterator[WholeLine]:
+    """As many lines at a time as no writer can come between, whether he locks or not; a longer line is alone."""
+    number, data = 0, b""
+    for line in lines:
+        if data and len(data) + len(line.data) > _ATOMIC:
+            yield WholeLine(number, data)
+            data = b""
+        number = number if data else line.number
+        data += line.data
+    yield WholeLine(number, data)
+
+
+def _write(path: str, fd: int, data: bytes, say: Say) -> None:
+    rest = memoryview(data)
+    _wait_for_room(path, fd, say)
+    with _uninterrupted():  # half a line would become another's begin
+        while rest:
+            try:
+                rest = rest[os.write(fd, rest) :]
+            except BlockingIOError:
+                _wait_for_room(path, fd, say)
+
+
+def _wait_for_room(path: str, fd: int, say: Say) -> None:
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    if not poll.poll(_PATIENCE * 1000):
+        say(f"{path} is full, since its scheduler has enough jobs at hand; waiting until it reads on")
+        poll.poll()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Put off what would end us; SIGQUIT (Ctrl-\\) still does."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS_US)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _append_to_file(path: str, fd: int, data: bytes) -> None:
+    """Write all or nothing."""
+    size = os.fstat(fd).st_size
+    data = _before_ours(fd, size) + data
+    written = 0
+    try:
+        while written < len(data):
+            written += os.write(fd, memoryview(data)[written:])
+        os.fsync(fd)
+    except OSError as error:
+        took_back = _take_back(fd, size, written)
+        rest = "nothing was submitted" if took_back else "half of a line may stand at its end: take it out by hand"
+        raise NotWrittenError(f"cannot write to {path}: {error.strerror}; {rest}") from None
+
+
+def _take_back(fd: int, size: int, written: int) -> bool:
+    try:
+        if os.fstat(fd).st_size != size + written:  # somebody without the lock has written behind it
+            return not written
+        os.ftruncate(fd, size)
+    except OSError:
+        return not written
+    return True
+
+
+def _before_ours(fd: int, size: int) -> bytes:
+    """What ends a line that somebody has left unfinished. An empty line more does no harm."""
+    try:
+        reading = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # it may be written and not read
+        return b"\n\n"
+    end = os.pread(reading, 3, max(0, size - 3))
+    os.close(reading)
+    if not end:
+        return b""
+    goes_on = end.removesuffix(b"\n").removesuffix(b"\r").endswith(b"\\")
+    return (b"" if end.endswith(b"\n") else b"\n") + (b"\n" if goes_on else b"")

@@ -1,0 +1,1 @@
+"""From bytes to logical lines to jobs. Pure."""

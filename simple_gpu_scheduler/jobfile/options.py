@@ -1,0 +1,87 @@
+"""The options of one line: what stands behind `#:`, such as `gpus=2 timeout=4h name=big`.
+
+It knows the keys and how their values are written; not where in a line they stand, nor what they do.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simple_gpu_scheduler.base.units import parse_duration, parse_size
+
+NOT_IN_NAMES = r"\s,'\"`\\\x00-\x1f\x7f"
+_NAME = re.compile(f"[^{NOT_IN_NAMES}]+")
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        raise ValueError(f"'{text}' is not a whole number from 0 up")
+    return int(text)
+
+
+def _priority(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d{1,9}", text, re.ASCII):
+        raise ValueError(f"'{text}' is not a whole number; a larger one starts earlier")
+    return int(text)
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text) or not text.isprintable():
+        raise ValueError(f"'{text}' is not a name; leave out quotes, commas and backslashes")
+    return text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(_name(part) for part in text.split(","))
+
+
+KEYS: Mapping[str, Callable[[str], object]] = {
+    "gpus": _count,
+    "mem": parse_size,
+    "timeout": parse_duration,
+    "time": parse_duration,
+    "retries": _count,
+    "priority": _priority,
+    "label": _name,
+    "name": _name,
+    "after": _names,
+}
+_OF_ONE_JOB = ("name", "after")
+
+
+def parse_options(text: bytes, *, default: bool = False) -> dict[str, Any]:
+    """The options in what follows `#:`; a ValueError names the one that is wrong. `default`: for the lines below."""
+    try:
+        words = text.decode().split()
+    except UnicodeDecodeError:
+        raise ValueError("options must be UTF-8") from None
+    options: dict[str, Any] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if key not in KEYS:
+            raise ValueError(_unknown(key))
+        if not equals or not value:
+            raise ValueError(f"'{word}' has no value; write {key}=VALUE")
+        if key in options:
+            raise ValueError(f"'{key}' is given twice")
+        if default and key in _OF_ONE_JOB:
+            raise ValueError(f"'{key}' belongs to one job; put it behind its command")
+        options[key] = _value(key, value)
+    return options
+
+
+def _value(key: str, text: str) -> object:
+    try:
+        return KEYS[key](text)
+    except ValueError as error:
+        raise ValueError(f"{key}: {error}") from None
+
+
+def _unknown(key: str) -> str:
+    if key.startswith("#"):
+        return "a note cannot stand behind options; put it on a line of its own"
+    from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
+
+    close = get_close_matches(key, KEYS, n=1)
+    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(KEYS)}"
+    return f"unknown option '{key}'; {hint}"

@@ -1,0 +1,168 @@
+"""One line of text -> a job, a refusal with its line number, or nothing (a blank, a comment, a default).
+
+It gives jobs their numbers and remembers names and defaults of the lines before. It knows nothing of where lines come
+from, how they are ended, or when their jobs run.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.base.jobs import Job, Place
+from simple_gpu_scheduler.base.units import show_size
+from simple_gpu_scheduler.events import ReadMark
+
+from .options import parse_options
+from .shell_comments import find_comments
+
+# The kernel's MAX_ARG_STRLEN is 32 pages with the NUL at the end; a longer `sh -c COMMAND` cannot be started.
+LONGEST_COMMAND = 131_071
+
+# A line may be longer than its command by its options and blanks, but not endless.
+LONGEST_LINE = LONGEST_COMMAND + 64 * 1024
+
+_OPTIONS = b"#:"
+
+
+class Refusal(NamedTuple):
+    """A line that cannot become a job, and why. It takes a number, so that mending it renumbers no other job."""
+
+    number: int
+    place: Place
+    problem: str
+    is_bad_option: bool
+
+
+class LineParser:
+    """Turns the lines of one run into jobs, one after another."""
+
+    def __init__(self, totals: Callable[[], Sequence[float]]) -> None:
+        """`totals` gives the memory of each GPU of the run; it is asked only by lines that say what they need."""
+        self._totals = totals
+        self._source = ""
+        self._count = 0
+        self._numbers: dict[str, int] = {}
+        self._defaults: dict[str, Any] = {}
+        self._bad_default: Place | None = None
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Those that hold for the next line."""
+        return self._defaults
+
+    def go_on(self, count: int, numbers: dict[str, int]) -> None:
+        """So many jobs were read before, and some had names."""
+        self._count = count
+        self._numbers = numbers
+
+    def begin(self, source: str, mark: ReadMark | None = None) -> None:
+        """The next lines come from another file, or from a place of it: defaults end, names and numbers go on."""
+        self._source = source
+        self._defaults = dict(mark.defaults) if mark else {}
+        self._bad_default = None
+
+    def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
+        """What the line that began at number `line` asks for. It had `size` bytes; `text` may lack what is too much."""
+        stripped = text.strip()
+        if size > len(text) and not _is_comment(stripped):
+            return self._refuse(line, f"the line has {size:,} bytes, which is longer than any command with its options")
+        if not stripped:
+            return None
+        if b"#" not in stripped:
+            return self._job(text, line, self._defaults)
+        if stripped.startswith(b"#") and b"\n" not in stripped:
+            return None if _is_comment(stripped) else self._default(stripped, line)
+        return self._with_options(text, line)
+
+    def _with_options(self, text: bytes, line: int) -> Job | Refusal | None:
+        try:
+            command, options = split_options(text)
+            settings = self._defaults | self._resolved(options)
+            self._check_need(settings)
+        except ValueError as error:
+            return self._refuse(line, str(error), is_bad_option=True)
+        if not has_command(command):
+            return None
+        job = self._job(command, line, settings)
+        if isinstance(job, Job) and job.name:
+            self._numbers[job.name] = job.number
+        return job
+
+    def _default(self, stripped: bytes, line: int) -> Refusal | None:
+        self._bad_default = None
+        try:
+            options = parse_options(stripped[len(_OPTIONS) :], default=True)
+            self._check_need(self._defaults | options)
+        except ValueError as error:
+            self._bad_default = Place(line, self._source)
+            return self._refuse(line, str(error), is_bad_option=True)
+        self._defaults = self._defaults | options if options else {}
+        return None
+
+    def _resolved(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The same options, with the names in `after` replaced by the numbers of those jobs."""
+        if "after" not in options:
+            return options
+        names = options["after"]
+        unknown = [name for name in names if name not in self._numbers]
+        if unknown:
+            raise ValueError(f"after={unknown[0]}: no earlier job has that name")
+        return options | {"after": tuple(dict.fromkeys(self._numbers[name] for name in names))}
+
+    def _check_need(self, settings: dict[str, Any]) -> None:
+        """Refuse what could never start."""
+        gpus, mem = settings.get("gpus", 1), settings.get("mem", 0)
+        if gpus <= 1 and not mem:
+            return
+        totals = self._totals()
+        if gpus > len(totals):
+            raise ValueError(f"gpus={gpus}: this run has {'only one' if len(totals) == 1 else f'only {len(totals)}'}")
+        large = sum(total >= mem for total in totals)
+        if gpus and large < gpus:
+            most = (
+                f"the largest GPU has {show_size(max(totals))}" if not large else f"only {large} of the GPUs have that"
+            )
+            raise ValueError(f"mem={show_size(mem)}: {most}")
+
+    def _job(self, command: bytes, line: int, settings: dict[str, Any]) -> Job | Refusal:
+        if len(command) > LONGEST_COMMAND:
+            return self._refuse(
+                line, f"the command has {len(command):,} bytes and the system can start at most {LONGEST_COMMAND:,}"
+            )
+        if b"\0" in command:
+            return self._refuse(line, "the command has a NUL byte in it; with --null it would separate jobs")
+        if self._bad_default:  # without the default that was meant, nobody knows what this line asks for
+            return self._refuse(line, f"the default in {self._bad_default} is wrong", is_bad_option=True)
+        self._count += 1
+        return Job(self._count, command, Place(line, self._source), **settings)
+
+    def _refuse(self, line: int, problem: str, *, is_bad_option: bool = False) -> Refusal:
+        self._count += 1
+        return Refusal(self._count, Place(line, self._source), problem, is_bad_option)
+
+
+def _is_comment(stripped: bytes) -> bool:
+    return stripped.startswith(b"#") and not stripped.startswith(_OPTIONS) and b"\n" not in stripped
+
+
+def has_command(text: bytes) -> bool:
+    """Is there a line that is more than a comment? (A carriage return ends no line for a shell.)"""
+    return not all(part.lstrip().startswith(b"#") for part in text.split(b"\n") if part.strip())
+
+
+def split_options(text: bytes) -> tuple[bytes, dict[str, Any]]:
+    """The command alone, and the options that stand behind it. A ValueError says what is wrong with them."""
+    end = len(text.rstrip())
+    comments = [at for at in find_comments(text) if text.startswith(_OPTIONS, at)]
+    if not comments:
+        return text, {}
+    last = comments[-1]
+    if len(comments) > 1 or b"\n" in text[last:end]:
+        raise ValueError("in a job of several lines, options stand once, behind its last line")
+    return _without_blanks(text[:last]), parse_options(text[last + len(_OPTIONS) : end])
+
+
+def _without_blanks(command: bytes) -> bytes:
+    """The command with no blanks at its end, except one that a backslash keeps."""
+    bare = command.rstrip()
+    escaped = (len(bare) - len(bare.rstrip(b"\\"))) % 2
+    return command[: len(bare) + escaped]

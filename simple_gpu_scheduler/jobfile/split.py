@@ -1,0 +1,131 @@
+"""Bytes -> logical lines, as they come. It knows how lines end and go on, and nothing of what they mean."""
+
+from typing import NamedTuple
+
+from .parse import LONGEST_LINE as _LONGEST_LINE
+from .shell_comments import CommentScanner
+
+_TAIL = 64
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Line(NamedTuple):
+    """A logical line and the number of its first physical one. What is over `_LONGEST_LINE` of its bytes is dropped."""
+
+    number: int
+    text: bytes
+    size: int
+
+
+class LineCutter:
+    """Cuts bytes, as they come, into logical lines."""
+
+    def __init__(self, *, by_null: bool = False, line: int = 1, at_start: bool = True) -> None:
+        self._end = b"\0" if by_null else b"\n"
+        self._partial = bytearray()
+        self._partial_size = 0
+        self._joined: Joined | None = None
+        self._number = line
+        self._at_start = at_start
+        self._fed = self._at = self._whole = self._taken = 0
+
+    def feed(self, data: bytes) -> list[Line]:
+        """The lines that this much more input completes."""
+        self._fed += len(data)
+        pieces = data.split(self._end)
+        if len(pieces) == 1:
+            self._keep(pieces[0])
+            return []
+        last = pieces.pop()
+        lines: list[Line] = []
+        if self._partial_size:
+            self._keep(pieces[0])
+            lines += self._complete(bytes(self._partial), self._partial_size)
+            del pieces[0]
+        for piece in pieces:
+            lines += self._complete(piece, len(piece))
+        self._partial, self._partial_size = bytearray(last), len(last)
+        return lines
+
+    def finish(self) -> list[Line]:
+        """The last line, when the input ended without ending it."""
+        lines = self._complete(bytes(self._partial), self._partial_size) if self._partial_size else []
+        self._partial_size = 0
+        self._at = self._whole = self._fed
+        if self._joined:  # a backslash with nothing behind it to go on in
+            lines.append(self._joined.line())
+            self._joined = None
+        return lines
+
+    @property
+    def number(self) -> int:
+        """That of the next line, or of the first physical one of a line that goes on."""
+        return self._joined.number if self._joined else self._number
+
+    def take_whole(self) -> int:
+        """How many more bytes the lines have taken that were given since this was last asked."""
+        taken, self._taken = self._taken, self._whole
+        return self._whole - taken
+
+    def _keep(self, piece: bytes) -> None:
+        """Add to the unfinished line; of one that is too long the begin and the end, which says whether it goes on."""
+        self._partial += piece
+        self._partial_size += len(piece)
+        if len(self._partial) > _LONGEST_LINE:
+            del self._partial[_LONGEST_LINE - _TAIL : -_TAIL]
+
+    def _complete(self, text: bytes, size: int) -> list[Line]:
+        number = self._number
+        self._at += size + 1
+        if self._at_start and text.startswith(_BYTE_ORDER_MARK):
+            text, size = text[len(_BYTE_ORDER_MARK) :], size - len(_BYTE_ORDER_MARK)
+        self._at_start = False
+        lines = self._lines(number, text, size)
+        if lines:
+            self._whole = self._at
+        return lines
+
+    def _lines(self, number: int, text: bytes, size: int) -> list[Line]:
+        if self._end == b"\0":
+            self._number += text.count(b"\n")
+            return [Line(number, text, size)]
+        self._number += 1
+        if text.endswith(b"\r"):
+            text, size = text[:-1], size - 1
+        if self._joined is None:
+            if not text.endswith(b"\\"):
+                return [Line(number, text, size)]
+            self._joined = Joined(number)
+        self._joined.add(text, size)
+        if self._joined.goes_on(text):
+            return []
+        line = self._joined.line()
+        self._joined = None
+        return [line]
+
+
+class Joined:
+    """The physical lines of a logical one that ends in a backslash so far."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._text = bytearray()
+        self._size = 0
+        self._scanner = CommentScanner()
+
+    def add(self, text: bytes, size: int) -> None:
+        """The next of them."""
+        separator = b"\n" if self._size else b""
+        self._size += size + len(separator)
+        if len(self._text) < _LONGEST_LINE:
+            self._text += separator + text
+            self._scanner.feed(separator + text)
+
+    def goes_on(self, text: bytes) -> bool:
+        """Whether a shell reads on behind `text`, the last one: behind a backslash that none escapes, in no comment."""
+        backslashes = len(text) - len(text.rstrip(b"\\"))
+        return backslashes % 2 == 1 and not self._scanner.ends_in_comment
+
+    def line(self) -> Line:
+        """All of it."""
+        return Line(self.number, bytes(self._text[:_LONGEST_LINE]), self._size)

@@ -1,0 +1,1 @@
+"""GNU parallel's job log, written and read."""

@@ -1,0 +1,215 @@
+"""A job log -> the jobs that are not run again, and a parser that leaves them out, by the rules of GNU parallel. Pure.
+
+A row stands for an ended job. Only numbers count: with `--resume` a job with a row is not run again, with
+`--resume-failed` one with a row of success, wherever that stands. It knows nothing of files, or of what is run.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.events import ReadMark
+from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal, split_options
+from simple_gpu_scheduler.run.options import Options
+
+HEADER = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
+_COLUMNS = HEADER.count(b"\t") + 1
+_UNKNOWN = -1
+# Where the jobs ran of which none did.
+SIMULATED = b"simulated"
+
+# The number alone may be all that is left of a row. That two rows have run into one shows in what is no number.
+_ROW = re.compile(rb"(\d{1,18})\t(?:[^\t]*\t[^\t]+\t[^\t]+\t-?\d+\t-?\d+\t(-?\d{1,9})\t(-?\d{1,9})\t(.*))?", re.DOTALL)
+
+
+class Row(NamedTuple):
+    """An ended job. Of a row that is torn the codes are -1 and the command ends early or is not there."""
+
+    number: int
+    exit_code: int = _UNKNOWN
+    signal: int = _UNKNOWN
+    command: bytes = b""
+    is_whole: bool = False
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it says so; one that is torn before its codes does not."""
+        return self.exit_code == 0 and self.signal == 0
+
+
+class Log(NamedTuple):
+    """What a job log says. `unreadable` counts the lines that are no rows."""
+
+    rows: Sequence[Row]
+    unreadable: int = 0
+
+
+def read_joblog(data: bytes) -> Log:
+    """All of its rows. A ValueError says that it is no job log, or one of a simulation."""
+    if is_simulated(data):
+        raise ValueError("it is of --engine simulated, which ran nothing")
+    lines = _without_header(data).split(b"\n")
+    torn = lines.pop()
+    rows = [_row(line, is_whole=True) for line in lines]
+    if torn:
+        rows.append(_row(torn, is_whole=False))
+    found = [row for row in rows if row]
+    return Log(found, len(rows) - len(found))
+
+
+def is_simulated(data: bytes) -> bool:
+    """Whether what it tells of never ran."""
+    return data[len(HEADER) :].partition(b"\n")[0].split(b"\t")[1:2] == [SIMULATED]
+
+
+def _without_header(data: bytes) -> bytes:
+    if data.startswith(HEADER):
+        return data[len(HEADER) :]
+    if HEADER.startswith(data):  # also nothing at all: whoever wrote it got no further
+        return b""
+    raise ValueError("it does not begin with the header of a job log (Seq Host Starttime ...)")
+
+
+def _row(line: bytes, *, is_whole: bool) -> Row | None:
+    match = _ROW.match(line)
+    if not match:
+        return None
+    number, exit_code, signal, command = match.groups()
+    if command is None:
+        return Row(int(number))
+    return Row(int(number), int(exit_code), int(signal), command, is_whole)
+
+
+def continuation(data: bytes) -> tuple[int, bytes]:
+    """How to go on with a job log: how many of its bytes stay, and what is written before the next row.
+
+    A torn row gets its missing columns, since GNU parallel refuses a log with a row that lacks some, and writes behind
+    one that is not ended. Of a number that is torn nobody knows which it was.
+    """
+    if not _without_header(data):
+        return (len(data), b"") if data == HEADER else (0, HEADER)
+    size = data.rfind(b"\n") + 1
+    torn = data[size:]
+    columns = torn.count(b"\t")
+    if not torn or not columns:
+        return size, b""
+    if columns >= _COLUMNS - 1:
+        return len(data), b"?\n" if torn.endswith(b"\t") else b"\n"
+    return data.rfind(b"\t") + 1, b"-1\t" * (_COLUMNS - 1 - columns) + b"?\n"
+
+
+def skipped(rows: Iterable[Row], *, resume_failed: bool) -> frozenset[int]:
+    """The numbers of the jobs that are not run again."""
+    return frozenset(row.number for row in rows if row.is_success or not resume_failed)
+
+
+def differs(row: Row, job: Job) -> bool:
+    """Whether the row is about another command than the job's. GNU parallel does not look, and counts options in."""
+    if not row.is_whole or row.command == b"?":
+        return False
+    logged = row.command.replace(b"\0", b"\n").rstrip()
+    command = job.command.rstrip()
+    return logged != command and _without_options(logged) != command
+
+
+def _without_options(command: bytes) -> bytes:
+    try:
+        return split_options(command)[0].rstrip()
+    except ValueError:
+        return command
+
+
+class SkippingParser:
+    """A `LineParser` that leaves out the jobs of a log.
+
+    GNU parallel gives numbers to comments too, and to blank lines unless told `-r`. A log that has rows of such lines
+    is its, and then jobs get the numbers that they have there.
+    """
+
+    def __init__(self, parser: LineParser, rows: Sequence[Row], *, resume_failed: bool) -> None:
+        self._parser = parser
+        self._rows = {row.number: row for row in rows}
+        self._skipped = skipped(rows, resume_failed=resume_failed)
+        self._succeeded = skipped(rows, resume_failed=True)
+        commands = [row.command.lstrip() for row in rows if row.is_whole]
+        self._counts_blanks = b"" in commands
+        self._counts_comments = any(command.startswith(b"#") and b"\0" not in command for command in commands)
+        self._ahead = 0  # how many lines took a number there and take none here
+        self._numbers: dict[int, int] = {}
+        self.succeeded = self.failed = self.differing = 0
+        self.first_differing: Job | None = None
+
+    @property
+    def stay_failed(self) -> frozenset[int]:
+        """The numbers of the jobs that did not succeed and are not run again. What comes after them must not start."""
+        return self._skipped - self._succeeded
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """See `LineParser`."""
+        return self._parser.defaults
+
+    def begin(self, source: str, mark: ReadMark | None = None) -> None:
+        """See `LineParser`."""
+        self._parser.begin(source, mark)
+
+    def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
+        """See `LineParser`; nothing for a job that is left out. A job waits no more for one that has succeeded."""
+        parsed = self._parser.parse(line, text, size)
+        if parsed is None:
+            self._ahead += self._counts_comments if text.strip() else self._counts_blanks
+            return None
+        number = parsed.number + self._ahead
+        if isinstance(parsed, Refusal):
+            return parsed._replace(number=number)
+        if parsed.name:
+            self._numbers[parsed.number] = number
+        job = parsed._replace(number=number, after=self._waited_for(parsed))
+        if number not in self._skipped:
+            return job
+        self._skip(job)
+        return None
+
+    def _waited_for(self, job: Job) -> tuple[int, ...]:
+        numbers = (self._numbers[number] for number in job.after)
+        return tuple(number for number in numbers if number not in self._succeeded)
+
+    def _skip(self, job: Job) -> None:
+        if job.number in self._succeeded:
+            self.succeeded += 1
+        else:
+            self.failed += 1
+        if differs(self._rows[job.number], job):
+            self.differing += 1
+            self.first_differing = self.first_differing or job
+
+
+def skipping(parser: LineParser, options: Options) -> SkippingParser:
+    """The parser that leaves out what is in the log. To be made before the sink opens it."""
+    path = options.joblog or ""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        data = b""
+    except OSError as error:
+        raise UserError(f"cannot read the job log {path}: {error.strerror}") from None
+    try:
+        log = read_joblog(data)
+    except ValueError as error:
+        raise UserError(f"{path} is no job log: {error}; name the one that the run wrote for --joblog") from None
+    return SkippingParser(parser, log.rows, resume_failed=options.resume_failed)
+
+
+def sentence(parser: SkippingParser, path: str) -> str:
+    """What was left out, when all of the input was read."""
+    failed = f", {parser.failed} did not (--resume-failed tries them again)" if parser.failed else ""
+    text = f"not run again, by the job log {path}: {parser.succeeded} succeeded{failed}"
+    if parser.first_differing:
+        text += (
+            f"; {parser.differing} of them had another command there, the first at {parser.first_differing.place}: "
+            "jobs are told by their numbers, so the input must be the same"
+        )
+    return text

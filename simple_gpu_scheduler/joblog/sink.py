@@ -1,0 +1,84 @@
+"""The job log: a row for each job that ran, in the columns of GNU parallel, so that people's scripts for it work.
+
+`Send` is 0, and so is `Receive`: a job's output is its own and is not counted. It does not know what runs again.
+"""
+
+import os
+import stat
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.jobs import Outcome
+from simple_gpu_scheduler.events import Event, JobEnded
+from simple_gpu_scheduler.system.writer import write_all
+
+from .resume import HEADER, SIMULATED, continuation, is_simulated
+
+_SIGTERM = 15
+_HERE = b":"
+_BEGIN = 100  # enough of a row to tell its host
+
+
+class JobLog:
+    """Appends to a file that only its owner may read, since commands hold what people type.
+
+    With `keeps` what is in the file stays, and the next row stands behind it. What `is_simulated` says so, and replaces
+    no log of what really ran.
+    """
+
+    def __init__(self, path: str, *, keeps: bool = False, is_simulated: bool = False) -> None:
+        self._host = SIMULATED if is_simulated else _HERE
+        try:
+            # A pipe would be opened without waiting for its reader, and refused: it could make the run wait later.
+            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+            first = HEADER
+            if stat.S_ISREG(os.fstat(self._fd).st_mode):
+                if os.pread(self._fd, len(HEADER), 0) not in (b"", HEADER) and not keeps:
+                    raise UserError(f"{path} is no job log, and is not overwritten; name another file for --joblog")
+                if is_simulated and os.fstat(self._fd).st_size > len(HEADER) and not _is_simulated(self._fd):
+                    raise UserError(f"{path} tells of jobs that really ran; name another file for --joblog")
+                size, first = _continuation(self._fd, path) if keeps else (0, HEADER)
+                os.truncate(self._fd, size)
+                os.fchmod(self._fd, 0o600)
+            elif path != os.devnull:
+                raise UserError(f"cannot write the job log {path}: it is no plain file")
+            write_all(self._fd, first)
+        except OSError as error:
+            raise UserError(f"cannot write the job log {path}: {error.strerror}") from None
+
+    def take(self, event: Event, /) -> None:
+        """Write a row at the end of a job."""
+        if not isinstance(event, JobEnded) or not event.is_final or event.is_interrupted:
+            return  # of a job that a stop has ended GNU parallel writes no row either: it is to run again
+        if event.outcome.kind != "not started":
+            write_all(self._fd, row(event, self._host))
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+
+def _continuation(fd: int, path: str) -> tuple[int, bytes]:
+    with open(fd, "rb", closefd=False) as file:
+        data = file.read()
+    try:
+        return continuation(data)
+    except ValueError as error:
+        raise UserError(f"{path} is no job log: {error}; name the one that the run wrote for --joblog") from None
+
+
+def _is_simulated(fd: int) -> bool:
+    return is_simulated(os.pread(fd, len(HEADER) + _BEGIN, 0))
+
+
+def row(event: JobEnded, host: bytes = _HERE) -> bytes:
+    """One row; a newline in the command is a NUL there, as GNU parallel has it, so that a row stays a line."""
+    exit_code, signal = _codes(event.outcome)
+    times = f"{event.started_at:.3f}\t{event.runtime:10.3f}"
+    start = f"{event.attempt.job.number}\t{host.decode()}\t{times}\t0\t0\t{exit_code}\t{signal}\t"
+    return start.encode() + event.attempt.job.command.replace(b"\n", b"\0") + b"\n"
+
+
+def _codes(outcome: Outcome) -> tuple[int, int]:
+    if outcome.kind == "timed out":
+        return -1, _SIGTERM
+    return (0, outcome.code) if outcome.kind == "killed" else (outcome.code, 0)

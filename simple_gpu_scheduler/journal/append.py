@@ -1,0 +1,200 @@
+"""Writing to a journal so that it stops no job: a full disk is tried again, a file system that hangs is not waited for.
+
+What is written survives the end of this process at once, and a power cut as soon as a thread has synced it, which it
+does for many lines together. It knows nothing of what is written.
+"""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+from simple_gpu_scheduler.events.publisher import SinkTroubleError
+from simple_gpu_scheduler.system.threads import start_thread
+
+# Beyond this, what a full disk does not take is given up, the oldest first.
+_MOST_KEPT = 64 * 1024 * 1024
+_SYNC_PAUSE = 0.02
+_TRY_AGAIN = 1.0
+_PATIENCE = 10.0
+
+
+def _write(fd: int, data: bytes) -> int:
+    return os.write(fd, data)
+
+
+class Appender:
+    """Appends lines to an open file, for one thread; another one syncs them, and tries again what was not taken."""
+
+    def __init__(self, fd: int, name: str, write: Callable[[int, bytes], int] | None = None) -> None:
+        """`write` stands for `os.write` where something quicker will do."""
+        self._fd = fd
+        self._name = name
+        self._write_some = write or _write
+        self._lock = threading.Lock()  # over the four below
+        self._kept: deque[bytes] = deque()  # what could not be written yet
+        self._size = 0
+        self._is_torn = False  # whether the file may end within a line
+        self._try_at = 0.0
+        self._has_new = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._unsynced = ""
+        self._is_told = False
+
+    def append(self, lines: bytes) -> None:
+        """Write them; a SinkTroubleError says once that it was not possible, and that it is tried again."""
+        with self._lock:
+            is_new = not self._kept
+            self._keep(lines)
+            error = self._write() if is_new or time.monotonic() >= self._try_at else ""
+        self._sync_soon()
+        if error and is_new:
+            raise SinkTroubleError(f"{self._name} cannot be written: {error}; the jobs go on, and it is tried again")
+        if self._unsynced and not self._is_told:
+            self._is_told = True
+            raise SinkTroubleError(f"{self._name} may lose what was written: {self._unsynced}; the jobs go on")
+
+    def close(self) -> None:
+        """Write what is left, and have it synced."""
+        with self._lock:
+            error = self._write()
+        error = self._synced() or error or ("" if self._is_told else self._unsynced)
+        if error:
+            raise OSError(f"{error}; what happened last is not in it")
+
+    def _write(self) -> str:
+        """Why not all that is kept could be written. A line that was torn is written again, on a line of its own."""
+        start = b"\n" if self._is_torn else b""
+        data = start + b"".join(self._kept)
+        written, error = 0, ""
+        try:
+            while written < len(data):  # after a write that took less, the next one tells why
+                written += self._write_some(self._fd, data[written:] if written else data)
+        except OSError as failure:
+            error = failure.strerror or str(failure)
+            self._try_at = time.monotonic() + _TRY_AGAIN
+        self._is_torn = bool(error)
+        self._forget(written - len(start) + self._is_torn)
+        return error
+
+    def _forget(self, written: int) -> None:
+        """So much of it is written, the newline counted that comes next; of a line that is torn, all is kept."""
+        while self._kept and written >= len(self._kept[0]):
+            written -= len(self._kept[0])
+            self._size -= len(self._kept.popleft())
+        if self._kept and written > 0:
+            whole = self._kept[0].rfind(b"\n", 0, written) + 1
+            self._kept[0] = self._kept[0][whole:]
+            self._size -= whole
+
+    def _keep(self, lines: bytes) -> None:
+        self._kept.append(lines)
+        self._size += len(lines)
+        while self._size > _MOST_KEPT:
+            self._size -= len(self._kept.popleft())
+
+    def _sync_soon(self) -> None:
+        if self._thread is None:
+            try:
+                self._thread = start_thread(self._sync)
+            except RuntimeError:  # no more threads: a power cut may cost the last lines
+                return
+        if not self._has_new.is_set():
+            self._has_new.set()
+
+    def _sync(self) -> None:
+        while True:
+            self._has_new.wait(_TRY_AGAIN if self._kept else None)
+            time.sleep(_SYNC_PAUSE)  # for what comes together
+            self._has_new.clear()
+            with self._lock:
+                if self._kept and time.monotonic() >= self._try_at:
+                    self._write()
+            self._unsynced = self._synced() or self._unsynced
+
+    def _synced(self) -> str:
+        """Why what was written may not be on the disk. The kernel says it once, and no write may ever meet it."""
+        try:
+            os.fdatasync(self._fd)
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
+
+
+class PatientAppender:
+    """The same through a thread, for file systems that may hang: for more than ten seconds nobody waits."""
+
+    def __init__(self, appender: Appender, name: str) -> None:
+        self._appender = appender
+        self._name = name
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._done: SimpleQueue[Exception | None] = SimpleQueue()
+        self._unanswered: deque[int] = deque()  # the sizes of what was handed over
+        self._size = 0
+        start_thread(self._serve)
+
+    def append(self, lines: bytes) -> None:
+        """See `Appender`. While nothing answers, the newest is given up beyond a bound."""
+        trouble = self._gather(0)
+        was_late = bool(self._unanswered)
+        if not was_late or self._size < _MOST_KEPT:
+            self._hand_over(lambda: self._appender.append(lines), len(lines))
+        trouble = self._gather(0 if was_late else _PATIENCE) or trouble
+        if trouble:
+            raise trouble
+        if self._unanswered and not was_late:  # else that has been said
+            raise SinkTroubleError(f"{self._name} does not answer; the jobs go on without it")
+
+    def close(self) -> None:
+        """See `Appender`."""
+        self._hand_over(self._appender.close, 0)
+        trouble = self._gather(_PATIENCE)
+        if trouble:
+            raise trouble
+        if self._unanswered:
+            raise OSError("it does not answer; what happened last is not in it")
+
+    def _hand_over(self, work: Callable[[], None], size: int) -> None:
+        self._work.put(work)
+        self._unanswered.append(size)
+        self._size += size
+
+    def _gather(self, patience: float) -> Exception | None:
+        """Take the answers that come within so many seconds; the first trouble among them."""
+        until = time.monotonic() + patience
+        trouble = None
+        while self._unanswered:
+            try:
+                answer = self._done.get(timeout=max(0.0, until - time.monotonic()))
+            except Empty:
+                break
+            self._size -= self._unanswered.popleft()
+            trouble = trouble or answer
+        return trouble
+
+    def _serve(self) -> None:
+        while True:
+            work = self._work.get()
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001 - it is for who waits
+                self._done.put(error)
+            else:
+                self._done.put(None)
+
+
+def is_remote(path: str) -> bool:
+    """Whether a file lies on a file system that another machine keeps, and that may hang with it."""
+    device = os.stat(path).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            kinds = [line.partition(" - ")[2].split()[0] for line in mounts if line.split()[2] == number]
+    except (OSError, IndexError):
+        return False
+    return any(kind.startswith(_REMOTE) for kind in kinds)
+
+
+_REMOTE = ("nfs", "cifs", "smb", "fuse", "lustre", "beegfs", "gpfs", "afs", "ceph", "9p", "glusterfs", "pvfs")

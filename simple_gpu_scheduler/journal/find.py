@@ -1,0 +1,191 @@
+"""How people name a run or a job of it, and how a run stands: for the commands that look at runs or speak to them.
+
+It finds and reads journals; it knows nothing of what is shown of them."""
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.text import safe
+
+from . import files
+from .read import Contents, Record, read_records
+from .run_state import JobState, RunState, state_of
+
+_MOST_LISTED = 5
+_HEAD = 64 * 1024
+
+
+class Look(NamedTuple):
+    """A run as it was found: whether its scheduler lives, whether its keeper does, and what its journal tells."""
+
+    path: str
+    is_alive: bool
+    is_kept: bool
+    state: RunState
+
+    @property
+    def standing(self) -> str:
+        """See below."""
+        return standing(self.state, self.is_alive)
+
+
+def all_runs() -> list[str]:
+    """The journals of this user's runs, the newest first; not those that were put elsewhere and are gone."""
+    return [path for path in files.find_runs(files.runs_directory(os.environ)) if os.path.exists(path)]
+
+
+def living_runs() -> list[str]:
+    """The journals of those that live."""
+    return [path for path in all_runs() if files.is_alive(path)]
+
+
+def choose(word: str, *, alive: bool | None = None) -> str:
+    """The journal of the run that is meant: the newest, first of this directory, one by the begin of its id, or a file.
+
+    Of an id its last part is enough.
+
+    `alive`: only among those that live, or that do not.
+    """
+    if "/" in word or (word and not files.is_run_id(word) and os.path.exists(word)):
+        return _file(word, alive)
+    runs = all_runs()
+    if not runs:
+        where = files.runs_directory(os.environ)
+        raise UserError(f"there is no run yet; each keeps its journal in {safe(where)}, unless told otherwise")
+    named = [path for path in runs if _is_called(files.run_of(path), word)]
+    if not named:
+        raise UserError(f"no run is called '{safe(word)}'; 'simple_gpu_scheduler history' lists them")
+    found = [path for path in named if _fits(path, alive)]
+    if not found:
+        raise UserError(_none_fits(named if word else [], alive=bool(alive)))
+    if word and len(found) > 1:
+        raise UserError(f"'{safe(word)}' may be {_listed(found)}; write more of the one that you mean")
+    return next((path for path in found if not word and _is_of_here(path)), found[0])
+
+
+def _is_of_here(path: str) -> bool:
+    with suppress(OSError), open(path, "rb") as file:
+        records = read_records(file.read(_HEAD)).records
+        return bool(records) and records[0].get("directory") == os.getcwd()
+    return False
+
+
+def _file(path: str, alive: bool | None) -> str:
+    if not os.path.isfile(path):
+        is_there = os.path.exists(path)
+        problem = "it is no plain file" if is_there else "there is no such file"
+        raise UserError(f"{safe(path)} is no journal: {problem}; name a run, or the file that --journal named")
+    if not _fits(path, alive):
+        raise UserError(_none_fits([path], alive=bool(alive)))
+    return path
+
+
+def _is_called(run: str, word: str) -> bool:
+    return run.startswith(word) or run.rpartition("-")[2].startswith(word)
+
+
+def _fits(path: str, alive: bool | None) -> bool:
+    return alive is None or files.is_alive(path) == alive
+
+
+def _none_fits(named: list[str], *, alive: bool) -> str:
+    what = "has ended or died" if alive else "still runs"
+    if len(named) == 1:
+        return f"the run {safe(files.run_of(named[0]))} {what}; 'simple_gpu_scheduler history' shows how each stands"
+    if named:
+        return f"each of {_listed(named)} {what}; 'simple_gpu_scheduler history' shows how each stands"
+    none = "no run lives now" if alive else "there is no run that has ended"
+    return f"{none}; 'simple_gpu_scheduler history' lists all"
+
+
+def _listed(paths: list[str]) -> str:
+    shown = [files.run_of(path) for path in paths[:_MOST_LISTED]]
+    if len(paths) > len(shown):
+        shown.append(f"{len(paths) - len(shown)} others")
+    return f"{', '.join(shown[:-1])} or {shown[-1]}"
+
+
+def load(path: str) -> RunState:
+    """All that a journal tells. What could not be read of it is said on stderr."""
+    return _state_of(path, read_records(files.read(path)))
+
+
+def _state_of(path: str, contents: Contents) -> RunState:
+    try:
+        state = state_of(contents)
+    except ValueError as error:
+        raise UserError(f"the journal {safe(path)} cannot be used: {error}") from None
+    if state.unreadable:
+        lines = "1 line" if state.unreadable == 1 else f"{state.unreadable} lines"
+        _warn(path, f"{lines} of the journal could not be read")
+    if state.unknown:
+        _warn(path, f"events that this version does not know: {safe(', '.join(sorted(state.unknown)))}")
+    return state
+
+
+def _warn(path: str, text: str) -> None:
+    with suppress(OSError):  # nobody to tell, which changes nothing
+        print(f"{safe(path)}: {text}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
+
+
+def look(path: str) -> Look:
+    """A run as it stands now."""
+    return look_at_records(path)[0]
+
+
+def look_at_records(path: str) -> tuple[Look, list[Record]]:
+    """A run as it stands now, and all that its journal tells, in its order."""
+    # In this order: else a run that ends between the two would seem to have died.
+    is_alive = files.is_alive(path)
+    is_kept = False
+    with suppress(OSError), files.opened(path) as fd:
+        is_kept = files.is_kept(fd)
+    contents = read_records(files.read(path))
+    return Look(path, is_alive, is_kept, _state_of(path, contents)), contents.records
+
+
+def standing(state: RunState, alive: bool) -> str:
+    """How a run stands, in a word. `alive` is to be asked before the journal is read: see `look`."""
+    if alive:
+        return "paused" if state.is_paused else "running"
+    if state.ended:
+        return "finished" if state.is_finished else "stopped"
+    return f"died, or runs on {state.began.get('host')}" if is_elsewhere(state) else "died"
+
+
+def is_elsewhere(state: RunState) -> bool:
+    """Whether it belongs to another host, whose locks may not be seen from here."""
+    return state.began.get("host") != os.uname().nodename
+
+
+_MOST_DIGITS = 15
+
+
+def find_numbers(words: Sequence[str], journal: str) -> list[int]:
+    """The numbers of these jobs. The journal is read only when one goes by its name."""
+    if all(_is_number(word) for word in words):
+        return [int(word) for word in words]
+    state = load(journal)
+    return [int(word) if _is_number(word) else find_job(state, word).job.number for word in words]
+
+
+def find_job(state: RunState, word: str) -> JobState:
+    """The job that goes by that; of several with one name the last."""
+    if _is_number(word) and int(word) in state.jobs:
+        return state.jobs[int(word)]
+    for each in reversed(state.jobs.values()):
+        if each.job.name == word:
+            return each
+    if _is_number(word) and int(word) in state.refused:
+        raise UserError(f"job {word} of run {state.run} never was one: its line was refused")
+    raise UserError(
+        f"run {state.run} has no job '{safe(word)}'; 'simple_gpu_scheduler history {state.run}' lists those that it has"
+    )
+
+
+def _is_number(word: str) -> bool:
+    return word.isascii() and word.isdecimal() and len(word) <= _MOST_DIGITS

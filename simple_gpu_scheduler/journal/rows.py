@@ -1,0 +1,249 @@
+"""What a journal tells, as rows to be shown; and its jobs, as lines that can be read again. Pure.
+
+It does not know which runs there are, whether one lives, nor how rows are worded or printed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
+from simple_gpu_scheduler.jobfile.options import parse_options
+from simple_gpu_scheduler.jobfile.parse import split_options
+from simple_gpu_scheduler.jobfile.split import LineCutter
+
+from .read import Record
+from .records import option_values, text
+from .run_state import JobState, RunState
+
+# The words by which jobs are counted and chosen, and the states that each stands for.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "succeeded": ("succeeded",),
+    "failed": ("failed",),
+    "running": ("running",),
+    "waiting": ("waiting",),
+    "not started": ("not started", "cancelled", "refused"),
+}
+_MARK = "#: "
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_LONGEST_NUMBER = 10**15  # the parsers take one digit less
+_DECIMALS = 15
+
+
+class RunRow(NamedTuple):
+    """One run. Times are in seconds of the epoch; `seconds` is from its begin to what was last heard of it."""
+
+    run: str
+    journal: str
+    begun: float
+    ended: float | None
+    state: str
+    counts: Mapping[str, int]
+    seconds: float
+    directory: str
+    host: str
+    argv: Sequence[str]
+    code: int | None
+
+    def to_json(self) -> Mapping[str, object]:
+        """As JSON has it."""
+        counts = {group.replace(" ", "_"): count for group, count in self.counts.items()}
+        values = self._asdict()
+        del values["counts"]
+        return {**values, **counts}
+
+
+class JobRow(NamedTuple):
+    """One job, or a line that was refused, which has a reason and no job."""
+
+    number: int
+    place: Place
+    state: str
+    group: str
+    job: Job | None
+    attempts: int = 0
+    outcome: Outcome | None = None
+    reason: str = ""
+    gpus: tuple[str, ...] = ()
+    started: float | None = None
+    ended: float | None = None
+    runtime: float | None = None
+
+    def to_json(self) -> Mapping[str, object]:
+        """As JSON has it; null for what is not known or did not happen."""
+        job, outcome = self.job, self.outcome
+        return {
+            "job": self.number,
+            "name": (job.name or None) if job else None,
+            "state": self.state,
+            "attempts": self.attempts,
+            "outcome": outcome.kind if outcome else None,
+            "code": outcome.code if outcome else None,
+            "reason": self.reason or (outcome and outcome.reason) or None,
+            "gpus": self.gpus,
+            "started": self.started,
+            "ended": self.ended,
+            "runtime": self.runtime,
+            "line": self.place.line,
+            "source": self.place.source or None,
+            "options": option_values(job) if job else {},
+            "after": job.after if job else (),
+            "command": text(job.command) if job else None,
+        }
+
+
+def run_row(state: RunState, path: str, standing: str, now: float | None) -> RunRow:
+    """A run. `now` is the time for one that goes on."""
+    counts = state.counts()
+    counts["refused"] = 0  # they are among those not started
+    begun = state.first_began["at"]
+    return RunRow(
+        state.run,
+        path,
+        begun,
+        None if state.ended is None or now else state.ended["at"],
+        standing,
+        {group: sum(counts[each] for each in states) for group, states in GROUPS.items()},
+        max(0.0, round((now or state.last_at) - begun, 3)),
+        str(state.began.get("directory", "")),
+        str(state.began.get("host", "")),
+        state.began.get("argv", ()),
+        None if state.ended is None or now else state.ended.get("code"),
+    )
+
+
+def job_rows(state: RunState, if_running: str, now: float, groups: Iterable[str] = ()) -> list[JobRow]:
+    """The jobs of a run by their numbers, those of the groups alone where some are named.
+
+    `if_running`: what to call a job that was started and has not been seen to end, which depends on the run.
+    """
+    rows = [_job_row(each, if_running, now) for each in state.jobs.values()]
+    rows += [_refused_row(number, record) for number, record in state.refused.items()]
+    wanted = set(groups) or set(GROUPS)
+    return sorted((row for row in rows if row.group in wanted), key=lambda row: row.number)
+
+
+def _refused_row(number: int, record: Record) -> JobRow:
+    place = Place(record.get("line", 0), record.get("source", ""))
+    return JobRow(number, place, "refused", "not started", None, reason=str(record.get("problem", "")))
+
+
+def _job_row(each: JobState, if_running: str, now: float) -> JobRow:
+    is_open, group = each.state == "running", _group(each.state)
+    runtime = each.runtime if each.ended_at else None
+    if is_open:
+        runtime = max(0.0, round(now - each.started_at, 3)) if if_running == "running" else None
+    row = JobRow(each.job.number, each.job.place, if_running if is_open else each.state, group, each.job)
+    return row._replace(
+        attempts=each.attempts,
+        outcome=None if is_open else each.outcome,
+        reason=each.reason if group == "not started" else "",
+        gpus=each.gpus,
+        started=each.started_at if each.attempts else None,
+        ended=each.ended_at or None,
+        runtime=runtime if each.attempts else None,
+    )
+
+
+def _group(state: str) -> str:
+    return next(group for group, states in GROUPS.items() if state in states)
+
+
+def commands(rows: Iterable[JobRow], state: RunState, *, by_null: bool = False) -> bytes:
+    """Jobs as they can be read again, each with its options. A ValueError says of which that is not possible.
+
+    What a job comes after is left out when that has succeeded and is not among them.
+    """
+    end = b"\0" if by_null else b"\n"
+    printed: dict[str, int] = {}
+    pieces: list[bytes] = []
+    for row in rows:
+        if row.job is None:
+            continue
+        pieces += _pieces(row.job, _after(row.job, state, printed), by_null=by_null)
+        if row.job.name:
+            printed[row.job.name] = row.number
+    # A byte order mark is dropped where it is the first of all.
+    start = end if pieces and pieces[0].startswith(_BYTE_ORDER_MARK) else b""
+    return start + b"".join([piece + end for piece in pieces])
+
+
+def _after(job: Job, state: RunState, printed: Mapping[str, int]) -> list[str]:
+    names = []
+    for number in job.after:
+        before = state.jobs.get(number)
+        if before is None:
+            raise ValueError(f"job {job.number} comes after job {number}, of which the journal tells nothing")
+        if printed.get(before.job.name) == number:
+            names.append(before.job.name)
+        elif before.state != "succeeded":
+            raise ValueError(
+                f'job {job.number} comes after job {number} "{before.job.name}", which has not succeeded and is not '
+                f"among these; add --{_group(before.state).replace(' ', '-')}"
+            )
+    return names
+
+
+def _pieces(job: Job, after: Sequence[str], *, by_null: bool) -> list[bytes]:
+    words = _option_words(job, after)
+    for pieces in _ways(job, words, can_be_default=not (job.name or after)):
+        if _reads_back(pieces, job.command, words, by_null=by_null):
+            return pieces
+    which = f"job {job.number} ({job.place})"
+    if by_null:
+        raise ValueError(f"{which} cannot be written so that it is read the same; --json has it")
+    problem = "has a newline in it" if b"\n" in job.command else "cannot be written as a line that is read the same"
+    raise ValueError(f"{which} {problem}; separate the jobs by NUL: --null here, and for the run that reads them")
+
+
+def _option_words(job: Job, after: Sequence[str]) -> str:
+    words = [f"{key}={_WRITTEN.get(key, str)(value)}" for key, value in option_values(job).items()]
+    words += [f"name={job.name}"] if job.name else []
+    words += [f"after={','.join(after)}"] if after else []
+    return " ".join(words)
+
+
+def _ways(job: Job, words: str, *, can_be_default: bool) -> Iterator[list[bytes]]:
+    """The ways in which a job may be written, the plainest first."""
+    if not words:
+        yield [job.command]
+        return
+    options = (_MARK + words).encode()
+    yield [job.command + b"  " + options]
+    yield [job.command + b"\n" + options]  # behind a comment or the end of a here-document
+    if can_be_default:  # a comment, an open quote or a blank at the end lets nothing stand behind it
+        yield [options, job.command, _MARK.strip().encode()]
+
+
+def _reads_back(pieces: Sequence[bytes], command: bytes, words: str, *, by_null: bool) -> bool:
+    end = b"\0" if by_null else b"\n"
+    cutter = LineCutter(by_null=by_null)
+    lines = [line.text for line in cutter.feed(end + b"".join([piece + end for piece in pieces]))]
+    if lines != [b"", *pieces] or cutter.finish():
+        return False
+    line, wanted = (pieces[0], words) if len(pieces) == 1 else (command, "")
+    try:
+        return split_options(line) == (command, parse_options(wanted.encode()))
+    except ValueError:
+        return False
+
+
+def _size(size: int) -> str:
+    for unit, width in (("T", 2**40), ("G", 2**30), ("M", 2**20), ("K", 2**10)):
+        if size and size % width == 0 and size // width < _LONGEST_NUMBER:
+            return f"{size // width}{unit}"
+    return str(size) if size < _LONGEST_NUMBER else f"{size / 2**40!r}T"
+
+
+def _duration(seconds: float) -> str:
+    if seconds == int(seconds):
+        for unit, width in (("d", 86400), ("h", 3600), ("m", 60)):
+            if seconds and seconds % width == 0:
+                return f"{int(seconds) // width}{unit}"
+        return f"{int(seconds)}s"
+    shortest = repr(float(seconds))
+    if "e" in shortest or len(shortest.partition(".")[2]) > _DECIMALS:
+        return f"{seconds:.{_DECIMALS}f}s"
+    return f"{shortest}s"
+
+
+_WRITTEN = {"mem": _size, "timeout": _duration, "time": _duration}

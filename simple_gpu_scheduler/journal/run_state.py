@@ -1,0 +1,246 @@
+"""Records -> what became of each job of a run. Pure.
+
+It does not know whether the scheduler still lives: a job that was started and has not ended is `running` here, and who
+asks decides what that means.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
+
+from simple_gpu_scheduler.base.jobs import Job, Outcome, Place, outcome_of
+
+from . import VERSION
+from .fields import is_sound
+from .read import Contents, Record, read_records
+from .records import OPTIONS
+
+State = Literal["waiting", "running", "succeeded", "failed", "not started", "cancelled"]
+Key = tuple[int, int]
+
+# For what a journal does not say that no scheduler has written.
+_BEGAN: Record = {"host": "", "directory": "", "argv": [], "inputs": []}
+
+
+class JobState:
+    """A job, and how it stands. `attempts` counts those that were started, `interrupted` those that tell nothing."""
+
+    __slots__ = (
+        "attempts",
+        "ended_at",
+        "exited",
+        "gpus",
+        "interrupted",
+        "job",
+        "log",
+        "outcome",
+        "read_at",
+        "reason",
+        "runtime",
+        "started_at",
+        "state",
+    )
+
+    def __init__(self, job: Job, read_at: float) -> None:
+        self.job = job
+        self.state: State = "waiting"
+        self.attempts = self.interrupted = 0
+        self.gpus: tuple[str, ...] = ()
+        self.outcome: Outcome | None = None
+        self.exited: int | None = None  # the wait status that its keeper saw, and no scheduler has acted on
+        self.reason = self.log = ""
+        self.read_at = read_at
+        self.started_at = self.ended_at = self.runtime = 0.0
+
+
+class RunState:
+    """All that a journal tells. Feed it records in their order."""
+
+    def __init__(self) -> None:
+        self.began: Record = {}  # the newest, when the run was resumed
+        self.first_began: Record = {}
+        self.argvs: list[list[str]] = []  # what was typed, each time
+        self.ended: Record | None = None
+        self.jobs: dict[int, JobState] = {}
+        self.refused: dict[int, Record] = {}
+        self.marks: dict[str, Record] = {}  # how far each growing input was read
+        self.since_mark: list[int] = []  # the jobs that were read since the last of these was written
+        self.ended_inputs: set[str] = set()  # the files that were read to their end
+        self.outliving: dict[Key, int] = {}  # the attempts that ran when their scheduler died, and their pids
+        self.is_alone = False  # whether the keeper has said that its scheduler is gone
+        self.is_paused = False
+        self.waits: list[dict[str, str]] = []  # why jobs waited, when that was last said
+        self.problems: list[str] = []
+        self.unknown: Counter[str] = Counter()
+        self.unreadable = 0
+        self.last_at = 0.0
+        self._on: dict[str, Callable[[Record], None]] = {
+            "run began": self._began,
+            "job read": self._read,
+            "read up to": self._marked,
+            "line refused": self._refused,
+            "job started": self._started,
+            "job ended": self._ended,
+            "job exited": self._exited,
+            "keeper alone": self._alone,
+            "job dropped": self._dropped,
+            "job requeued": lambda record: self._requeue(record["job"]),
+            "paused": lambda _record: setattr(self, "is_paused", True),
+            "continued": lambda _record: setattr(self, "is_paused", False),
+            "waited": lambda record: setattr(self, "waits", record["waits"]),
+            "input ended": lambda record: self.ended_inputs.add(record["path"]),
+            "noticed": self._noticed,
+            "run ended": lambda record: setattr(self, "ended", record),
+            **dict.fromkeys(("left behind", "stop asked", "gpu set aside", "gpu returned"), lambda _record: None),
+        }
+
+    @property
+    def run(self) -> str:
+        """Its id."""
+        return str(self.began.get("run", ""))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it ended by itself, with nothing left to do."""
+        return bool(self.ended and self.ended.get("all_read")) and not any(self.waiting_or_running())
+
+    def waiting_or_running(self) -> Iterable[JobState]:
+        """The jobs that have not come to their end."""
+        return (each for each in self.jobs.values() if each.state in ("waiting", "running"))
+
+    def counts(self) -> Counter[str]:
+        """How many jobs there are in each state; refused lines are among those not started."""
+        counts: Counter[str] = Counter(each.state for each in self.jobs.values())
+        counts["not started"] += len(self.refused)
+        return counts
+
+    def feed(self, records: Iterable[Record]) -> None:
+        """Take some more in. What it does not know, or cannot be right, is counted and passed over."""
+        for record in records:
+            name = record["event"]
+            take = self._on.get(name)
+            if take is None:
+                self.unknown[name] += 1
+                continue
+            if not is_sound(record):
+                self.unreadable += 1
+                continue
+            try:
+                self.last_at = record["at"]
+                take(record)
+            except (KeyError, ValueError):  # a field or the job is missing, or a command is no text
+                self.unreadable += 1
+
+    def _began(self, record: Record) -> None:
+        self.began = {**_BEGAN, "run": record["run"], "version": record["version"], **record}
+        self.first_began = self.first_began or self.began
+        self.argvs.append(self.began["argv"])
+        self.ended = None
+        self.is_alone = self.is_paused = False
+        self.waits = []
+
+    def _read(self, record: Record) -> None:
+        number = record["job"]
+        self.jobs[number] = JobState(_job(record), record["at"])
+        self.since_mark.append(number)
+
+    def _marked(self, record: Record) -> None:
+        self.marks[record["source"]] = record
+        self.since_mark.clear()
+
+    def _refused(self, record: Record) -> None:
+        self.refused[record["job"]] = {"source": "", "line": 0, "problem": "", **record}
+
+    def _started(self, record: Record) -> None:
+        state = self.jobs[record["job"]]
+        if state.state == "running":  # an earlier attempt was never seen to end
+            state.interrupted += 1
+        state.state = "running"
+        state.attempts = max(state.attempts, record["attempt"])
+        state.started_at, state.ended_at, state.runtime = record["at"], 0.0, 0.0
+        state.gpus = tuple(record["gpus"])
+        state.log = record.get("log", "")
+
+    def _ended(self, record: Record) -> None:
+        state = self.jobs[record["job"]]
+        self.outliving.pop((record["job"], record["attempt"]), None)
+        state.attempts = max(state.attempts, record["attempt"])
+        state.outcome = Outcome(record["outcome"], record["code"], record.get("reason", ""))
+        state.started_at, state.runtime, state.ended_at = record["started"], record["runtime"], record["at"]
+        state.exited = None
+        if record.get("interrupted"):
+            # If it was to be tried again, it has ended by itself before.
+            state.interrupted += state.state == "running"
+        elif record["final"]:
+            state.state = "succeeded" if record["outcome"] == "succeeded" else "failed"
+            return
+        state.state = "waiting"
+
+    def _exited(self, record: Record) -> None:
+        """What the keeper saw, which counts where the scheduler had no time to say more."""
+        state = self.jobs[record["job"]]
+        self.outliving.pop((record["job"], record["attempt"]), None)
+        self._ran(record["job"], record["attempt"], record["at"])
+        if state.state == "running" and state.attempts == record["attempt"]:
+            state.exited = record["status"]
+            state.outcome = outcome_of(record["status"])
+            state.ended_at = record["at"]
+            state.runtime = max(0.0, record["at"] - state.started_at)
+            state.state = "succeeded" if state.outcome.kind == "succeeded" else "failed"
+
+    def _alone(self, record: Record) -> None:
+        self.is_alone = True
+        self.outliving.update({(job, attempt): pid for job, attempt, pid in record["running"]})
+        for job, attempt, _pid in record["running"]:
+            self._ran(job, attempt, record["at"])
+
+    def _ran(self, job: int, attempt: int, at: float) -> None:
+        """A keeper knows of it. On a full disk the record of its start may be missing, and it must not start again."""
+        state = self.jobs.get(job)
+        if state and attempt > state.attempts:
+            state.interrupted += state.state == "running"
+            state.state, state.attempts, state.started_at = "running", attempt, at
+
+    def _dropped(self, record: Record) -> None:
+        state = self.jobs[record["job"]]
+        state.state = "cancelled" if record.get("cancelled") else "not started"
+        state.reason = record["reason"]
+        state.ended_at = record["at"]
+
+    def _requeue(self, number: int) -> None:
+        self.jobs[number].state = "waiting"
+
+    def _noticed(self, record: Record) -> None:
+        if record["is_failure"]:
+            self.problems.append(record["sentence"])
+
+
+def read_state(data: bytes) -> RunState:
+    """The state of a run, from all of its journal. A ValueError says that this is none, or one of the future."""
+    return state_of(read_records(data))
+
+
+def state_of(contents: Contents) -> RunState:
+    """The same, from its records."""
+    versions = [record.get("version") for record in contents.records if record["event"] == "run began"]
+    newer = [version for version in versions if isinstance(version, int) and version > VERSION]
+    if newer:  # what its fields are, nobody knows here
+        raise ValueError(f"it was written by a newer version (format {newer[0]})")
+    state = RunState()
+    state.unreadable = contents.unreadable
+    state.feed(contents.records)
+    if not state.began:
+        raise ValueError("it does not begin like a journal")
+    return state
+
+
+def _job(record: Record) -> Job:
+    options: dict[str, Any] = {name: record[name] for name in OPTIONS if name in record}
+    return Job(
+        record["job"],
+        record["command"].encode("utf-8", "surrogateescape"),
+        Place(record["line"], record.get("source", "")),
+        name=record.get("name", ""),
+        after=tuple(record.get("after", ())),
+        **options,
+    )

@@ -1,0 +1,35 @@
+"""The journal as a sink: each event is appended, so that it is on record before what follows from it happens."""
+
+import time
+from typing import Protocol
+
+from simple_gpu_scheduler.events import Event
+
+from .records import encode
+
+
+class Appends(Protocol):
+    """What takes the lines."""
+
+    def append(self, lines: bytes, /) -> None:
+        """Write them."""
+
+    def close(self) -> None:
+        """Nothing follows."""
+
+
+class Journal:
+    """Writes what `records` makes of events."""
+
+    def __init__(self, appender: Appends) -> None:
+        self._appender = appender
+
+    def take(self, event: Event, /) -> None:
+        """One event."""
+        lines = encode(event, time.time())
+        if lines:
+            self._appender.append(lines.encode())
+
+    def close(self) -> None:
+        """Nothing follows."""
+        self._appender.close()

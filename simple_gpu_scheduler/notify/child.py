@@ -1,0 +1,46 @@
+"""Children of this process that are no attempts, such as a notifier, so that nobody takes them for leftovers of a job.
+
+It starts and reaps them; what they are for, others know.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Sequence
+
+from simple_gpu_scheduler.system import processes
+
+from . import guardian
+
+
+class Bystanders:
+    """To be called from any thread, which must live for as long as what it has started."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # also while one is being started: it can be seen before its pid is known
+        self._pids: set[int] = set()
+
+    def start(
+        self,
+        starter: processes.Starter,
+        argv: Sequence[bytes],
+        more: Sequence[bytes],
+        streams: processes.Streams,
+    ) -> int:
+        """Start a program with a guardian; the guardian's pid. An OSError says why it did not start."""
+        guarded = (os.fsencode(sys.executable), b"-I", b"-S", os.fsencode(guardian.__file__), *argv)
+        with self._lock:
+            pid = starter.start(guarded, more, (), streams)
+            self._pids.add(pid)
+        return pid
+
+    def reap(self, pid: int) -> int:
+        """The wait status of one that has ended."""
+        with self._lock:
+            self._pids.discard(pid)
+            return processes.reap(pid)
+
+    def pids(self) -> frozenset[int]:
+        """Those that were started and not reaped, now."""
+        with self._lock:
+            return frozenset(self._pids)

@@ -1,0 +1,194 @@
+"""On which occasions somebody is to be told of a run. Pure; it does not know how."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
+from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.events import JobDropped, JobEnded
+
+Occasion = Literal["end", "fail", "each"]
+OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
+
+
+def parse_occasions(text: str) -> frozenset[Occasion]:
+    """`end,fail` as a set; a ValueError names the word that is none."""
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if word not in OCCASIONS:
+            raise ValueError(f"'{word}' is none of {', '.join(OCCASIONS)}; write one, or several with commas")
+    return frozenset(occasion for occasion in OCCASIONS if occasion in words)
+
+
+JobEnd = JobEnded | JobDropped
+
+MOST_JOBS = 100
+# With its NUL, what exec takes of one string: 128 KiB.
+LONGEST = 131_071
+# Bytes; a line in a mail's header may have 998.
+_LONGEST_SUMMARY = 900
+MOST_SENTENCES = 3
+_ROOM_FOR_OTHERS = 200
+# What an outer scheduler has told of the job that we are would be wrong here.
+_OF_A_JOB = (b"SGS_ATTEMPT", b"SGS_SLOT")
+
+
+class Numbers(NamedTuple):
+    """How many jobs have ended how."""
+
+    succeeded: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    not_started: int = 0
+
+
+class Told(NamedTuple):
+    """A job, how it ended, where its log is if it has one, and the last lines of that."""
+
+    job: Job
+    outcome: Outcome
+    attempt: Attempt | None = None
+    runtime: float | None = None
+    log: str = ""
+    last_lines: Sequence[str] = ()
+
+
+class Notification(NamedTuple):
+    """All of one. `code` is the run's exit code, at its end; `more` jobs are counted only."""
+
+    occasion: Occasion
+    summary: str
+    run: str = ""
+    host: str = ""
+    directory: str = ""
+    numbers: Numbers = Numbers()
+    seconds: float = 0.0
+    code: int | None = None
+    jobs: Sequence[Told] = ()
+    more: int = 0
+
+
+def is_failure(event: JobEnd) -> bool:
+    """Whether a job has failed for good, by itself."""
+    if isinstance(event, JobDropped):
+        return not event.is_cancelled
+    by_others = event.is_interrupted or event.is_cancelled
+    return event.is_final and not by_others and event.outcome.kind != "succeeded"
+
+
+def is_end(event: JobEnd) -> bool:
+    """Whether a job has ended for good; one that a stop has ended is to run again."""
+    return isinstance(event, JobDropped) or (event.is_final and not event.is_interrupted)
+
+
+def occasion_of(events: Sequence[JobEnd], on: frozenset[Occasion]) -> Occasion:
+    """What to call the news of these jobs."""
+    return "fail" if "fail" in on and any(is_failure(event) for event in events) else "each"
+
+
+def summarize(events: Sequence[JobEnd], sentences: Sequence[str]) -> str:
+    """One line on jobs that have ended, given the sentences on the first ones of them."""
+    count, failed = len(events), sum(map(is_failure, events))
+    if count == 1:
+        return cut_text(sentences[0])
+    verb = "did not succeed" if failed == count else f"have ended, {failed} of them without success"
+    shown = sentences[:MOST_SENTENCES]
+    more = f"; and {count - len(shown)} more" if count > len(shown) else ""
+    room = (_LONGEST_SUMMARY - _ROOM_FOR_OTHERS) // len(shown)
+    return f"{count} jobs {verb}: {'; '.join(cut_text(each, room) for each in shown)}{more}"
+
+
+def cut_text(text: str, most: int = _LONGEST_SUMMARY) -> str:
+    """No more than so many bytes of it, on one line."""
+    data = safe(text).encode("utf-8", "backslashreplace")
+    return data.decode() if len(data) <= most else f"{_cut(data, most - 3).decode()}…"
+
+
+def told(event: JobEnd) -> Told:
+    """What to tell of a job."""
+    if isinstance(event, JobDropped):
+        return Told(event.job, Outcome("not started", reason=event.reason))
+    return Told(event.attempt.job, event.outcome, event.attempt, event.runtime)
+
+
+def variables(notification: Notification, longest: int = LONGEST) -> dict[bytes, bytes]:
+    """What is put into the environment, all of it on every occasion; no string that exec takes is `longest`."""
+    first = notification.jobs[0] if notification.jobs and notification.occasion != "end" else None
+    values: dict[str, object] = {
+        "EVENT": notification.occasion,
+        "RUN": notification.run,
+        "SUMMARY": notification.summary,
+        **{name.upper(): count for name, count in notification.numbers._asdict().items()},
+        "SECONDS": round(notification.seconds, 3),
+        "CODE": "" if notification.code is None else notification.code,
+        "HOST": notification.host,
+        "DIRECTORY": notification.directory,
+        "JOB": first.job.number if first else "",
+        "NAME": first.job.name if first else "",
+        "COMMAND": first.job.command if first else "",
+        "OUTCOME": first.outcome.kind if first else "",
+        "LOG": first.log if first else "",
+    }
+    return {f"SGS_{name}".encode(): _value(name, value, longest) for name, value in values.items()}
+
+
+def environment(user: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+    """The user's own, without what a notification has a word on."""
+    ours = {*variables(Notification("end", "")), *_OF_A_JOB}
+    return [b"%s=%s" % item for item in user if item[0] not in ours]
+
+
+def document(notification: Notification) -> bytes:
+    """What is on its stdin: one JSON object, on one line."""
+    fields: dict[str, Any] = {
+        "event": notification.occasion,
+        "run": notification.run,
+        "summary": notification.summary,
+        **notification.numbers._asdict(),
+        "seconds": round(notification.seconds, 3),
+        "code": notification.code,
+        "host": notification.host,
+        "directory": _text(notification.directory),
+        "jobs": [_fields(each) for each in notification.jobs],
+        "more_jobs": notification.more,
+    }
+    return json.dumps(fields).encode() + b"\n"
+
+
+def _fields(each: Told) -> dict[str, Any]:
+    attempt = each.attempt
+    return {
+        "job": each.job.number,
+        "name": each.job.name,
+        "place": _text(str(each.job.place)),
+        "command": each.job.command.decode("utf-8", "backslashreplace"),
+        "outcome": each.outcome.kind,
+        "code": each.outcome.code,
+        "reason": _text(each.outcome.reason),
+        "runtime": None if each.runtime is None else round(each.runtime, 3),
+        "gpus": list(attempt.gpus) if attempt else [],
+        "attempt": attempt.number if attempt else 0,
+        "log": _text(each.log),
+        "last_lines": [safe(line) for line in each.last_lines],
+    }
+
+
+def _text(text: str) -> str:
+    """Without halves of characters, which a file's name may have, and many programs take no JSON with."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _value(name: str, value: object, longest: int) -> bytes:
+    data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogateescape")
+    return _cut(data.replace(b"\0", b"?"), longest - len(f"SGS_{name}="))
+
+
+def _cut(data: bytes, most: int) -> bytes:
+    """No more than so many bytes, and no part of a character at the end."""
+    if len(data) <= most:
+        return data
+    end = most
+    while end > most - 3 and data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte that goes on with a character
+        end -= 1
+    return data[:end]

@@ -1,0 +1,55 @@
+"""`--output group`: what an attempt has printed is shown whole when it has ended, and so never mixed with another's."""
+
+import os
+from contextlib import suppress
+from queue import SimpleQueue
+
+from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.system.threads import need_thread
+
+from .log_file import UNKNOWN, behind_header, open_to_read
+from .sink import Printed
+from .stdout import Stdout
+
+
+class Grouped:
+    """A thread copies log after log."""
+
+    def __init__(self) -> None:
+        self._stdout = Stdout()
+        self._ended: SimpleQueue[Printed | None] = SimpleQueue()
+        self._thread = need_thread(self._show_all)
+
+    def started(self, attempt: Attempt, log: str, begin: int) -> None:
+        """There is nothing to show yet."""
+
+    def ended(self, printed: Printed) -> None:
+        """See `Relay`."""
+        self._ended.put(printed)
+
+    @property
+    def problem(self) -> str:
+        """See `Relay`."""
+        return self._stdout.problem
+
+    def close(self) -> None:
+        """See `Relay`."""
+        self._ended.put(None)
+        self._thread.join()
+
+    def _show_all(self) -> None:
+        while (printed := self._ended.get()) is not None:
+            with suppress(OSError):  # somebody has deleted it
+                self._show(printed)
+
+    def _show(self, printed: Printed) -> None:
+        fd = open_to_read(printed.log)
+        try:
+            end = os.fstat(fd).st_size if printed.end is None else printed.end
+            begin = behind_header(fd, printed.begin)
+            if begin != UNKNOWN:
+                self._stdout.copy(fd, begin, end)
+        finally:
+            os.close(fd)
+        if not self._stdout.is_gone:  # else it stands nowhere but there
+            printed.cut()

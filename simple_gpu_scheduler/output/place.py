@@ -1,0 +1,74 @@
+"""The logs of a run's jobs: in which directory, opening one for an attempt, and the sinks that show and keep them."""
+
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from simple_gpu_scheduler.base.errors import Trouble, UserError
+from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.run.options import Options
+from simple_gpu_scheduler.run.rules import log_of
+from simple_gpu_scheduler.run.setup.display import Showing
+from simple_gpu_scheduler.system.processes import Streams
+
+
+def log_directory(options: Options, showing: Showing, journal: str) -> str:
+    """Where logs go: where it was said, else beside the journal; nothing for where our own output goes."""
+    if not showing.logged:
+        return ""
+    if options.logs:
+        return os.path.abspath(options.logs)
+    directory = files.logs_of(journal) if journal else ""
+    with suppress(OSError):  # no room, though there was for the journal
+        if directory:
+            os.makedirs(directory, 0o700, exist_ok=True)
+            return directory
+    import tempfile  # noqa: PLC0415 - 4 ms that hardly anybody needs
+
+    return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
+
+
+def make_directory(logs: str) -> None:
+    """The directory that `--logs` names, which is ours from here on."""
+    directory = os.path.abspath(logs)
+    try:
+        os.makedirs(directory, exist_ok=True)
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileExistsError:
+        raise UserError(f"--logs {logs}: it is no directory; name another one") from None
+    except OSError as error:
+        raise UserError(f"--logs {logs}: {error.strerror}; name another directory") from None
+    _hold(directory, fd)
+
+
+def _hold(directory: str, fd: int) -> None:
+    """Keep other runs from writing there for as long as we live: logs of the same number would be mixed."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"another run keeps its logs in {directory} now; name another directory: --logs DIR") from None
+    except OSError:  # a file system without locks, where nobody can tell
+        os.close(fd)
+
+
+def stream_opener(
+    directory: str, run: str, showing: Showing, put: Callable[[Trouble], None]
+) -> Callable[[Attempt], Streams]:
+    """Opens the log of an attempt. Where that fails, the job runs all the same, and prints where we do."""
+    if not directory:
+        return lambda _attempt: ()
+    from .log_file import create, header  # noqa: PLC0415 - 1 ms
+
+    def open_streams(attempt: Attempt) -> Streams:
+        path = log_of(directory, attempt.job)
+        try:
+            fd = create(path, header(attempt, run, time.time()))
+        except OSError as error:
+            put(Trouble(f"job {attempt.job.number} prints here, since its log {path} failed: {error.strerror}"))
+            return ()
+        return tuple([(fd, stream) for stream in showing.logged])
+
+    return open_streams

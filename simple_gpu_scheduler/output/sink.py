@@ -1,0 +1,151 @@
+"""The sink that finishes job logs: a footer behind each attempt, and handing on what is to be shown of it.
+
+Headers are written where the log is opened. It does not know how output is shown.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from simple_gpu_scheduler.base.jobs import Attempt, Job
+from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, TakenOver
+from simple_gpu_scheduler.events.publisher import SinkTroubleError
+from simple_gpu_scheduler.system.writer import write_all
+
+from .log_file import UNKNOWN, footer, newest_header, open_to_finish
+
+Key = tuple[int, int]
+
+
+class Printed(NamedTuple):
+    """What one attempt has printed: from where to where in its log; to the end, when nobody can tell where that is.
+
+    With `cut_at` the log is wanted no more from there on.
+    """
+
+    attempt: Attempt
+    log: str
+    begin: int
+    end: int | None = None
+    cut_at: int | None = None
+
+    def cut(self) -> None:
+        """Take away what is not wanted; what an earlier run has left in the log stays."""
+        with suppress(OSError):  # somebody has deleted it
+            if self.cut_at:
+                os.truncate(self.log, self.cut_at)
+            elif self.cut_at is not None:
+                os.unlink(self.log)
+
+
+class Relay(Protocol):
+    """Shows what jobs print, in a thread of its own."""
+
+    @property
+    def problem(self) -> str:
+        """Why it can show no more; nothing while it can."""
+
+    def started(self, attempt: Attempt, log: str, begin: int) -> None:
+        """An attempt will print there, behind its header, which will be at `begin`."""
+
+    def ended(self, printed: Printed) -> None:
+        """It prints no more."""
+
+    def close(self) -> None:
+        """Wait until all is shown, or nobody is there to see it."""
+
+
+class Logs:
+    """`failed_only`: the log of a job that succeeds is deleted."""
+
+    def __init__(self, log_of: Callable[[Job], str], relay: Relay | None, *, failed_only: bool) -> None:
+        self._log_of = log_of
+        self._relay = relay
+        self._failed_only = failed_only
+        self._begins: dict[Key, int] = {}
+        self._firsts: dict[int, int] = {}  # where the first attempt of a job begins, if succeeding deletes them all
+        self._outlived: dict[Key, str] = {}  # the logs of attempts that an earlier scheduler had started
+        self._to_retry: set[Key] = set()  # whose end may be said a second time, as their last word
+        self._complained: set[str] = set()
+
+    def take(self, event: Event, /) -> None:
+        """One event."""
+        if isinstance(event, JobStarted) and event.log:
+            self._start(event.attempt, event.log)
+        elif isinstance(event, TakenOver):
+            self._outlived = {attempt.key: log for attempt, _, log in event.running}
+        elif isinstance(event, JobEnded) and event.attempt.key in self._to_retry:
+            self._to_retry.discard(event.attempt.key)
+        elif isinstance(event, JobEnded):
+            if not event.is_final:
+                self._to_retry.add(event.attempt.key)
+            log = self._outlived.pop(event.attempt.key, self._log_of(event.attempt.job))
+            if log:
+                self._end(event, log)
+
+    def close(self) -> None:
+        """Nothing follows."""
+        if self._relay:
+            self._relay.close()
+            self._complain("relay", self._relay.problem)
+
+    def _start(self, attempt: Attempt, log: str) -> None:
+        begin = 0
+        with suppress(OSError):  # it is the first attempt
+            begin = os.stat(log).st_size
+        self._begins[attempt.key] = begin
+        self._to_retry.discard((attempt.job.number, attempt.number - 1))
+        if self._failed_only:
+            self._firsts.setdefault(attempt.job.number, begin)
+        if self._relay:
+            self._relay.started(attempt, log, begin)
+
+    def _end(self, event: JobEnded, log: str) -> None:
+        printed = Printed(event.attempt, log, self._begins.pop(event.attempt.key, UNKNOWN))
+        fd = None
+        try:
+            fd = open_to_finish(log)
+            if event.outcome.kind == "not started" and os.fstat(fd).st_size == printed.begin:
+                self._show(printed)  # it has no header here: what stands there is another run's
+                return
+            printed = self._look(printed, fd, has_succeeded=event.outcome.kind == "succeeded")
+            self._show(printed)  # before there is a footer, which is not to be shown
+            if printed.cut_at is None:
+                write_all(fd, footer(event.outcome, event.runtime, time.time()))
+        except OSError as error:
+            if fd is None:
+                self._show(printed)
+            if not isinstance(error, FileNotFoundError):  # it could not be made, which was said; or is wanted no more
+                self._complain("logs", f"the log {log} cannot be finished: {error.strerror}")
+        finally:
+            if fd is not None:
+                os.close(fd)
+        if self._relay:
+            self._complain("relay", self._relay.problem)
+
+    def _look(self, printed: Printed, fd: int, *, has_succeeded: bool) -> Printed:
+        """Where the output ends, on a line of its own, and what is not wanted."""
+        size = os.fstat(fd).st_size
+        if printed.begin == UNKNOWN:  # an earlier scheduler had started it
+            printed = printed._replace(begin=newest_header(fd))
+        first = self._firsts.pop(printed.attempt.job.number, printed.begin) if has_succeeded else 0
+        printed = printed._replace(end=size, cut_at=first if self._failed_only and has_succeeded else None)
+        if size and os.pread(fd, 1, size - 1) != b"\n":
+            with suppress(OSError):  # the disk is full; what stands there is shown all the same
+                write_all(fd, b"\n")
+                printed = printed._replace(end=size + 1)
+        return printed
+
+    def _show(self, printed: Printed) -> None:
+        if self._relay:
+            self._relay.ended(printed)
+        else:
+            printed.cut()
+
+    def _complain(self, of: str, problem: str) -> None:
+        """Once of each."""
+        if problem and of not in self._complained:
+            self._complained.add(of)
+            raise SinkTroubleError(problem)

@@ -1,0 +1,62 @@
+"""Copying parts of job logs to stdout, and what to do when nobody reads it. It knows nothing of jobs."""
+
+import os
+import select
+from collections.abc import Callable
+
+from simple_gpu_scheduler.system.writer import write_all
+
+_STDOUT = 1
+_AT_ONCE = 4 * 1024 * 1024
+
+
+class Stdout:
+    """Written to by one thread. When that is no more possible the rest is dropped, and `problem` says why."""
+
+    def __init__(self) -> None:
+        self.problem = ""  # but for a reader that has gone: that is no failure, as with any filter
+        self.is_gone = False
+        self._can_send = True  # not to a file that is open for appending, nor to some terminals
+
+    def write(self, data: bytes) -> None:
+        """Write all of it, however long that takes."""
+        self._or_give_up(lambda: write_all(_STDOUT, data))
+
+    def copy(self, fd: int, begin: int, end: int) -> None:
+        """Write this part of a file."""
+        self._or_give_up(lambda: self._copy(fd, begin, end))
+
+    def _or_give_up(self, write: Callable[[], None]) -> None:
+        if self.is_gone:
+            return
+        try:
+            write()
+        except BrokenPipeError:
+            self.is_gone = True
+        except OSError as error:
+            self.is_gone = True
+            self.problem = f"the jobs' output cannot be shown any more ({error.strerror}); it stands in their logs"
+
+    def _copy(self, fd: int, begin: int, end: int) -> None:
+        while begin < end and self._can_send:
+            try:
+                sent = os.sendfile(_STDOUT, fd, begin, min(end - begin, _AT_ONCE))
+            except BlockingIOError:  # somebody has made the other end so
+                select.select([], [_STDOUT], [])
+                continue
+            except BrokenPipeError:
+                raise
+            except OSError:
+                self._can_send = False
+                break
+            if not sent:
+                return
+            begin += sent
+        while begin < end and (data := os.pread(fd, min(end - begin, _AT_ONCE), begin)):
+            write_all(_STDOUT, data)
+            begin += len(data)
+
+
+def may_colour() -> bool:
+    """Whether it is a terminal that takes colours."""
+    return os.isatty(_STDOUT) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,103 @@
+"""Asking a living run something, through the socket beside its journal. It knows nothing of what is asked."""
+
+import errno
+import json
+import os
+import socket
+import time
+from typing import Any
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.run_state import read_state
+
+Answer = dict[str, Any]
+
+_PATIENCE = 10.0
+_LAST_MOMENT, _PAUSE = 1.0, 0.02
+
+
+def ask(journal: str, request: Answer) -> Answer:
+    """The run's answer. A UserError says why there is none, or why the run does not do it."""
+    run = files.run_of(os.path.realpath(journal))
+    if not files.is_alive(journal):
+        raise UserError(_say_gone(journal, run))
+    try:
+        line = _exchange(files.socket_of(journal), json.dumps(request).encode() + b"\n")
+    except (ConnectionResetError, BrokenPipeError):
+        line = b""
+    except OSError as error:
+        raise UserError(_say_unreachable(run, files.socket_of(journal), error)) from None
+    if not line.endswith(b"\n"):
+        _see_end(journal)
+        raise UserError(f"run {run} has ended before it answered")
+    answer = _parse(line)
+    if answer is None:
+        raise UserError(f"what listens at {files.socket_of(journal)} is not run {run}: its answer is no JSON object")
+    if "error" in answer:
+        raise UserError(f"run {run}: {answer['error']}")
+    return answer
+
+
+def _parse(line: bytes) -> Answer | None:
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _exchange(path: str, request: bytes) -> bytes:
+    directory, name = os.path.split(path)
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(_PATIENCE)
+            _connect(connection, f"/proc/self/fd/{fd}/{name}")  # the path of a socket has at most 107 bytes
+            connection.sendall(request)
+            with connection.makefile("rb") as answers:
+                return answers.readline()
+    finally:
+        os.close(fd)
+
+
+def _connect(connection: socket.socket, path: str) -> None:
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return connection.connect(path)
+        except BlockingIOError:  # many others come at the same time
+            if time.monotonic() > until:
+                raise TimeoutError from None
+            time.sleep(_PAUSE)
+
+
+def _see_end(journal: str) -> None:
+    """A process that is killed loses its connections a moment before its locks; who looks next is to see it dead."""
+    until = time.monotonic() + _LAST_MOMENT
+    while files.is_alive(journal) and time.monotonic() < until:
+        time.sleep(_PAUSE)
+
+
+def _say_gone(journal: str, run: str) -> str:
+    try:
+        has_ended = read_state(files.read(journal)).ended is not None
+    except ValueError as error:
+        return f"{journal} is no journal of a run: {error}"
+    if has_ended:
+        return f"run {run} has ended (simple_gpu_scheduler history {run} shows what became of it)"
+    return f"run {run} has died; simple_gpu_scheduler --resume {run} goes on with it"
+
+
+def _say_unreachable(run: str, path: str, error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return (
+            f"run {run} lives and does not answer; is it stopped (Ctrl-Z)? kill -CONT lets it go on, and then do this"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"run {run} is another user's"
+    if error.errno in (errno.ENOENT, errno.ECONNREFUSED):
+        return (
+            f"run {run} lives, but nothing listens at {path}: it could make no socket, or is ending; signals reach it"
+        )
+    return f"run {run} cannot be reached at {path}: {error.strerror}"

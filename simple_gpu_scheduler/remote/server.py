@@ -1,0 +1,178 @@
+"""The socket beside a run's journal: one JSON request a line, each put on the inbox, and its answer written back.
+
+The loop never waits for anybody here: to reply is to put. It knows nothing of what is asked.
+"""
+
+import os
+import stat
+import struct
+import threading
+import time
+
+# Not `socket`, which takes 3 ms to load.
+from _socket import AF_UNIX, MSG_NOSIGNAL, SHUT_RDWR, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
+from collections.abc import Callable
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.system.threads import start_thread
+
+Answer = dict[str, Any]
+
+_MOST_CONNECTIONS = 64
+_LONGEST_REQUEST = 1024 * 1024
+_BACKLOG = 128
+# Who says nothing for so long makes room for others.
+_PATIENCE = 30.0
+_LAST_WORDS = 1.0
+_ROOT = 0
+
+
+class Asked(NamedTuple):
+    """A message to the loop: somebody wants something, and is to be told with `reply`, which does not wait."""
+
+    request: Answer
+    reply: Callable[[Answer], None]
+
+
+class Server:
+    """Accepts connections, each in a thread of its own, until it is closed."""
+
+    def __init__(self, listener: socket, path: str, put: Callable[[Asked], object]) -> None:
+        self._listener = listener
+        self._path = path
+        self._put = put
+        self._room = threading.Semaphore(_MOST_CONNECTIONS)
+        self._lock = threading.Lock()  # over what is below
+        self._asking: dict[SimpleQueue[Answer], threading.Thread] = {}
+        self._is_closed = False
+
+    def accept(self) -> None:
+        """Serve who comes."""
+        while True:
+            self._room.acquire()
+            try:
+                fd, _ = self._listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - of `socket.accept`
+            except OSError:
+                self._room.release()
+                if self._is_closed:
+                    return
+                time.sleep(0.1)  # no more descriptors, for now
+                continue
+            connection = socket(AF_UNIX, SOCK_STREAM, 0, fd)
+            try:
+                start_thread(lambda connection=connection: self._serve(connection))  # type: ignore[misc]
+            except RuntimeError:  # there can be no more threads
+                connection.close()
+                self._room.release()
+
+    def close(self) -> None:
+        """Nobody is answered any more, but for those whose answer is on its way."""
+        with suppress(OSError):
+            os.unlink(self._path)
+        with self._lock:
+            self._is_closed = True
+            asking = dict(self._asking)
+        for answers in asking:
+            answers.put({"error": "the run has ended"})
+        with suppress(OSError):
+            self._listener.shutdown(SHUT_RDWR)  # wakes who waits in accept, as close does not
+        end = time.monotonic() + _LAST_WORDS
+        for thread in asking.values():
+            thread.join(max(0.0, end - time.monotonic()))
+        self._listener.close()
+
+    def _serve(self, connection: socket) -> None:
+        try:
+            connection.settimeout(_PATIENCE)
+            _, uid, _ = struct.unpack("3i", connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))
+            if uid in (os.getuid(), _ROOT):
+                self._answer_all(connection)
+            else:
+                _send(connection, {"error": "this run is another user's"})
+        except OSError:  # it has left, or says nothing
+            pass
+        finally:
+            connection.close()
+            self._room.release()
+
+    def _answer_all(self, connection: socket) -> None:
+        unread = b""
+        while not self._is_closed:
+            line, newline, rest = unread.partition(b"\n")
+            if newline:
+                unread = rest
+                self._answer(connection, line)
+            elif len(unread) > _LONGEST_REQUEST:
+                _send(connection, {"error": f"a request has at most {_LONGEST_REQUEST} bytes"})
+                return
+            elif more := connection.recv(65536):
+                unread += more
+            else:
+                return
+
+    def _answer(self, connection: socket, line: bytes) -> None:
+        request = _parse(line)
+        if request is None:
+            _send(connection, {"error": "a request is a line with one JSON object"})
+            return
+        answers: SimpleQueue[Answer] = SimpleQueue()
+        with self._lock:
+            if self._is_closed:
+                return
+            self._asking[answers] = threading.current_thread()
+        self._put(Asked(request, answers.put))
+        try:
+            _send(connection, answers.get())
+        finally:
+            with self._lock:
+                del self._asking[answers]
+
+
+def serve(path: str, put: Callable[[Asked], object]) -> Server | str:
+    """Listen on a new socket at `path`, for this user alone; or a sentence that says why that is not possible."""
+    listener = socket(AF_UNIX, SOCK_STREAM)
+    try:
+        os.fchmod(listener.fileno(), 0o600)  # before it has a name: what is bound gets this mode
+        _bind(listener, path)
+        listener.listen(_BACKLOG)
+        server = Server(listener, path, put)
+        start_thread(server.accept)
+    except (OSError, RuntimeError) as error:
+        listener.close()
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return (
+            f"no socket can be made at {path}: {reason}; the jobs run, but nobody can ask for their status or stop them"
+        )
+    return server
+
+
+def _bind(listener: socket, path: str) -> None:
+    """By the directory's descriptor: the path of a socket has at most 107 bytes."""
+    directory, name = os.path.split(path)
+    fd = os.open(directory or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(FileNotFoundError):
+            if not stat.S_ISSOCK(os.lstat(name, dir_fd=fd).st_mode):
+                raise FileExistsError(17, "there is another file of this name")
+            os.unlink(name, dir_fd=fd)
+        listener.bind(os.fsencode(f"/proc/self/fd/{fd}/{name}"))
+    finally:
+        os.close(fd)
+
+
+def _parse(line: bytes) -> Answer | None:
+    import json  # noqa: PLC0415 - only who is asked needs it
+
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return request if isinstance(request, dict) else None
+
+
+def _send(connection: socket, answer: Answer) -> None:
+    import json  # noqa: PLC0415 - as above
+
+    connection.sendall(json.dumps(answer, separators=(",", ":")).encode() + b"\n", MSG_NOSIGNAL)

@@ -1,0 +1,207 @@
+"""The journal of a run and the logs of its jobs -> the report, as JSON has it.
+
+What it takes from the journal is decided by the rooms beside it; it puts that together, and has the logs read. It does
+not know how a report is shown.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.journal.read import Record
+from simple_gpu_scheduler.journal.rows import JobRow, job_rows
+from simple_gpu_scheduler.journal.run_state import JobState, RunState
+from simple_gpu_scheduler.scheduling.templates import template_of
+
+from . import log_tails, numbers
+from .parameters import find_parameters
+from .timeline import Span, Spans
+
+VERSION = 1
+Report = dict[str, Any]
+_HAS_CODE = ("succeeded", "failed", "killed")
+
+
+class Basis(NamedTuple):
+    """What a report is made of: a run as it was found, and what somebody wants to know of it.
+
+    `standing` is how the run stands; `goes_on` says whether its jobs do, and `is_alive` whether its scheduler does. Of
+    a run on another host, which `is_unseen`, nobody knows more here than was last written.
+    """
+
+    state: RunState
+    records: Sequence[Record]
+    standing: str
+    is_alive: bool
+    goes_on: bool
+    now: float
+    program: str
+    metric: str = ""
+    is_unseen: bool = False
+
+
+def build(basis: Basis) -> Report:
+    """The report."""
+    spans = Spans()
+    spans.feed(basis.records)
+    sessions = _sessions(spans, basis)
+    is_seen = basis.goes_on and not basis.is_unseen
+    until = basis.now if is_seen else max((end for _, end in sessions), default=basis.now)
+    rows = job_rows(basis.state, "running" if basis.goes_on else "interrupted", until)
+    spans.close(until, [row.number for row in rows if row.state == "running"])
+    rows = [row._replace(runtime=_runtime(row, spans.of_jobs.get(row.number, ()))) for row in rows]
+    run = _run(basis, sessions) | {"heard": until}
+    counted = [_counted(row, spans.of_jobs.get(row.number, ()), until) for row in rows]
+    templates = numbers.by_template(counted)
+    failures = numbers.failures(counted)
+    known = (span for row in rows for span in spans.of_jobs.get(row.number, ()))
+    jobs = _jobs(basis.state, rows, counted, spans, {each.template: at for at, each in enumerate(templates)})
+    return {
+        "version": VERSION,
+        "made": round(basis.now, 3),
+        "program": basis.program,
+        "run": run,
+        "outcomes": numbers.count_outcomes(counted),
+        "templates": [each._asdict() for each in templates],
+        "gpus": [{**each._asdict(), "gpu": visible(each.gpu)} for each in numbers.by_gpu(known, sessions, until)],
+        "longest": numbers.longest(counted),
+        "failures": failures,
+        "waits": [
+            {"gpu": visible(each.gpu), "for": visible(each.reason), "from": each.since, "to": each.until or until}
+            for each in spans.waits
+        ],
+        "metric": visible(basis.metric) or None,
+        "parameters": _add_parameters(jobs),
+        "jobs": _with_logs(jobs, basis.state.jobs, failures, basis.metric, basis.state.run),
+    }
+
+
+def visible(text: str) -> str:
+    """Text of a journal, with the bytes that are not UTF-8 written out."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _sessions(spans: Spans, basis: Basis) -> list[tuple[float, float]]:
+    sessions = list(spans.sessions)
+    if basis.is_alive and sessions:
+        begun = sessions[-1][0]
+        sessions[-1] = begun, max(begun, basis.now)
+    return [(round(begun, 3), round(end, 3)) for begun, end in sessions]
+
+
+def _run(basis: Basis, sessions: Sequence[tuple[float, float]]) -> Report:
+    state, began = basis.state, basis.state.began
+    ended = state.ended if not basis.is_alive else None
+    return {
+        "id": visible(state.run),
+        "state": visible(basis.standing),
+        "begun": state.first_began["at"],
+        "ended": None if basis.is_alive or not sessions else ended["at"] if ended else sessions[-1][1],
+        "seconds": round(sum(end - begun for begun, end in sessions), 3),
+        "sessions": sessions,
+        "directory": visible(began["directory"]),
+        "host": visible(began["host"]),
+        "argv": [visible(each) for each in state.first_began["argv"]],
+        "code": ended.get("code") if ended else None,
+    }
+
+
+def _runtime(row: JobRow, spans: Sequence[Span]) -> float | None:
+    """Of one that outlived its scheduler the journal has the time until somebody wrote its end down."""
+    if row.runtime is None or not spans or spans[-1].lost is None or spans[-1].ended is None:
+        return row.runtime
+    return min(row.runtime, round(spans[-1].ended - spans[-1].started, 3))
+
+
+def _counted(row: JobRow, spans: Sequence[Span], until: float) -> numbers.Row:
+    state = row.state
+    if state == "failed" and row.outcome:
+        state = row.outcome.kind
+    elif state == "refused":
+        state = "not started"
+    seconds = sum(span.end_by(until) - span.started for span in spans)
+    template = template_of(row.job.command.decode("utf-8", "backslashreplace")) if row.job else ""
+    return numbers.Row(row.number, template, state, row.runtime, seconds)
+
+
+def _jobs(
+    state: RunState,
+    rows: Iterable[JobRow],
+    counted: Iterable[numbers.Row],
+    spans: Spans,
+    templates: Mapping[str, int],
+) -> list[Report]:
+    return [
+        _job(row, each, state.jobs.get(row.number), spans.of_jobs.get(row.number, ()))
+        | {"template": templates.get(each.template)}
+        for row, each in zip(rows, counted, strict=True)
+    ]
+
+
+def _job(row: JobRow, counted: numbers.Row, known: JobState | None, spans: Sequence[Span]) -> Report:
+    read = known.read_at if known else None
+    started = spans[0].started if spans else None
+    is_open = counted.state in ("running", "waiting", "interrupted")
+    outcome = None if is_open else row.outcome
+    reason = row.reason or (outcome.reason if outcome else "")
+    return {
+        "job": row.number,
+        "name": (visible(row.job.name) or None) if row.job else None,
+        "command": row.job.command.decode("utf-8", "backslashreplace") if row.job else "",
+        "template": None,
+        "state": counted.state,
+        "reason": visible(reason) or None,
+        "code": outcome.code if outcome and counted.state in _HAS_CODE else None,
+        "line": row.place.line,
+        "source": visible(row.place.source) or None,
+        "read": read,
+        "started": started,
+        "ended": None if is_open else (spans[-1].ended if spans and not row.reason else row.ended),
+        "wait": round(max(0.0, started - read), 3) if started is not None and read is not None else None,
+        "runtime": row.runtime,
+        "gpus": [visible(gpu) for gpu in row.gpus],
+        "attempts": [_attempt(span) for span in spans],
+        "log": visible(known.log) or None if known else None,
+        "tail": "",
+        "parameters": {},
+        "result": None,
+    }
+
+
+def _attempt(span: Span) -> Report:
+    return {
+        "attempt": span.number,
+        "gpus": [visible(gpu) for gpu in span.gpus],
+        "started": span.started,
+        "ended": span.ended,
+        "outcome": span.outcome or None,
+        "code": span.code,
+    }
+
+
+def _add_parameters(jobs: Sequence[Report]) -> list[str]:
+    with_command = [job for job in jobs if job["command"]]
+    found = find_parameters([job["command"] for job in with_command])
+    for job, values in zip(with_command, found.values, strict=True):
+        job["parameters"] = values
+    return list(found.names)
+
+
+def _with_logs(
+    jobs: list[Report], known: Mapping[int, JobState], failures: Iterable[int], metric: str, run: str
+) -> list[Report]:
+    by_number = {job["job"]: job for job in jobs}
+    logged = [number for number, each in known.items() if each.log]
+    newest = sorted(logged, key=lambda number: known[number].started_at, reverse=True)
+    failed = {*failures}
+    in_turn = [number for number in newest if number in failed] + [number for number in newest if number not in failed]
+    for number, tail in log_tails.read_tails(((number, known[number].log) for number in in_turn), run).items():
+        by_number[number]["tail"] = tail
+    if metric:
+        for number in logged:
+            by_number[number]["result"] = _as_json(log_tails.read_result(known[number].log, metric, run))
+    return jobs
+
+
+def _as_json(number: float | None) -> float | None:
+    """JSON knows no nan and no inf."""
+    return number if number is not None and abs(number) < float("inf") else None

@@ -1,0 +1,70 @@
+"""Reads the jobs' logs: what each printed last, within a budget, and the last number that it gave for a name.
+
+It knows files, and by `job_logs` their form; it does not know which jobs matter: they come in the order in which they
+do.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+
+from simple_gpu_scheduler.output.log_file import TAIL, last_lines, open_to_read, output_of, part_of, read_tail
+
+from .metric import last_number
+
+_LINES, _CHARACTERS = 20, 2_000
+_IN_ALL = 4_000_000
+# What a short tail counts at least, so that of no more than so many jobs the log is opened.
+_LEAST = 200
+# Blank lines, and bars that take several, leave fewer.
+_LOOKED_AT = 3 * _LINES
+_END = re.compile(rb"[\r\n]")
+_BLOCKS = (TAIL, 1 << 18, 1 << 22)
+
+
+def read_tails(logs: Iterable[tuple[int, str]], run: str = "") -> dict[int, str]:
+    """By job what it printed last, of the first so many."""
+    tails: dict[int, str] = {}
+    left = _IN_ALL
+    for job, log in logs:
+        if left <= 0:
+            break
+        tails[job] = tail = _tail(log, run)
+        left -= max(_LEAST, len(tail))
+    return tails
+
+
+def _tail(log: str, run: str) -> str:
+    if "\0" in log:  # the name of no file
+        return ""
+    ending = read_tail(log, run=run).rsplit("\n", _LOOKED_AT)[-_LOOKED_AT:]
+    return "\n".join(last_lines("\n".join(ending), _LINES))[-_CHARACTERS:]
+
+
+def read_result(log: str, name: str, run: str = "") -> float | None:
+    """The last number that the newest attempt of the run gave for a name, in the last few MB of its log."""
+    try:
+        fd = open_to_read(log)
+    except (OSError, ValueError):  # NUL in a name
+        return None
+    try:
+        return _search(fd, *part_of(fd, run), name)
+    finally:
+        os.close(fd)
+
+
+def _search(fd: int, begin: int, end: int, name: str) -> float | None:
+    wanted = name.encode("utf-8", "surrogateescape")
+    for most in _BLOCKS:
+        start = max(begin, end - most)
+        data = os.pread(fd, end - start, start)
+        if start > begin:  # of a line that is cut, a name may be too
+            cut = _END.search(data)
+            data = data[cut.end() :] if cut else b""
+        if wanted in data:
+            found = last_number(output_of(data.decode("utf-8", "surrogateescape")), name)
+            if found is not None:
+                return found
+        if start == begin:
+            break
+    return None

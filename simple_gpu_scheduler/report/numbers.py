@@ -1,0 +1,147 @@
+"""Jobs, and when what ran -> the numbers of a run: outcomes, command templates, GPUs, longest, failures. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from .timeline import Span
+
+# In the order in which they are told.
+STATES = (
+    "succeeded",
+    "failed",
+    "timed out",
+    "killed",
+    "not started",
+    "cancelled",
+    "interrupted",
+    "running",
+    "waiting",
+)
+FAILED = ("failed", "timed out", "killed")
+CPU = "cpu"
+_LONGEST = 5
+
+Times = tuple[float, float]  # from, to
+
+
+class Row(NamedTuple):
+    """One job, as far as it is counted. `seconds` are those of all its attempts, `runtime` that of the newest."""
+
+    number: int
+    template: str
+    state: str
+    runtime: float | None
+    seconds: float
+
+
+class Template(NamedTuple):
+    """What all jobs with one template came to."""
+
+    template: str
+    jobs: int
+    succeeded: int
+    failed: int
+    mean: float | None
+    longest: float | None
+    total: float
+
+
+class Gpu(NamedTuple):
+    """How one GPU was used: for how long there was an attempt on it, and which part of the run that is."""
+
+    gpu: str
+    attempts: int
+    busy: float
+    share: float
+
+
+def count_outcomes(rows: Iterable[Row]) -> dict[str, int]:
+    """How the jobs stand; what none is does not appear."""
+    counts = Counter(row.state for row in rows)
+    return {state: counts[state] for state in STATES if counts[state]}
+
+
+def by_template(rows: Iterable[Row]) -> list[Template]:
+    """That with the most time first. A line that was refused has none."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.template:
+            groups.setdefault(row.template, []).append(row)
+    found = [_template(name, group) for name, group in groups.items()]
+    return sorted(found, key=lambda each: -each.total)
+
+
+def _template(name: str, rows: Sequence[Row]) -> Template:
+    ended = [row.runtime for row in rows if row.runtime is not None and row.state in (*FAILED, "succeeded")]
+    states = Counter(row.state for row in rows)
+    return Template(
+        name,
+        len(rows),
+        states["succeeded"],
+        sum(states[state] for state in FAILED),
+        round(sum(ended) / len(ended), 3) if ended else None,
+        max(ended, default=None),
+        round(sum(row.seconds for row in rows), 3),
+    )
+
+
+def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> list[Gpu]:
+    """Those that were used, by their numbers; `until` is the end of what has none."""
+    used: dict[str, list[Times]] = {}
+    for span in spans:
+        for gpu in span.gpus or (CPU,):
+            used.setdefault(gpu, []).append((span.started, span.end_by(until)))
+    return [_gpu(gpu, used[gpu], sessions) for gpu in sorted(used, key=in_order)]
+
+
+def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> Gpu:
+    whole = _seconds(_union(sessions))
+    united = _union(times)
+    # An attempt that outlived its scheduler was busy while there was none, which is no part of the run.
+    share = _seconds(_both(united, _union(sessions))) / whole if whole else 0.0
+    return Gpu(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
+
+
+def in_order(gpu: str) -> tuple[bool, bool, int, str]:
+    """GPUs as people order them: by their numbers, then by their names, and last what needs none."""
+    is_number = gpu.isdecimal()
+    return gpu == CPU, not is_number, int(gpu) if is_number else 0, gpu
+
+
+def _union(times: Iterable[Times]) -> list[Times]:
+    """The same times, none twice and in their order."""
+    found: list[Times] = []
+    for start, end in sorted(times):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def _both(one: Sequence[Times], other: Sequence[Times]) -> Iterable[Times]:
+    """What is in both of two unions."""
+    at = 0
+    for start, end in one:
+        while at < len(other) and other[at][1] < start:
+            at += 1
+        for since, until in other[at:]:
+            if since >= end:
+                break
+            yield max(start, since), min(end, until)
+
+
+def _seconds(times: Iterable[Times]) -> float:
+    return sum(end - start for start, end in times)
+
+
+def longest(rows: Iterable[Row]) -> list[int]:
+    """The jobs that took, or take, the most time."""
+    timed = [row for row in rows if row.runtime is not None]
+    return [row.number for row in sorted(timed, key=lambda row: -(row.runtime or 0.0))[:_LONGEST]]
+
+
+def failures(rows: Iterable[Row]) -> list[int]:
+    """All that failed, by their numbers."""
+    return [row.number for row in rows if row.state in FAILED]

@@ -1,0 +1,243 @@
+"""A report -> lines for people, safe to print, and its jobs as a table for other programs. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from simple_gpu_scheduler.base.text import safe, show_moment
+from simple_gpu_scheduler.base.units import show_duration
+
+Report = Mapping[str, Any]
+
+_BAR = 24
+_MOST_FAILURES, _LAST_LINES, _MOST_TEMPLATES, _BEST = 10, 3, 15, 5
+_LONGEST_TEXT = 160
+_BETWEEN = "  "
+# Of what was waited for: how much memory it used, for how long it had run, and its pid. The rest says who it was.
+_AS_IT_WAS = re.compile(r"(?: [\d.]+ [MG]iB)? for [\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?=,|$)|(?<=\()pid \d+, ")
+NO_LOGS = "what the jobs printed was not kept: --output files or --logs DIR keeps it"
+_COLUMNS = (
+    "job",
+    "name",
+    "state",
+    "reason",
+    "code",
+    "attempts",
+    "gpus",
+    "read",
+    "started",
+    "ended",
+    "wait",
+    "runtime",
+    "line",
+    "source",
+    "log",
+    "command",
+)
+
+
+def show(report: Report, width: int | None) -> list[str]:
+    """All of it. On a terminal of this width the tables are cut to it, and the rest may take several of its lines."""
+    jobs = {job["job"]: job for job in report["jobs"]}
+    blocks = (
+        _head(report),
+        _cut(_templates(report), width),
+        _cut(_gpus(report), width),
+        _cut(_longest(report, jobs), width),
+        _failures(report, jobs),
+        _cut(_not_started(report), width),
+        _cut(_waits(report), width),
+        _cut(_results(report), width),
+    )
+    lines = [line for block in blocks if block for line in ["", *block]]
+    return lines[1:]
+
+
+def _cut(lines: list[str], width: int | None) -> list[str]:
+    if width is None:
+        return lines
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only a terminal needs it
+
+    return [line if cell_len(line) <= width else set_cell_size(line, width - 1) + "…" for line in lines]
+
+
+def table(report: Report) -> Iterable[Sequence[object]]:
+    """A row for each job below that of the headings: with a column for each parameter, and one for the result."""
+    names, metric = report["parameters"], report["metric"]
+    taken = {*_COLUMNS, metric}
+    yield [
+        *_COLUMNS,
+        *(f"parameter {name}" if name in taken else name for name in names),
+        *([metric] if metric else []),
+    ]
+    for job in report["jobs"]:
+        cells = {**job, "attempts": len(job["attempts"]), "gpus": ",".join(job["gpus"])}
+        values = [job["parameters"].get(name, "") for name in names]
+        row = [*(cells[column] for column in _COLUMNS), *values, *([job["result"]] if metric else [])]
+        # A spreadsheet is no better at control characters than a terminal.
+        yield [safe(cell) if isinstance(cell, str) else cell for cell in row]
+
+
+def _head(report: Report) -> list[str]:
+    run = report["run"]
+    code = f" with exit code {run['code']}" if run["code"] is not None else ""
+    took = f"{'took' if run['ended'] else 'so far'} {show_duration(run['seconds'])}"
+    again = f" by {len(run['sessions'])} schedulers in turn" if len(run["sessions"]) > 1 else ""
+    is_missed = bool(report["failures"]) or report["metric"] is not None
+    no_logs = [f"  {NO_LOGS}"] if is_missed and report["longest"] and not has_logs(report) else []
+    counts = ", ".join(f"{count} {state}" for state, count in report["outcomes"].items()) or "no jobs"
+    return [
+        f"run {safe(run['id'])}: {safe(run['state'])}{code}",
+        f"  begun {show_moment(run['begun'])}, {took}{again}, in {safe(run['directory'])}",
+        f"  {counts}",
+        *no_logs,
+    ]
+
+
+def has_logs(report: Report) -> bool:
+    return any(job["log"] for job in report["jobs"])
+
+
+def _templates(report: Report) -> list[str]:
+    found = report["templates"]
+    rows = [
+        (
+            str(each["jobs"]),
+            str(each["failed"]),
+            _took(each["mean"]),
+            _took(each["longest"]),
+            _took(each["total"]),
+            _short(each["template"]),
+        )
+        for each in found[:_MOST_TEMPLATES]
+    ]
+    lines = _aligned(("JOBS", "FAILED", "MEAN", "LONGEST", "TOTAL", "COMMANDS"), rows, ">>>>>")
+    return (lines + _more(len(found) - _MOST_TEMPLATES)) if rows else []
+
+
+def _gpus(report: Report) -> list[str]:
+    rows = [
+        (
+            safe(each["gpu"]),
+            str(each["attempts"]),
+            f"{('#' * int(each['share'] * _BAR)).ljust(_BAR, '.')} {each['share'] * 100:3.0f} %",
+            show_duration(each["busy"]),
+        )
+        for each in report["gpus"]
+    ]
+    return _aligned(("GPU", "ATTEMPTS", "BUSY", "FOR"), rows, "<><>") if rows else []
+
+
+def _longest(report: Report, jobs: Mapping[int, Report]) -> list[str]:
+    found = [jobs[number] for number in report["longest"]]
+    rows = [(_took(job["runtime"]), str(job["job"]), job["state"], _where(job), _command(job)) for job in found]
+    return _aligned(("LONGEST", "JOB", "STATE", "ON", "COMMAND"), rows, ">>") if rows else []
+
+
+def _failures(report: Report, jobs: Mapping[int, Report]) -> list[str]:
+    failed = [jobs[number] for number in report["failures"]]
+    if not failed:
+        return []
+    lines = ["FAILED"]
+    for job in failed[:_MOST_FAILURES]:
+        lines += _failure(job)
+    rest = len(failed) - _MOST_FAILURES
+    if rest > 0:
+        lines.append(f"  and {rest} more: simple_gpu_scheduler history {safe(report['run']['id'])} --failed")
+    return lines
+
+
+def _failure(job: Report) -> list[str]:
+    name = f' "{safe(job["name"])}"' if job["name"] else ""
+    tries = len(job["attempts"])
+    again = f", attempt {job['attempts'][-1]['attempt']}" if tries > 1 else ""
+    place = f"line {job['line']}" + (f" of {safe(job['source'])}" if job["source"] else "")
+    after = f" after {show_duration(job['runtime'])}" if job["runtime"] is not None else ""
+    head = f"  job {job['job']}{name} ({place}){again}, {_where(job)}, {_how(job)}{after}: {_command(job)}"
+    return [head, *(f"      | {_short(line)}" for line in job["tail"].split("\n")[-_LAST_LINES:] if line)]
+
+
+def _not_started(report: Report) -> list[str]:
+    """Each reason once: one job that failed may have kept thousands from being started."""
+    counts = Counter(job["reason"] for job in report["jobs"] if job["state"] == "not started" and job["reason"])
+    rows = [(str(count), _short(reason)) for reason, count in counts.most_common(_MOST_FAILURES)]
+    lines = _aligned(("NOT STARTED", "WHY"), rows, ">") if rows else []
+    return lines + _more(len(counts) - _MOST_FAILURES)
+
+
+def _how(job: Report) -> str:
+    from simple_gpu_scheduler.base.jobs import Outcome  # noqa: PLC0415 - not for --help
+    from simple_gpu_scheduler.base.text import show_outcome  # noqa: PLC0415 - as above
+
+    return show_outcome(Outcome(job["state"], job["code"] or 0))
+
+
+def _waits(report: Report) -> list[str]:
+    sums: dict[str, tuple[float, list[str]]] = {}
+    for wait in report["waits"]:
+        who = _AS_IT_WAS.sub("", wait["for"])
+        seconds, gpus = sums.get(who, (0.0, []))
+        gpus = gpus if wait["gpu"] in gpus else [*gpus, wait["gpu"]]
+        sums[who] = seconds + max(0.0, wait["to"] - wait["from"]), gpus
+    longest_first = sorted(sums.items(), key=lambda each: -each[1][0])
+    rows = [(show_duration(seconds), safe(",".join(gpus)), _short(reason)) for reason, (seconds, gpus) in longest_first]
+    lines = _aligned(("WAITED", "GPU", "FOR"), rows[:_MOST_FAILURES], ">") if rows else []
+    return lines + _more(len(rows) - _MOST_FAILURES)
+
+
+def _results(report: Report) -> list[str]:
+    metric = report["metric"]
+    if metric is None or not has_logs(report):
+        return []
+    found = sorted((job for job in report["jobs"] if job["result"] is not None), key=lambda job: job["result"])
+    if not found:
+        return [f"{safe(metric)}: no log has a number behind this name"]
+    lowest = found[:_BEST]
+    highest = found[len(lowest) :][-_BEST:]
+    rows = [_result(job, report["parameters"]) for job in (*lowest, *highest)]
+    if len(found) > len(rows):
+        rows.insert(len(lowest), ("...", "", "", ""))
+    lines = _aligned((safe(metric), "JOB", "STATE", "PARAMETERS"), rows, ">>")
+    without = [str(job["job"]) for job in report["jobs"] if job["result"] is None and job["attempts"]]
+    if without:
+        numbers = ", ".join(without[:_MOST_FAILURES]) + (", …" if len(without) > _MOST_FAILURES else "")
+        lines.append(f"no number behind this name in the output of {len(without)} that ran: job {numbers}")
+    return lines
+
+
+def _result(job: Report, names: Iterable[str]) -> tuple[str, ...]:
+    values = " ".join(f"{name}={job['parameters'][name]}" for name in names if name in job["parameters"])
+    return f"{job['result']:.6g}", str(job["job"]), job["state"], _short(values or job["command"])
+
+
+def _aligned(headings: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> list[str]:
+    """In columns: each to the side that is said for it, and else to the left."""
+    whole = [headings, *rows]
+    widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
+    sides = sides.ljust(len(widths), "<")
+    return [
+        _BETWEEN.join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
+        for row in whole
+    ]
+
+
+def _more(count: int) -> list[str]:
+    return [f"and {count} more"] if count > 0 else []
+
+
+def _where(job: Report) -> str:
+    gpus = job["gpus"]
+    return f"gpu{'s' if len(gpus) > 1 else ''} {safe(','.join(gpus))}" if gpus else "cpu"
+
+
+def _command(job: Report) -> str:
+    return _short(job["command"].strip())
+
+
+def _short(text: str) -> str:
+    return safe(text[:_LONGEST_TEXT]) + ("…" if len(text) > _LONGEST_TEXT else "")
+
+
+def _took(seconds: float | None) -> str:
+    return "-" if seconds is None else show_duration(seconds)

@@ -1,0 +1,143 @@
+"""Which run `--resume` goes on with, and making it ours: nobody else may resume it, and its keeper must have spoken."""
+
+import os
+import time
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.errors import BAD_INPUT, UserError
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.find import choose, load
+from simple_gpu_scheduler.journal.read import read_records
+from simple_gpu_scheduler.journal.run_state import Key, RunState
+
+from .survivors import find_alive
+
+_PATIENCE = 10.0
+_PAUSE = 0.01
+_HEAD, _TAIL = 64 * 1024, 64 * 1024
+
+
+class Resumed(NamedTuple):
+    """A run that is ours to go on with."""
+
+    path: str
+    fd: int
+    size: int  # of what the state was read from, at least
+    state: RunState
+
+    @property
+    def run_id(self) -> str:
+        """Which."""
+        return self.state.run
+
+    def alive(self) -> dict[Key, int]:
+        """The attempts that still run, and the pids of their main processes where they are known."""
+        found = dict.fromkeys(find_alive(self.run_id.encode()), 0)
+        return found | self.state.outliving
+
+
+def find(word: str, *, failed_too: bool) -> str:
+    """The journal of the run that is meant; nothing when no word names it and there is none in this directory.
+
+    Of those of this directory, the newest that did not finish; else the newest. A UserError says that one is running,
+    which is most likely what is meant.
+    """
+    if word:
+        return choose(word)
+    here, host = os.getcwd(), os.uname().nodename
+    newest = ""
+    for path in files.find_runs(files.runs_directory(os.environ)):
+        head = _first_record(path)
+        if head.get("directory") != here or head.get("host") != host:
+            continue
+        if files.is_alive(path):
+            raise _still_running(path)
+        if not _is_done(path, failed_too=failed_too):
+            return path
+        newest = newest or path
+    return newest
+
+
+def find_follower(path: str) -> str:
+    """The journal of the newest run that followed a file; nothing when there is none."""
+    for journal in files.find_runs(files.runs_directory(os.environ)):
+        inputs = _first_record(journal).get("inputs", [])
+        if isinstance(inputs, list) and any(
+            each.get("kind") == "follow" and each.get("path") == path for each in inputs
+        ):
+            return journal
+    return ""
+
+
+def take(path: str) -> Resumed:
+    """Make a run ours."""
+    path = os.path.abspath(path)  # we may go to another directory
+    try:
+        fd = files.open_to_append(path)
+    except OSError as error:
+        raise UserError(f"cannot resume {path}: {error.strerror}") from None
+    if not files.lock(fd, files.SCHEDULER):
+        raise _still_running(path)
+    _wait_for_keeper(fd, path)
+    size = os.fstat(fd).st_size
+    state = load(path)
+    if size and os.pread(fd, 1, size - 1) != b"\n":  # the last line was torn; what we write must not be glued to it
+        os.write(fd, b"\n")
+    return Resumed(path, fd, size, state)
+
+
+def _still_running(path: str) -> UserError:
+    return UserError(f"{_name(path)} is still running, so it cannot be resumed; simple_gpu_scheduler status shows it")
+
+
+def _name(path: str) -> str:
+    return f"run {files.run_of(path)}"
+
+
+def _wait_for_keeper(fd: int, path: str) -> None:
+    """Until it has written what still runs: it learns a moment later than we that its scheduler is dead."""
+    until = time.monotonic() + _PATIENCE
+    pid = _newest(path, "run began").get("pid")
+    while isinstance(pid, int) and files.is_locked(fd, files.keeper_of(pid)):
+        if _newest(path, "keeper alone", "run began").get("event") == "keeper alone":
+            return
+        if time.monotonic() > until:
+            raise UserError(f"{_name(path)} cannot be resumed yet: its keeper still writes; try again in a moment")
+        time.sleep(_PAUSE)
+
+
+def _newest(path: str, *kinds: str) -> dict[str, object]:
+    """The last record of these kinds; looked for from the end, which is mostly near."""
+    size = _TAIL
+    while True:
+        data = _read(path, -size, size)
+        found = [each for each in read_records(data).records if each["event"] in kinds]
+        if found or len(data) < size:
+            return found[-1] if found else {}
+        size *= 8
+
+
+def _first_record(path: str) -> dict[str, object]:
+    return next(iter(read_records(_read(path, 0, _HEAD)).records), {})
+
+
+def _is_done(path: str, *, failed_too: bool) -> bool:
+    """Whether there is nothing left to do, from what stands last in a journal."""
+    records = read_records(_read(path, -_TAIL, _TAIL)).records
+    last = [each for each in records if each["event"] in ("run began", "run ended", "job requeued")]
+    if not last or last[-1]["event"] != "run ended":
+        return False
+    counts = last[-1]
+    if counts.get("code") == BAD_INPUT and not counts.get("elapsed"):
+        return True  # it was refused before it began
+    failed = any(counts.get(name) for name in ("failed", "timed_out", "not_started"))
+    return bool(counts.get("all_read")) and not counts.get("left") and not (failed_too and failed)
+
+
+def _read(path: str, begin: int, size: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, begin + os.fstat(file.fileno()).st_size) if begin < 0 else begin)
+            return file.read(size)
+    except OSError:
+        return b""

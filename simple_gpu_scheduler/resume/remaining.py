@@ -1,0 +1,180 @@
+"""What is left to do of a run that an earlier scheduler began, and which lines of an input it had already. Pure."""
+
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Kind
+from simple_gpu_scheduler.events import ReadMark, RunEnded, TakenOver
+from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
+from simple_gpu_scheduler.journal.run_state import JobState, Key, RunState
+from simple_gpu_scheduler.scheduling import Begin
+
+
+class Outliving(NamedTuple):
+    """An attempt that its scheduler's death did not end: its process, where that is known, and since when it runs.
+
+    With a `status` it has ended since, and that is what nobody has acted on yet.
+    """
+
+    attempt: Attempt
+    pid: int
+    began_at: float
+    excused: int
+    status: int | None = None
+    log: str = ""
+    gpus: tuple[str, ...] = ()
+
+
+class Resumption(NamedTuple):
+    """What the new scheduler is told of the run before its first line."""
+
+    waiting: tuple[tuple[Job, Begin], ...] = ()
+    outliving: tuple[Outliving, ...] = ()
+    ended: tuple[tuple[Job, Kind, Begin], ...] = ()
+    refused: int = 0
+
+    def as_event(self, counts: RunEnded, runtimes: Iterable[tuple[Attempt, float]]) -> TakenOver:
+        """The same, with what it comes to and how long those have run that still do."""
+        outliving = {each.attempt.key: each for each in self.outliving}
+        return TakenOver(
+            counts.succeeded,
+            counts.failed + counts.timed_out,
+            counts.not_started,
+            [
+                (attempt._replace(gpus=outliving[attempt.key].gpus), runtime, outliving[attempt.key].log)
+                for attempt, runtime in runtimes
+            ],
+            [job for job, _ in self.waiting],
+            [job.number for job, kind, _ in self.ended if kind == "not started"],
+        )
+
+    def sentence(self, run: str) -> str:
+        """What a person should know of it."""
+        counts = Counter("succeeded" if kind == "succeeded" else "did not succeed" for _, kind, _ in self.ended)
+        counts.update(
+            "did not succeed" if each.status else "succeeded" for each in self.outliving if each.status is not None
+        )
+        failed = counts["did not succeed"] + self.refused
+        parts = [f"{counts['succeeded']} succeeded"]
+        if failed:
+            parts.append(f"{failed} did not (--resume-failed tries them again)")
+        running = [str(each.attempt.job.number) for each in self.outliving if each.status is None]
+        if running:
+            parts.append(f"{len(running)} still running, which are waited for (job {', '.join(running[:10])})")
+        return f"resuming run {run}: {', '.join(parts)}, {len(self.waiting)} waiting"
+
+
+def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool) -> Resumption:
+    """`alive` are the attempts that still run, and their pids; 0 where that is not known."""
+    waiting: list[tuple[Job, Begin]] = []
+    outliving: list[Outliving] = []
+    ended: list[tuple[Job, Kind, Begin]] = []
+    for number in sorted(state.jobs):
+        each = state.jobs[number]
+        job, key = each.job, (number, each.attempts)
+        attempt = Attempt(job, each.attempts, (), ())
+        if each.exited is not None:
+            outliving.append(Outliving(attempt, 0, each.started_at, each.interrupted, each.exited, each.log, each.gpus))
+        elif each.state == "running" and key in alive:
+            outliving.append(
+                Outliving(attempt, alive[key], each.started_at, each.interrupted, None, each.log, each.gpus)
+            )
+        elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):
+            waiting.append((job, _begin(each, failed_too=failed_too)))
+        else:
+            ended.append((job, _kind(each), Begin(each.attempts + 1, each.attempts)))
+    return Resumption(tuple(waiting), tuple(outliving), tuple(ended), len(state.refused))
+
+
+def _begin(each: JobState, *, failed_too: bool) -> Begin:
+    """An attempt that was interrupted tells nothing; and who asks for failed jobs means a fresh start."""
+    interrupted = each.interrupted + (each.state == "running")
+    fresh = failed_too and each.state == "failed"
+    return Begin(each.attempts + 1, each.attempts if fresh else interrupted)
+
+
+def _kind(each: JobState) -> Kind:
+    if each.state == "succeeded":
+        return "succeeded"
+    if each.state == "failed" and each.outcome:
+        return each.outcome.kind
+    return "not started"
+
+
+class Matcher:
+    """Passes on the jobs of an input that the run did not have, by command and options, whatever line they are on.
+
+    A job that is there twice must have been there twice. Of a source whose place is remembered, only what was read
+    behind that place is compared.
+    """
+
+    def __init__(self, parser: LineParser, state: RunState) -> None:
+        names = {each.job.name: number for number, each in state.jobs.items() if each.job.name}
+        self._parser = parser
+        self._state = state
+        self._next = max((*state.jobs, *state.refused), default=0) + 1
+        parser.go_on(self._next - 1, names)
+        self._all = _Known(state, None)
+        self._known = self._all
+        self._ours: dict[int, int] = {}  # the run's numbers of the jobs that the parser has numbered
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """See `LineParser`."""
+        return self._parser.defaults
+
+    def begin(self, source: str, mark: ReadMark | None = None) -> None:
+        """See `LineParser`."""
+        jobs = self._state.jobs
+        since = [number for number in self._state.since_mark if jobs[number].job.place.source == source]
+        self._known = _Known(self._state, since) if mark else self._all
+        self._parser.begin(source, mark)
+
+    def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
+        """The job, with its number in the run, or nothing when the run has it."""
+        found = self._parser.parse(line, text, size)
+        if found is None:
+            return None
+        if isinstance(found, Job):
+            after = tuple(self._ours.get(number, number) for number in found.after)
+            found = found._replace(after=after)
+        number = self._known.take(found)
+        self._ours[found.number] = number or self._next
+        if number:
+            return None
+        self._next += 1
+        return found._replace(number=self._next - 1)
+
+
+class _Known:
+    """The jobs and refused lines of a run that have not been met again yet; with `numbers` only those."""
+
+    def __init__(self, state: RunState, numbers: Collection[int] | None) -> None:
+        self._state = state
+        self._numbers = numbers
+        self._by_content: dict[object, deque[int]] | None = None
+
+    def take(self, found: Job | Refusal) -> int:
+        """The number of one like this, which is not given again; 0 when there is none."""
+        if self._by_content is None:  # made when it is needed: of a long run it takes a while
+            self._by_content = self._index()
+        numbers = self._by_content.get(_content(found))
+        return numbers.popleft() if numbers else 0
+
+    def _index(self) -> dict[object, deque[int]]:
+        index: dict[object, deque[int]] = {}
+        jobs = self._state.jobs
+        numbers: Iterable[int] = jobs if self._numbers is None else self._numbers
+        for number in numbers:
+            index.setdefault(_content(jobs[number].job), deque()).append(number)
+        if self._numbers is None:
+            for number, record in self._state.refused.items():
+                index.setdefault(record["problem"], deque()).append(number)
+        return index
+
+
+def _content(found: Job | Refusal) -> object:
+    if isinstance(found, Refusal):
+        return found.problem
+    return found[1:2] + found[3:]  # all but its number and its place

@@ -1,0 +1,102 @@
+"""Waiting for the jobs that outlived their scheduler, and learning how they end: from what their keeper writes.
+
+Where the keeper was killed too, nobody learns the exit code, and it is only seen when the last process is gone. It
+looks a few times a second, in a thread, for as long as there is such a job. It knows nothing of what follows.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.read import read_records
+from simple_gpu_scheduler.system.marks import TREE
+from simple_gpu_scheduler.system.process_tree import read_variable
+from simple_gpu_scheduler.system.threads import start_thread
+
+Key = tuple[int, int]
+
+_PAUSE, _LONG_PAUSE = 0.1, 0.5
+
+
+class Outlived(NamedTuple):
+    """One has ended, with this wait status, where anybody knows it."""
+
+    key: Key
+    status: int | None
+
+
+def mark_of(run_id: bytes, key: Key) -> bytes:
+    """What tells its processes from all others, in `TREE`."""
+    return b"/%s.%d.%d" % (run_id, *key)
+
+
+def find_alive(run_id: bytes) -> dict[Key, list[int]]:
+    """The attempts of a run of which there are processes."""
+    found: dict[Key, list[int]] = {}
+    begin = b"/%s." % run_id
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        for each in read_variable(int(name), TREE).split(b"/"):
+            job, _, attempt = each[len(begin) - 1 :].partition(b".")
+            if (b"/" + each).startswith(begin) and job.isdigit() and attempt.isdigit():
+                found.setdefault((int(job), int(attempt)), []).append(int(name))
+    return found
+
+
+def watch(
+    journal: str, start: int, run_id: bytes, awaited: Mapping[Key, int], put: Callable[[Outlived | Broken], None]
+) -> None:
+    """Put the end of each of these on the inbox. What the journal held up to `start` is known.
+
+    With a pid it is one that a keeper has named, and will write the end of; without one nobody will.
+    """
+
+    def look() -> None:
+        try:
+            _watch(journal, start, run_id, dict(awaited), put)
+        except Exception as error:  # noqa: BLE001 - the loop raises it
+            put(Broken(error))
+
+    if awaited:
+        start_thread(look)
+
+
+def _watch(
+    journal: str, offset: int, run_id: bytes, left: dict[Key, int], put: Callable[[Outlived | Broken], None]
+) -> None:
+    with files.opened(journal) as fd:
+        while left:
+            # Asked first: what a keeper wrote last is read below. Our own writes no end while we live.
+            is_kept = files.is_kept(fd, but=os.getpid())
+            kept = {key for key, pid in left.items() if pid and is_kept}
+            is_alive = find_alive(run_id) if len(kept) < len(left) else {}
+            statuses, offset = _exits(fd, offset)
+            for key in sorted(left):
+                if key in statuses or not (key in kept or key in is_alive):
+                    del left[key]
+                    put(Outlived(key, statuses.get(key)))
+            if left:
+                time.sleep(_PAUSE if len(kept) == len(left) else _LONG_PAUSE)
+
+
+def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
+    """What the keeper has written since."""
+    data = os.pread(fd, max(0, os.fstat(fd).st_size - offset), offset)
+    contents = read_records(data)
+    exits = [record for record in contents.records if record["event"] == "job exited"]
+    return {(each["job"], each["attempt"]): each["status"] for each in exits}, offset + contents.size
+
+
+def end(run_id: bytes, keys: Collection[Key], *, force: bool) -> None:
+    """Signal all processes of these attempts, also those that are no children of ours."""
+    alive = find_alive(run_id)
+    for pid in [pid for key in keys for pid in alive.get(key, ())]:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL if force else signal.SIGTERM)
+            os.kill(pid, signal.SIGCONT)

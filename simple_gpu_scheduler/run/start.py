@@ -1,0 +1,61 @@
+"""Starting what fits: from the scheduler's plan to leased GPUs and an attempt under way. It acts for the loop."""
+
+from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.events import JobStarted
+from simple_gpu_scheduler.events.publisher import Publisher
+from simple_gpu_scheduler.scheduling.scheduler import Scheduler
+from simple_gpu_scheduler.system.marks import mark
+
+from .attempts import Attempts
+from .gpu_watch import GpuWatch
+from .outcomes import Outcomes
+from .rules import RunRules
+
+
+class Starting:
+    """Asks the scheduler until there is nothing more that it would start."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        watch: GpuWatch,
+        outcomes: Outcomes,
+        attempts: Attempts,
+        publisher: Publisher,
+        rules: RunRules,
+    ) -> None:
+        self._scheduler = scheduler
+        self._watch = watch
+        self._outcomes = outcomes
+        self._attempts = attempts
+        self._publisher = publisher
+        self._rules = rules
+
+    def start_what_fits(self, now: float, *, is_stopping: bool) -> None:
+        """Start it, give back what is not used, and say what waits."""
+        if not is_stopping:
+            self._watch.review(self._attempts.runtimes)
+        while not self._start_all(now):
+            pass
+        self._watch.let_go(now)
+        self._watch.look(now)
+        self._outcomes.drop(self._scheduler.drop_unfit())
+
+    def _start_all(self, now: float) -> bool:
+        """Start what is planned; False when some of it could not, so that there is to be another plan."""
+        starts = self._scheduler.plan(now, self._watch.rooms())
+        for at, attempt in enumerate(starts):
+            if not self._start(attempt, now):
+                for later in starts[at + 1 :]:  # or they would pass it
+                    self._scheduler.put_back(later)
+                return False
+        return True
+
+    def _start(self, attempt: Attempt, now: float) -> bool:
+        hold = self._watch.take(attempt, mark(attempt, self._rules.run_id), now)
+        if hold is None:  # it has its place again
+            return False
+        self._outcomes.started(attempt)
+        self._publisher.publish(JobStarted(attempt, self._rules.log_of(attempt.job)))
+        self._attempts.start(attempt, hold, self._rules.timeout)
+        return True

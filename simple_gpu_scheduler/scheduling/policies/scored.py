@@ -1,0 +1,88 @@
+"""Policies by a score that changes while a job waits: `hrrn`, and what has been learned."""
+
+from collections.abc import Callable
+
+from simple_gpu_scheduler.base.jobs import Job
+
+from .base import Heads, Load, Ranked, Waiting
+
+# A job of no length at all would be infinitely urgent.
+LEAST = 1.0
+# By `hrrn` nobody is passed by a job that came later by more than so many times his own length.
+_PATIENCE = 100.0
+
+Score = Callable[[Waiting, float, Load], float]
+
+
+class Scored(Ranked):
+    """Orders by a score that changes while a job waits, the largest first; in a queue who came first is first.
+
+    A job that has waited for very long, by its own measure, is not passed by one that came much later: else there might
+    always be somebody with a larger score.
+    """
+
+    def __init__(self, score: Score, patience: float) -> None:
+        """Nobody is passed by a job that came later by more than `patience` times the length of a first one."""
+        super().__init__(_came, by_time=True)
+        self._score = score
+        self._patience = patience
+
+    def first(self, heads: Heads, now: float, load: Load) -> Waiting:
+        """See `Policy`."""
+        limit = self._limit(heads)
+        allowed = [head for head in heads if head.since <= limit]
+        if len(allowed) == 1:
+            return allowed[0]
+        score = self._score
+        scores = [score(head, now, load) for head in allowed]
+        most = max(scores)
+        return min([head for head, value in zip(allowed, scores, strict=True) if value == most])
+
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
+        """See `Policy`."""
+        limit = self._limit(heads)
+        return sorted(heads, key=lambda each: (each.since > limit, -self._score(each, now, load), each))
+
+    def _limit(self, heads: Heads) -> float:
+        """Who came later than this is not allowed: he would pass somebody who has been passed for long enough."""
+        patience = self._patience
+        return min([head.since + patience * (head.length or LEAST) for head in heads])
+
+
+class HighestRatio(Scored):
+    """`hrrn`: the largest (w + T) / T first.
+
+    Of equal ones the shortest: that is what they come to a moment later, when they came together.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_ratio, _PATIENCE)
+
+    def first(self, heads: Heads, now: float, _load: Load) -> Waiting:
+        """See `Policy`. The score stands here again, since calling it would take longer than all the rest."""
+        limit = self._limit(heads)
+        most, best = float("-inf"), next(iter(heads))
+        for head in heads:
+            if head.since <= limit:
+                ratio = (now - head.since) / (head.length or LEAST)
+                if ratio > most or (ratio == most and _shortest(head) < _shortest(best)):
+                    most, best = ratio, head
+        return best
+
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
+        """See `Policy`."""
+        limit = self._limit(heads)
+        return sorted(heads, key=lambda each: (each.since > limit, -_ratio(each, now, load), *_shortest(each)))
+
+
+def _shortest(waiting: Waiting) -> tuple[float, int]:
+    return waiting.length, waiting.number
+
+
+def _came(_job: Job, since: float, _length: float) -> float:
+    return since
+
+
+def _ratio(waiting: Waiting, now: float, _load: Load) -> float:
+    """(w + T) / T, less one."""
+    return (now - waiting.since) / (waiting.length or LEAST)

@@ -1,0 +1,172 @@
+"""Policies that share among labels: `fair` and `round-robin`."""
+
+from abc import ABC, abstractmethod
+
+from simple_gpu_scheduler.base.jobs import Job
+
+from .base import Heads, Load, Ranked, Waiting
+
+_A_DAY = _HALF_LIFE = 86_400.0
+_ONE_SECOND = 1.0
+_MANY = 1000  # labels; of more than twice as many as are of use the others are forgotten
+_LONG_AGO = float("-inf")
+
+Name = tuple[str, bool]  # a label, and whether it is of CPU slots
+Key = tuple[int, int]  # of an attempt
+Turn = tuple[float, int]  # when, and which of those of that moment
+_PAST = (0, 0)
+Placed = tuple[float, float, int, Waiting]  # sorts by the label's place, and then by number
+
+
+class Shared(Ranked, ABC):
+    """Orders by label, and the jobs of each in the order of the input. GPUs and CPU slots are shared apart."""
+
+    by_label = True
+
+    def __init__(self) -> None:
+        super().__init__(_by_number, by_time=False)
+
+    def first(self, heads: Heads, now: float, _load: Load) -> Waiting:
+        """See `Policy`."""
+        return min(self._placed(heads, now))[-1]
+
+    def ordered(self, heads: Heads, now: float, _load: Load) -> list[Waiting]:
+        """See `Policy`."""
+        return [placed[-1] for placed in sorted(self._placed(heads, now))]
+
+    @abstractmethod
+    def _placed(self, heads: Heads, now: float) -> list[Placed]:
+        """Each with its place."""
+
+
+class Account:
+    """What a label has used: of the past so much as is not forgotten yet, and what goes on."""
+
+    __slots__ = ("at", "last", "past", "started", "width")
+
+    def __init__(self) -> None:
+        self.past = self.at = 0.0
+        self.last = _LONG_AGO  # when something was started last
+        self.width, self.started = 0, 0.0  # of what runs: how wide it is in all, and the begin of each by its width
+
+    def use(self, now: float) -> float:
+        """In GPU-seconds. What runs counts for a second more than it has, so that labels take turns from the first."""
+        return self._past_at(now) + self.width * (now + _ONE_SECOND) - self.started
+
+    def add(self, width: int, started: float) -> None:
+        """Something goes on."""
+        self.width += width
+        self.started += width * started
+
+    def counts(self, now: float) -> bool:
+        """Whether it is worth remembering."""
+        return self.width > 0 or now - self.last < _A_DAY or self._past_at(now) > _ONE_SECOND
+
+    def end(self, width: int, started: float, now: float) -> None:
+        """It does no more."""
+        self.add(-width, started)
+        self.past = self._past_at(now) + width * (now - started)
+        self.at = now
+
+    def _past_at(self, now: float) -> float:
+        return self.past * float(2 ** ((self.at - now) / _HALF_LIFE))
+
+
+class Fair(Shared):
+    """The label with the least use first, of GPUs or of CPU slots; use is forgotten by half in a day.
+
+    What passes a wide job is not counted, since nobody else could have used that.
+
+    A label that has waited for a day with nothing started is first, the longest first of all: else labels that are new
+    each time would keep it from ever starting.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._accounts: dict[Name, Account] = {}
+        self._most = _MANY
+        self._started: dict[tuple[int, int], tuple[float, float]] = {}
+
+    def _placed(self, heads: Heads, now: float) -> list[Placed]:
+        accounts, known = self._accounts, dict[Name, tuple[float, float]]()
+        a_day_ago = now - _A_DAY
+        placed: list[Placed] = []
+        for head in heads:
+            gpus, _, _, label = head.kind
+            name = label, not gpus
+            if name not in known:
+                account = accounts.get(name)
+                known[name] = (account.use(now), account.last) if account else (0.0, _LONG_AGO)
+            use, last = known[name]
+            if last < a_day_ago and head.since < a_day_ago:
+                placed.append((-1.0, max(head.since, last), head.number, head))
+            else:
+                placed.append((use, 0.0, head.number, head))
+        return placed
+
+    def started(self, waiting: Waiting, now: float) -> None:
+        """See `Policy`."""
+        account = self._accounts.setdefault(_name(waiting), Account())
+        self._started[waiting.number, waiting.attempt] = now, account.last
+        account.add(_width(waiting), now)
+        account.last = now
+
+    def ended(self, waiting: Waiting, now: float, *, is_undone: bool) -> None:
+        """See `Policy`."""
+        started, before = self._started.pop((waiting.number, waiting.attempt), (_LONG_AGO, _LONG_AGO))
+        if started == _LONG_AGO:
+            return
+        account = self._accounts[_name(waiting)]
+        account.end(_width(waiting), started, started if is_undone else now)
+        if is_undone:
+            account.last = min(account.last, before)
+        if len(self._accounts) > self._most:
+            self._accounts = {name: each for name, each in self._accounts.items() if each.counts(now)}
+            self._most = 2 * len(self._accounts) + _MANY
+
+
+class RoundRobin(Shared):
+    """The label first that has not had a turn for longest; one that never had any, since its first job came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turns: dict[Name, dict[Key, Turn]] = {}  # the last of each label, and those of what runs
+        self._count = 0
+        self._most = _MANY
+
+    def _placed(self, heads: Heads, _now: float) -> list[Placed]:
+        return [(*self._turn(head), head.number, head) for head in heads]
+
+    def _turn(self, head: Waiting) -> Turn:
+        of_label = self._turns.get(_name(head))
+        return max(of_label.values()) if of_label else (head.since, 0)
+
+    def started(self, waiting: Waiting, now: float) -> None:
+        """See `Policy`."""
+        self._count += 1
+        self._turns.setdefault(_name(waiting), {})[waiting.number, waiting.attempt] = now, self._count
+
+    def ended(self, waiting: Waiting, _now: float, *, is_undone: bool) -> None:
+        """See `Policy`."""
+        of_label = self._turns.get(_name(waiting), {})
+        turn = of_label.pop((waiting.number, waiting.attempt), None)
+        if turn and not is_undone:
+            of_label[_PAST] = max(turn, of_label.get(_PAST, turn))
+        if len(self._turns) > self._most:
+            # Who has had no turn for long, and runs nothing, may as well never have had one.
+            idle = sorted((each[_PAST], name) for name, each in self._turns.items() if list(each) == [_PAST])
+            for _, name in idle[: len(idle) // 2]:
+                del self._turns[name]
+            self._most = len(self._turns) + _MANY  # not twice as many, since of those that are idle half stay
+
+
+def _name(waiting: Waiting) -> Name:
+    return waiting.kind[3], not waiting.kind[0]
+
+
+def _width(waiting: Waiting) -> int:
+    return max(1, waiting.job.gpus)
+
+
+def _by_number(_job: Job, _since: float, _length: float) -> float:
+    return 0.0

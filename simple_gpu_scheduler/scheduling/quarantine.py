@@ -1,0 +1,154 @@
+"""Which GPUs are at fault: those on which one job after another fails within seconds while others succeed elsewhere.
+
+Pure: it is told how attempts ended and what runs, and says which GPUs to use no more. What becomes of the jobs that
+failed there is the loop's.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
+
+# Asks for what runs, and for how long.
+Running = Callable[[], Sequence[tuple[Attempt, float]]]
+
+# Who runs for as long has not failed at once.
+QUICK = 10.0
+_MOST_REMEMBERED = 1000
+_CHANCE = 1e-6
+_NEVER = float("inf")
+
+
+class Failure(NamedTuple):
+    """A quick one, the last of its job, with the jobs that it took with it."""
+
+    attempt: Attempt
+    outcome: Outcome
+    dropped: Sequence[Job] = ()
+
+
+class Aside(NamedTuple):
+    """A GPU to use no more, and what failed there and deserves to be tried elsewhere."""
+
+    gpu: str
+    in_a_row: int
+    failures: Sequence[Failure]
+
+
+class Verdict(NamedTuple):
+    """GPUs that were set aside: those that are not at fault after all, and those that are for sure."""
+
+    cleared: Sequence[str] = ()
+    convicted: Sequence[str] = ()
+
+
+class _Streak:
+    """The quick failures in a row on one GPU, and what had happened anywhere before."""
+
+    def __init__(self, good_before: int, bad_before: int) -> None:
+        self.length = 0
+        self.final: list[Failure] = []
+        self.good_before = good_before
+        self.bad_before = bad_before
+
+
+_NO_VERDICT = Verdict()
+
+
+class Quarantine:
+    """Remembers, for each GPU, the quick failures in a row; `limit` of them make it suspect, 0 never."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._streaks: dict[str, _Streak] = {}
+        self._ends: Counter[tuple[str, bool]] = Counter()  # by GPU, "" for all of them, and whether they were bad
+        self._tried_elsewhere: set[int] = set()
+        self._on_trial: dict[str, set[int]] = {}
+        self.suspended: Collection[str] = ()
+
+    def record(self, failure: Failure, runtime: float, *, is_final: bool) -> Verdict:
+        """An attempt has ended, well or not; what that tells of GPUs that were set aside."""
+        attempt, outcome = failure.attempt, failure.outcome
+        if not self._limit or not attempt.gpus or outcome.kind == "not started":
+            return _NO_VERDICT
+        succeeded = outcome.kind == "succeeded"
+        is_bad = outcome.kind in ("failed", "killed") and runtime < QUICK
+        if succeeded or is_bad:
+            for gpu in attempt.gpus:
+                self._ends[gpu, is_bad] += 1
+            self._ends["", is_bad] += 1
+        if not is_bad:
+            for gpu in attempt.gpus:
+                self._streaks.pop(gpu, None)
+        elif len(attempt.gpus) == 1:  # which of several is at fault nobody can tell
+            self._extend(attempt.gpus[0], failure, is_final=is_final)
+        return self._try(attempt.job.number, succeeded=succeeded) if is_final and self._on_trial else _NO_VERDICT
+
+    def review(self, running: Running) -> list[Aside]:
+        """The GPUs that are at fault, given what runs and for how long; which are `suspended` is said too."""
+        self.suspended = ()
+        if not self._streaks:
+            return []
+        suspects = {gpu: streak for gpu, streak in self._streaks.items() if streak.length >= self._limit}
+        if not suspects:
+            return []
+        now = running()
+        aside, suspended = [], set()
+        for gpu, streak in suspects.items():
+            elsewhere = [runtime for attempt, runtime in now if attempt.gpus and gpu not in attempt.gpus]
+            good = self._ends["", False] - streak.good_before + sum(runtime >= QUICK for runtime in elsewhere)
+            bad = self._ends["", True] - streak.bad_before - streak.length
+            if self._is_at_fault(gpu, streak, good, bad):
+                aside.append(self._set_aside(gpu, streak))
+            elif not good and not bad and elsewhere:  # these will tell
+                suspended.add(gpu)
+        self.suspended = suspended
+        return aside
+
+    def _is_at_fault(self, gpu: str, streak: _Streak, good: int, bad: int) -> bool:
+        """Whether chance cannot have made that streak, with so many good and bad ends elsewhere since its begin.
+
+        Where nothing has failed elsewhere in all the run, it cannot. Else the jobs may be such as fail now and then.
+        """
+        good_elsewhere, bad_elsewhere = (self._ends["", is_bad] - self._ends[gpu, is_bad] for is_bad in (False, True))
+        if not good or not bad_elsewhere:
+            return bool(good)
+        share = max((bad + 1) / (good + bad + 2), (bad_elsewhere + 1) / (good_elsewhere + bad_elsewhere + 2))
+        return bool(share**streak.length < _CHANCE)
+
+    def next_wake(self, running: Running) -> float:
+        """In how many seconds a review may find more though nothing has happened."""
+        if not self.suspended:
+            return _NEVER
+        return min((QUICK - runtime for _, runtime in running() if runtime < QUICK), default=_NEVER)
+
+    def _extend(self, gpu: str, failure: Failure, *, is_final: bool) -> None:
+        streak = self._streaks.setdefault(gpu, _Streak(self._ends["", False], self._ends["", True] - 1))
+        streak.length += 1
+        if is_final:
+            streak.final.append(failure)
+            del streak.final[:-_MOST_REMEMBERED]
+
+    def _set_aside(self, gpu: str, streak: _Streak) -> Aside:
+        del self._streaks[gpu]
+        again = [failure for failure in streak.final if failure.attempt.job.number not in self._tried_elsewhere]
+        numbers = {failure.attempt.job.number for failure in again}
+        self._tried_elsewhere |= numbers
+        self._on_trial[gpu] = numbers
+        return Aside(gpu, streak.length, again)
+
+    def _try(self, number: int, *, succeeded: bool) -> Verdict:
+        """Where jobs that failed on a GPU fail elsewhere too, it was them and not the GPU."""
+        cleared, convicted = [], []
+        for gpu, numbers in tuple(self._on_trial.items()):
+            if number not in numbers:
+                continue
+            numbers.discard(number)
+            if succeeded:
+                convicted.append(gpu)
+            elif not numbers:
+                cleared.append(gpu)
+        for gpu in (*cleared, *convicted):
+            del self._on_trial[gpu]
+        return Verdict(cleared, convicted)

@@ -1,0 +1,189 @@
+"""The jobs that could start now if there were room, in their order: a queue for each kind of job.
+
+Those of a queue need the same and take about as long, so only the first of each has to be looked at. It asks the policy
+for the order and the estimates for the lengths. It knows nothing of GPUs. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from heapq import heappop, heappush
+from math import frexp
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, Waiting
+
+from .estimates import UNKNOWN, Estimates, History
+
+Need = tuple[int, int]  # GPUs, and memory on each
+Label = Callable[[Job], str]
+
+_NO_LENGTH = -10_000
+
+
+class Gap(NamedTuple):
+    """What is free while a wide job waits: so many GPUs for so many seconds, and of them some for longer."""
+
+    gpus: int
+    seconds: float
+    beyond: int
+    has_cpu: bool
+
+
+class Lineup:
+    """Who is taken out stays in his queue until he is first there: to find him is long, and many may be taken out.
+
+    How long jobs take is asked only where it matters: by the policy, or as soon as a job needs several GPUs or says
+    what memory it needs.
+    """
+
+    def __init__(self, policy: Policy, estimates: Estimates, label: Label) -> None:
+        self._policy = policy
+        self._estimates = estimates
+        self._label = label
+        self.by_time = policy.by_time
+        self._queues: dict[Kind, list[Waiting]] = {}
+        self._heads: dict[Kind, Waiting] = {}  # the first of each queue
+        self._by_gpus: dict[int, dict[Kind, Waiting]] = {}  # the same, by how many GPUs are needed
+        self._here: dict[int, Waiting] = {}
+        self.cpu_jobs = 0
+
+    def __len__(self) -> int:
+        return len(self._here)
+
+    def add(self, job: Job, attempt: int, since: float) -> None:
+        """One more."""
+        length, time = 0.0, UNKNOWN
+        if self.by_time:
+            length, time = self._estimates.take_in(job)
+        elif job.gpus > 1 or job.mem:  # somebody may have to let it pass, or be let pass by it
+            self.by_time = True
+            self._place_anew(list(self._here))
+            length, time = self._estimates.take_in(job)
+        roughly = frexp(length)[1] + (_NO_LENGTH if time == UNKNOWN else 0)  # a guess is no length
+        label = self._label(job) if self._policy.by_label else ""
+        kind = (job.gpus, (job.mem or 0) if job.gpus else 0, roughly, label)
+        rank = self._policy.rank(job, since, length)
+        self._push(Waiting(rank, job.number, attempt, job, since, length, time, kind))
+
+    def put_back(self, waiting: Waiting, now: float) -> None:
+        """It was taken, and cannot start there: it has its place again."""
+        self._policy.ended(waiting, now, is_undone=True)
+        self._push(waiting)
+
+    def in_order(self, now: float, load: Load) -> Iterator[Waiting]:
+        """The first of each queue, as they are to start."""
+        return self._in_order(self._heads.values(), now, load)
+
+    def passing(self, gap: Gap, now: float, load: Load) -> Iterator[Waiting]:
+        """The same, but only those that may fit into a gap."""
+        found: list[Waiting] = []
+        for gpus, heads in self._by_gpus.items():
+            if gpus <= gap.beyond:
+                found += heads.values() if gpus or gap.has_cpu else ()
+            elif gpus <= gap.gpus:
+                found += [head for head in heads.values() if head.time <= gap.seconds]
+        return self._in_order(found, now, load)
+
+    def _in_order(self, heads: Heads, now: float, load: Load) -> Iterator[Waiting]:
+        """Nearly always the first of them is all that is asked for."""
+        if heads:
+            first = self._policy.first(heads, now, load)
+            yield first
+        if len(heads) > 1:
+            yield from [each for each in self._policy.ordered(heads, now, load) if each is not first]
+
+    def take(self, waiting: Waiting, now: float, *, passes: bool) -> None:
+        """It is the first of its queue, and starts. Who `passes` a wide one takes nobody's turn."""
+        heappop(self._queues[waiting.kind])
+        self._leave(waiting.number)
+        self._pass_over_gone(waiting.kind)
+        if not passes:
+            self._policy.started(waiting, now)
+
+    def ended(self, waiting: Waiting, runtime: float, now: float, *, succeeded: bool) -> None:
+        """What was taken has come to its end, and tells of others of its kind."""
+        self._policy.ended(waiting, now, is_undone=False)
+        if not self.by_time:
+            return
+        if succeeded:
+            self._place_anew(self._estimates.learn(waiting.job, runtime))
+        else:
+            self._forget(waiting.job, has_failed=True)
+
+    def recall(self, history: History) -> None:
+        """What is known of earlier runs has come."""
+        self._place_anew(self._estimates.recall(history))
+
+    def time_of(self, job: Job) -> float:
+        """How long one that runs takes, as far as is known by now."""
+        return self._estimates.time_of(job)
+
+    def remove(self, number: int) -> Job | None:
+        """Take a job out; None when it is not here."""
+        if number not in self._here:
+            return None
+        waiting = self._leave(number)
+        self._pass_over_gone(waiting.kind)
+        if self.by_time:
+            self._forget(waiting.job, has_failed=False)
+        return waiting.job
+
+    def needs(self) -> set[Need]:
+        """What is needed by those who are here."""
+        return {kind[:2] for kind in self._queues}
+
+    def pop_all(self, need: Need) -> list[Job]:
+        """All that need so much, by their numbers."""
+        kinds = [kind for kind in self._queues if kind[:2] == need]
+        numbers = sorted(each.number for kind in kinds for each in self._queues[kind] if self._is_here(each))
+        return [job for number in numbers if (job := self.remove(number))]
+
+    @property
+    def most_gpus(self) -> int:
+        """How many GPUs the widest needs; 0 when none needs any."""
+        return max((gpus for gpus, heads in self._by_gpus.items() if heads), default=0)
+
+    @property
+    def most_memory(self) -> int:
+        """How much memory one of them needs at most."""
+        return max((kind[1] for kind in self._queues), default=0)
+
+    def _push(self, waiting: Waiting) -> None:
+        queue = self._queues.setdefault(waiting.kind, [])
+        heappush(queue, waiting)
+        if queue[0] is waiting:
+            self._set_head(waiting)
+        self._here[waiting.number] = waiting
+        self.cpu_jobs += not waiting.kind[0]
+
+    def _leave(self, number: int) -> Waiting:
+        waiting = self._here.pop(number)
+        self.cpu_jobs -= not waiting.kind[0]
+        return waiting
+
+    def _forget(self, job: Job, *, has_failed: bool) -> None:
+        scout = self._estimates.forget(job, self._here.__contains__, has_failed=has_failed)
+        if scout is not None:
+            self._place_anew([scout])
+
+    def _place_anew(self, numbers: Iterable[int]) -> None:
+        places = [self._leave(number) for number in tuple(numbers) if number in self._here]
+        for kind in {each.kind for each in places}:
+            self._pass_over_gone(kind)
+        for each in places:
+            self.add(each.job, each.attempt, each.since)
+
+    def _pass_over_gone(self, kind: Kind) -> None:
+        queue = self._queues[kind]
+        while queue and not self._is_here(queue[0]):
+            heappop(queue)
+        if queue:
+            self._set_head(queue[0])
+        else:
+            del self._queues[kind], self._heads[kind], self._by_gpus[kind[0]][kind]
+
+    def _set_head(self, waiting: Waiting) -> None:
+        self._heads[waiting.kind] = self._by_gpus.setdefault(waiting.kind[0], {})[waiting.kind] = waiting
+
+    def _is_here(self, waiting: Waiting) -> bool:
+        return self._here.get(waiting.number) is waiting  # it may have come back meanwhile

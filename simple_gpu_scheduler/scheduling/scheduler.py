@@ -1,0 +1,251 @@
+"""The pure decision: which waiting job starts where, now; and what follows from the end of an attempt.
+
+Every change of a job's state is made here, by values that are passed in, the time included. It knows nothing of clocks,
+threads, processes, or of who else uses a GPU: that is told by `rooms`, the GPUs that others leave free.
+"""
+
+from collections.abc import Collection, Iterable
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
+from simple_gpu_scheduler.scheduling.policies import Policy, Waiting
+
+from . import AT_FIRST, Begin, Dropped, Rules, Verdict
+from .backfill import Choice, choose
+from .dependencies import Dependencies
+from .estimates import UNKNOWN, Estimates, History, said
+from .queues import Label, Lineup
+from .slots import Limits, Rooms, Slots
+
+_NEVER = float("inf")
+_TOO_FEW = "it needs more GPUs, or larger ones, than are left"
+
+
+class _Running(NamedTuple):
+    """An attempt under way. One that an earlier scheduler has started was never waiting here."""
+
+    attempt: Attempt
+    since: float
+    waiting: Waiting | None
+
+
+class _Delayed(NamedTuple):
+    """A job that is tried again, but not yet."""
+
+    due: float
+    number: int
+    job: Job
+    attempt: int
+    since: float
+
+
+class Scheduler:
+    """The waiting and the running jobs of one run."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        policy: Policy,
+        rules: Rules = Rules(),  # noqa: B008 - frozen
+        estimates: Estimates | None = None,
+        label: Label = lambda _job: "",
+    ) -> None:
+        self._slots = Slots(limits)
+        self._rules = rules
+        self._lineup = Lineup(policy, estimates or Estimates(), label)
+        self._delayed: list[_Delayed] = []
+        self._dependencies = Dependencies()
+        self._running: dict[tuple[int, int], _Running] = {}
+        self._since: dict[int, float] = {}  # when those came that wait for others, or may be tried again
+        self._now = 0.0  # the newest time that we were told
+        self._begins: dict[int, Begin] = {}
+        self._not_again: set[int] = set()
+        self._no_start_before = float("-inf")
+        self._stopped = False
+        self.is_paused = False
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs have yet to start."""
+        return len(self._lineup) + len(self._dependencies) + len(self._delayed)
+
+    @property
+    def running(self) -> Collection[Attempt]:
+        """The attempts under way, the oldest first."""
+        return [each.attempt for each in self._running.values()]
+
+    def stop(self) -> None:
+        """Start nothing more."""
+        self._stopped = True
+
+    @property
+    def wants_gpus(self) -> int:
+        """How many GPUs the widest job needs that only waits for them; 0 when there is none."""
+        return 0 if self._stopped or self.is_paused else self._lineup.most_gpus
+
+    @property
+    def wants_memory(self) -> int:
+        """How much of it one of those needs at most."""
+        return self._lineup.most_memory
+
+    def remember(self, job: Job, begin: Begin = AT_FIRST, *, succeeded: bool) -> None:
+        """A job has come to its end before; others may come after it. `begin`: where it goes on if it is retried."""
+        self._dependencies.remember(job, succeeded=succeeded)
+        if not succeeded:
+            self._begins[job.number] = begin
+
+    def adopt(self, attempt: Attempt, excused: int, now: float) -> None:
+        """An attempt of an earlier scheduler still runs. It takes no slot here; `end` it as the others."""
+        self._begins[attempt.job.number] = Begin(attempt.number, excused)
+        self._running[attempt.key] = _Running(attempt, now, None)
+
+    def interrupt(self, attempt: Attempt) -> None:
+        """An attempt is over and tells nothing: it is made again, and does not count."""
+        since = self._leave(attempt).since
+        excused = self._begins.get(attempt.job.number, AT_FIRST).excused
+        self._begins[attempt.job.number] = Begin(attempt.number + 1, excused + 1)
+        self._line_up(attempt.job, since)
+
+    @property
+    def asks_times(self) -> bool:
+        """Whether it matters how long jobs take."""
+        return self._lineup.by_time
+
+    def recall(self, history: History) -> None:
+        """How long jobs like these took in earlier runs."""
+        self._lineup.recall(history)
+        for attempt, since, waiting in self._running.values():
+            if waiting:
+                self._slots.expect(attempt, since + self._lineup.time_of(attempt.job))
+
+    def add(self, job: Job, now: float, begin: Begin = AT_FIRST) -> tuple[Dropped, ...]:
+        """Take a job in. What comes back can never start."""
+        self._now = max(self._now, now)
+        if begin != AT_FIRST:
+            self._begins[job.number] = begin
+        if not job.after:
+            self._line_up(job, now)
+            return ()
+        if self._dependencies.have_failed(job):
+            return self._drop(job, "a job that it comes after did not succeed")
+        if self._dependencies.block(job):
+            self._since[job.number] = now
+        else:
+            self._line_up(job, now)
+        return ()
+
+    def plan(self, now: float, rooms: Rooms) -> list[Attempt]:
+        """The attempts that start now, on GPUs that others leave free. They count as running from here on."""
+        self._now = now
+        while self._delayed and self._delayed[0].due <= now:
+            self._lineup.add(*heappop(self._delayed)[2:])
+        starts: list[Attempt] = []
+        wide = None
+        while self._lineup and not (self._stopped or self.is_paused) and now >= self._no_start_before:
+            choice = choose(self._lineup, self._slots, rooms, now, wide)
+            if choice is None:
+                break
+            wide = choice.before
+            starts.append(self._start(choice, now))
+            self._no_start_before = now + self._rules.delay
+        return starts
+
+    def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
+        """Whether a planned attempt still has the memory that it needs, after a closer look at its GPUs."""
+        return self._slots.fits(attempt, rooms)
+
+    def put_back(self, attempt: Attempt) -> None:
+        """A planned attempt cannot start where it was to: somebody else was there first. It has its old place again."""
+        if waiting := self._leave(attempt).waiting:
+            self._lineup.put_back(waiting, self._now)
+        self._no_start_before = float("-inf")
+
+    def try_again(self, failed: Iterable[Attempt], dropped: Iterable[Job]) -> tuple[Dropped, ...]:
+        """Give jobs that had failed for good one more attempt, and those that they took with them their wait.
+
+        What comes back can never start all the same.
+        """
+        failed, dropped = tuple(failed), sorted(dropped, key=lambda job: job.number)
+        for job in (*(attempt.job for attempt in failed), *dropped):
+            self._dependencies.forget(job.number)
+            self._not_again.discard(job.number)
+        for job, number, *_ in failed:
+            self._begins[job.number] = Begin(number + 1, self._begins.get(job.number, AT_FIRST).excused)
+            self._line_up(job, self._since.pop(job.number, self._now))
+        return tuple(lost for job in dropped for lost in self.add(job, self._since.pop(job.number, self._now)))
+
+    def lose(self, gpu: str) -> None:
+        """A GPU is of no use any more."""
+        self._slots.lose(gpu)
+
+    def drop_unfit(self) -> tuple[Dropped, ...]:
+        """The waiting jobs that can never start since GPUs were lost."""
+        if not self._slots.lost:
+            return ()
+        unfit = [need for need in sorted(self._lineup.needs()) if not self._slots.could_ever_fit(*need)]
+        return tuple(lost for need in unfit for job in self._lineup.pop_all(need) for lost in self._drop(job, _TOO_FEW))
+
+    def cancel(self, number: int) -> tuple[Dropped, ...]:
+        """Take a waiting job out, and with it those that wait for it; nothing when there is no such job."""
+        job = self._lineup.remove(number) or self._dependencies.take(number)
+        for delayed in [each for each in self._delayed if each.number == number]:
+            job = delayed.job
+            self._delayed.remove(delayed)
+            heapify(self._delayed)
+        return self._drop(job, "it was cancelled") if job else ()
+
+    def give_up_on(self, number: int) -> None:
+        """A job is not to be tried again when it ends, whatever it does."""
+        self._not_again.add(number)
+
+    def next_wake(self, now: float) -> float:
+        """When `plan` may have something to start though nothing has happened; infinity for never."""
+        if self._stopped or self.is_paused:
+            return _NEVER
+        start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
+        return min(self._delayed[0].due if self._delayed else _NEVER, start)
+
+    def end(self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False) -> Verdict:
+        """An attempt has ended and nothing of it is left; those that wait for one `is_interrupted` go on waiting."""
+        self._now = now
+        job, running = attempt.job, self._leave(attempt)
+        succeeded = outcome.kind == "succeeded"
+        if running.waiting:
+            self._lineup.ended(running.waiting, now - running.since, now, succeeded=succeeded)
+        if succeeded:
+            self._dependencies.remember(job, succeeded=True)
+            for released in self._dependencies.release(job.number):
+                self._line_up(released, self._since.pop(released.number, now))
+            return Verdict(retries=False)
+        since = (running.waiting or running).since
+        if self._may_retry(attempt, outcome):
+            heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
+            return Verdict(retries=True)
+        self._since[job.number] = since
+        return Verdict(retries=False, dropped=() if is_interrupted else self._drop(job, "")[1:])
+
+    def _leave(self, attempt: Attempt) -> _Running:
+        running = self._running.pop(attempt.key)
+        self._slots.give_back(attempt)
+        return running
+
+    def _may_retry(self, attempt: Attempt, outcome: Outcome) -> bool:
+        retries = self._rules.retries if attempt.job.retries is None else attempt.job.retries
+        may = not (attempt.job.number in self._not_again or outcome.kind == "not started" or self._stopped)
+        return may and attempt.number - self._begins.get(attempt.job.number, AT_FIRST).excused <= retries
+
+    def _line_up(self, job: Job, since: float) -> None:
+        self._lineup.add(job, self._begins.get(job.number, AT_FIRST).attempt, since)
+
+    def _start(self, choice: Choice, now: float) -> Attempt:
+        waiting = choice.waiting
+        self._lineup.take(waiting, now, passes=choice.passes)
+        time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # nobody may have asked until now
+        attempt = self._slots.take(waiting.job, waiting.attempt, choice.positions, now + time)
+        self._running[attempt.key] = _Running(attempt, now, waiting)
+        return attempt
+
+    def _drop(self, job: Job, reason: str) -> tuple[Dropped, ...]:
+        _, *others = self._dependencies.fail(job)
+        return Dropped(job, reason), *(Dropped(other, f"job {job.number} did not succeed") for other in others)

@@ -1,0 +1,220 @@
+"""Slots: which places on which GPUs are taken by the jobs of this run, and the memory that they said they need. Pure.
+
+Slots are numbered over the whole run: first those of the first GPU, and so on, then those for CPU jobs. No two attempts
+that run at the same time have the same number, so a job can make a port or a directory of it. It knows of other users
+of a GPU only what is left of it: its room.
+"""
+
+from bisect import insort
+from collections.abc import Container, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.jobs import Attempt, Job
+
+_UNLIMITED = float("inf")
+_LONG_AGO = float("-inf")
+
+Key = tuple[int, int]  # of an attempt
+
+
+class Limits(NamedTuple):
+    """What a run may use at the same time. `totals` is the memory of each GPU, where it is known."""
+
+    gpus: tuple[str, ...]
+    jobs_per_gpu: int = 1
+    cpu_slots: int = 1
+    totals: tuple[float, ...] = ()
+
+
+class Room(NamedTuple):
+    """The memory of a GPU that others leave free: what is free now, and what each of our attempts has of the rest."""
+
+    free: float = _UNLIMITED
+    held: Mapping[Key, int] = {}
+
+
+Rooms = Mapping[str, Room]
+
+
+class Kept(NamedTuple):
+    """What is kept for the first job that has no room: a place, and memory, on each of these GPUs, by position.
+
+    It is known to start at `start`, or then some time; who has ended by then is in nobody's way.
+    """
+
+    start: float
+    gpus: Container[int]
+    mem: int = 0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it is."""
+        return self.start != _UNLIMITED
+
+
+NOTHING = Kept(_UNLIMITED, ())
+
+
+class Slots:
+    """The places of one run, free or taken."""
+
+    def __init__(self, limits: Limits) -> None:
+        per_gpu = limits.jobs_per_gpu
+        self._gpus = limits.gpus
+        self._totals = limits.totals or (_UNLIMITED,) * len(limits.gpus)
+        self._per_gpu = per_gpu
+        self._free = [list(range(gpu * per_gpu, (gpu + 1) * per_gpu)) for gpu in range(len(limits.gpus))]
+        self.open = list(range(len(limits.gpus)))  # the GPUs that have a place, by position and in order
+        self._ours: list[dict[Key, float]] = [{} for _ in limits.gpus]  # what runs there, and until when if known
+        self._place_from = [_LONG_AGO] * len(limits.gpus)  # from when each has a place, as far as is known
+        self._declared: list[dict[Key, int]] = [{} for _ in limits.gpus]
+        self.lost: set[str] = set()
+        first_cpu = len(limits.gpus) * per_gpu
+        self._free_cpu = list(range(first_cpu, first_cpu + limits.cpu_slots))
+        self._first_cpu = first_cpu
+
+    @property
+    def load(self) -> float:
+        """The share of the GPUs that have no place."""
+        return 1 - len(self.open) / len(self._gpus) if self._gpus else 0.0
+
+    def has_cpu(self) -> bool:
+        """Whether a CPU job could start."""
+        return bool(self._free_cpu)
+
+    def with_places(self, rooms: Rooms, mem: int = 0, kept: Kept = NOTHING) -> list[int]:
+        """The GPUs, by position, on which others and what is kept leave a place, and the memory."""
+        gpus = self._gpus
+        if not mem and kept is NOTHING:
+            return self.open if len(rooms) == len(gpus) else [at for at in self.open if gpus[at] in rooms]
+        return [at for at in self.open if gpus[at] in rooms and self._has(at, rooms[gpus[at]], mem, kept)]
+
+    def beyond(self, kept: Kept) -> int:
+        """On how many GPUs there is a place beside what is kept."""
+        gpus, free = kept.gpus, self._free
+        return sum([at not in gpus or len(free[at]) > 1 for at in self.open])
+
+    def keep(self, rooms: Rooms, gpus: int, mem: int, now: float) -> Kept:
+        """What to keep for a job that has no room: GPUs that it can have at the same time, as early as is known.
+
+        Of those that will be free by then, the last to come: so that others may have the first for longer. Where
+        nobody knows when enough of them will be free, something on each.
+        """
+        free_from: Sequence[float] = self._place_from
+        if mem or len(rooms) < len(self._gpus):
+            free_from = [self._free_from(at, rooms, mem) for at in range(len(self._gpus))]
+        start = sorted(free_from)[gpus - 1]
+        if start == _UNLIMITED or start <= now:  # or they should have ended, and may do so at any moment
+            return Kept(_UNLIMITED, range(len(self._gpus)), mem)
+        by_then = sorted([(time, at) for at, time in enumerate(free_from) if time <= start])
+        return Kept(start, {at for _, at in by_then[-gpus:]}, mem)
+
+    def within_reach(self, rooms: Rooms, mem: int = 0) -> int:
+        """On how many GPUs a wide job could be, were all our own jobs to end."""
+        if not mem and len(rooms) == len(self._gpus):
+            return len(self._gpus)
+        return sum(
+            self._all_but_ours(rooms[gpu]) >= mem if gpu in rooms else len(self._free[at]) < self._per_gpu
+            for at, gpu in enumerate(self._gpus)
+        )
+
+    def could_ever_fit(self, gpus: int, mem: int) -> bool:
+        """Whether the GPUs that are not lost are enough, and large enough."""
+        large = [at for at, gpu in enumerate(self._gpus) if gpu not in self.lost and self._totals[at] >= mem]
+        return len(large) >= gpus
+
+    def take(self, job: Job, attempt: int, positions: Sequence[int], until: float = _UNLIMITED) -> Attempt:
+        """Take a place on as many of these GPUs as the job needs, the emptiest first; for none of them a CPU slot.
+
+        `until` is when it will have ended, as far as that is known.
+        """
+        if not job.gpus:
+            return Attempt(job, attempt, (), (heappop(self._free_cpu),))
+        chosen = positions[: job.gpus]
+        if self._per_gpu > 1:
+            chosen = sorted(sorted(positions, key=lambda at: -len(self._free[at]))[: job.gpus])
+        slots = tuple([heappop(self._free[at]) for at in chosen])
+        key = (job.number, attempt)
+        for at in chosen:
+            ours = self._ours[at]
+            ours[key] = until
+            if not self._free[at]:
+                self.open.remove(at)
+                self._place_from[at] = until if self._per_gpu == 1 else min(ours.values())
+            if job.mem:
+                self._declared[at][key] = job.mem
+        gpus = self._gpus
+        return Attempt(job, attempt, tuple([gpus[at] for at in chosen]), slots)
+
+    def expect(self, attempt: Attempt, until: float) -> None:
+        """When it will have ended is known better now."""
+        for at in {self._position(slot) for slot in attempt.slots if slot < self._first_cpu}:
+            self._ours[at][attempt.key] = until
+            if not self._free[at]:
+                self._place_from[at] = min(self._ours[at].values())
+
+    def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
+        """Whether an attempt that has its places has the memory too, after a closer look."""
+        return not attempt.job.mem or all(
+            gpu in rooms and self._left(self._position(slot), rooms[gpu]) >= 0
+            for gpu, slot in zip(attempt.gpus, attempt.slots, strict=True)
+        )
+
+    def give_back(self, attempt: Attempt) -> None:
+        """Its slots are free again."""
+        key = attempt.key
+        for slot in attempt.slots:
+            if slot >= self._first_cpu:
+                heappush(self._free_cpu, slot)
+                continue
+            at = slot // self._per_gpu
+            free = self._free[at]
+            if not free:
+                insort(self.open, at)
+                self._place_from[at] = _LONG_AGO
+            heappush(free, slot)
+            del self._ours[at][key]
+            if attempt.job.mem:
+                del self._declared[at][key]
+
+    def lose(self, gpu: str) -> None:
+        """This GPU will not come back."""
+        self.lost.add(gpu)
+
+    def _position(self, slot: int) -> int:
+        return slot // self._per_gpu
+
+    def _has(self, at: int, room: Room, mem: int, kept: Kept) -> bool:
+        is_kept = at in kept.gpus
+        if is_kept and len(self._free[at]) == 1:
+            return False
+        needed = mem + (kept.mem if is_kept else 0)
+        return not needed or self._left(at, room) >= needed
+
+    def _free_from(self, at: int, rooms: Rooms, mem: int) -> float:
+        """From when a GPU has a place, and the memory, as far as is known."""
+        ours = self._ours[at]
+        if self._gpus[at] not in rooms:
+            # What runs there is ours, since others are let in only when the last of ours has ended.
+            return max(ours.values(), default=_UNLIMITED)
+        room = rooms[self._gpus[at]]
+        if self._free[at] and (not mem or self._left(at, room) >= mem):
+            return _LONG_AGO
+        left = self._left(at, room)
+        for until, key in sorted((until, key) for key, until in ours.items()):
+            left += max(self._declared[at].get(key, 0), room.held.get(key, 0))
+            if not mem or left >= mem:
+                return until
+        return _UNLIMITED
+
+    def _left(self, at: int, room: Room) -> float:
+        """What is free, less what our attempts said they need and do not have yet."""
+        # The total counts where nobody looks at what is free.
+        return min(room.free, self._totals[at]) - sum(
+            max(0, mem - room.held.get(key, 0)) for key, mem in self._declared[at].items()
+        )
+
+    @staticmethod
+    def _all_but_ours(room: Room) -> float:
+        return room.free + sum(room.held.values())

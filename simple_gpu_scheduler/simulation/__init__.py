@@ -1,0 +1,1 @@
+"""Workloads under a virtual clock: simulating, comparing, tuning and learning policies."""

@@ -1,0 +1,1 @@
+"""Learning the weights of a policy from a workload."""

@@ -1,0 +1,82 @@
+"""What a learned policy learns from and what it is examined on: never the same jobs. Pure."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import NamedTuple
+
+from simple_gpu_scheduler.simulation.significance import Standing
+from simple_gpu_scheduler.simulation.simulate import Arrival
+
+Workload = Sequence[Arrival]
+
+_WINDOWS = 300
+_FEWEST = 5  # to choose by; with fewer, chance decides
+_FEWEST_JOBS, _MOST_JOBS = 20, 2000
+_PER_GPU = 4  # so many jobs of a part for each GPU, or nobody would wait
+
+
+class Lessons(NamedTuple):
+    """Workloads to learn from, and others to choose by among what was found."""
+
+    to_learn: Sequence[Workload]
+    to_choose: Sequence[Workload]
+
+
+class Exam(NamedTuple):
+    """How what was learned stands beside another policy, and on what."""
+
+    name: str
+    other: str
+    standing: Standing
+
+
+class School(NamedTuple):
+    """The lessons, and the exams by what they are called."""
+
+    lessons: Lessons
+    exams: Sequence[tuple[str, Sequence[Workload]]]
+
+
+def school_of(workloads: Sequence[Workload], gpus: int, seed: int) -> School:
+    """Of many workloads the first half to learn from; of one, parts of its first half. A ValueError says: too little.
+
+    Only those to learn from may overlap: what has the same jobs in it is no second witness.
+    """
+    if len(workloads) > 1:
+        third, half = len(workloads) // 6, len(workloads) // 2
+        if third < _FEWEST:
+            raise ValueError(f"there are {len(workloads)} workloads, and it takes {6 * _FEWEST}")
+        lessons = Lessons(workloads[third:half], workloads[:third])
+        return School(lessons, [("on workloads of other seeds", workloads[half:])])
+    [whole] = workloads
+    half, third = len(whole) // 2, len(whole) // 3
+    if len(whole) < 6 * _FEWEST * _FEWEST_JOBS:
+        raise ValueError(f"it has {len(whole):,} jobs, and it takes {6 * _FEWEST * _FEWEST_JOBS:,}")
+    size = min(max(_FEWEST_JOBS, _PER_GPU * gpus), _MOST_JOBS, (half - third) // _FEWEST)
+    rng = Random(seed)  # noqa: S311 - where to cut is no secret
+    lessons = Lessons(_windows(whole[:third], size, rng), _parts(whole[third:half], size))
+    exams = [
+        ("on parts of the second half", _parts(whole[half:], size)),
+        ("on the second half as a whole", [renumbered(whole[half:])]),
+    ]
+    return School(lessons, exams)
+
+
+def _windows(workload: Workload, size: int, rng: Random) -> list[Workload]:
+    """So many parts, which may overlap."""
+    begins = [rng.randrange(len(workload) - size + 1) for _ in range(_WINDOWS)]
+    return [renumbered(workload[begin : begin + size]) for begin in begins]
+
+
+def _parts(workload: Workload, size: int) -> list[Workload]:
+    """One behind the other."""
+    return [renumbered(workload[begin : begin + size]) for begin in range(0, len(workload) - size + 1, size)]
+
+
+def renumbered(workload: Workload) -> Workload:
+    """The same jobs as a workload of their own."""
+    begin = workload[0].at if workload else 0.0
+    return [
+        each._replace(at=each.at - begin, job=each.job._replace(number=number))
+        for number, each in enumerate(workload, 1)
+    ]

@@ -1,0 +1,48 @@
+"""A workload under a virtual clock, with the very scheduler that runs jobs: when does each of them start?
+
+It knows nothing of where workloads come from, nor of what is made of the answer. Pure.
+"""
+
+from array import array
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Place
+from simple_gpu_scheduler.scheduling.scheduler import Scheduler
+from simple_gpu_scheduler.scheduling.slots import Room
+
+_NEVER = float("inf")
+_NOBODY = Attempt(Job(0, b"", Place(0)), 0, (), ())
+
+
+class Arrival(NamedTuple):
+    """A job that comes at a time, and how long it takes, which the scheduler is not told."""
+
+    at: float
+    job: Job
+    duration: float
+
+
+def simulate(workload: Sequence[Arrival], scheduler: Scheduler, gpus: Sequence[str]) -> "array[float]":
+    """When each starts, in the order of the workload, whose jobs are numbered from 1 and sorted by their arrival.
+
+    Nobody else uses the GPUs, and all jobs succeed. A job that could never fit must not be among them.
+    """
+    rooms = dict.fromkeys(gpus, Room())
+    starts = array("d", [_NEVER]) * len(workload)
+    ends: list[tuple[float, int, Attempt]] = [(_NEVER, 0, _NOBODY)]  # so that there is a next end, and it is the last
+    add, end, plan = scheduler.add, scheduler.end, scheduler.plan
+    coming = iter([*workload, Arrival(_NEVER, _NOBODY.job, 0)])
+    next_one = next(coming)
+    while (now := min(next_one.at, ends[0][0])) < _NEVER:
+        while ends[0][0] <= now:
+            end(heappop(ends)[2], SUCCESS, now)
+        while next_one.at <= now:
+            add(next_one.job, now)
+            next_one = next(coming)
+        for attempt in plan(now, rooms):
+            number = attempt.job.number
+            starts[number - 1] = now
+            heappush(ends, (now + workload[number - 1].duration, number, attempt))
+    return starts

@@ -1,0 +1,70 @@
+"""What was simulated, as lines for people. Pure."""
+
+from collections.abc import Iterable, Mapping
+
+from simple_gpu_scheduler.base.text import safe
+
+from .measures import Measures
+from .traces import Trace
+
+_KNOWN = {
+    "exact": "known exactly",
+    "requested": "as their users said",
+    "past": "as the jobs of their kind that have ended before tell",
+    "none": "known to nobody",
+}
+_COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p50", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
+_POLICY, _CELL = 11, 8
+_UNITS = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "m"))
+_MANY, _FEW = 1000, 9.95  # of which the tenths say nothing, and much
+_GROUPS = (("WAIT", 5), ("RESPONSE", 3), ("SLOWDOWN", 2))
+
+
+def introduction(trace: Trace) -> list[str]:
+    """What it is that was simulated."""
+    count = sum(map(len, trace.workloads))
+    jobs = f"{count:,} job{'' if count == 1 else 's'}"
+    several = f" in {len(trace.workloads):,} workloads" if len(trace.workloads) > 1 else ""
+    work = sum(each.duration * each.job.gpus for workload in trace.workloads for each in workload)
+    span = sum(workload[-1].at - workload[0].at for workload in trace.workloads)
+    load = f", load {work / span / trace.site.gpus:.2f}" if span * _MANY > work else ""  # else all came at once
+    gpus = f"{trace.site.gpus:,} GPU{'' if trace.site.gpus == 1 else 's'}"
+    head = f"{safe(trace.name)}: {jobs}{several} on {gpus}{load}; lengths {_KNOWN[trace.estimates]}"
+    return [head, *map(safe, trace.remarks)]
+
+
+def heading() -> list[str]:
+    """Above the rows."""
+    above = " " * _POLICY + "".join(name.rjust(_CELL) + " " * _CELL * (width - 1) for name, width in _GROUPS)
+    return [above.rstrip(), "POLICY".ljust(_POLICY) + "".join(_aligned(_COLUMNS))]
+
+
+def row(policy: str, measures: Measures) -> str:
+    """What a policy comes to."""
+    wait, response, slowdown = measures.wait, measures.response, measures.slowdown
+    cells = [
+        *map(duration, (*wait, response.mean, response.p50, response.p99)),
+        *(f"{value:,.1f}" if value < _MANY else f"{value:,.0f}" for value in (slowdown.mean, slowdown.p99)),
+        duration(measures.makespan),
+        f"{100 * measures.utilisation:.1f}%",
+        f"{measures.fairness:.2f}",
+    ]
+    return safe(policy).ljust(_POLICY) + "".join(_aligned(cells))
+
+
+def _aligned(cells: Iterable[str]) -> list[str]:
+    return [cell.rjust(max(_CELL, len(name) + 1)) for name, cell in zip(_COLUMNS, cells, strict=True)]
+
+
+def to_json(policy: str, measures: Measures) -> Mapping[str, object]:
+    """What a policy comes to."""
+    spreads = {name: getattr(measures, name)._asdict() for name in ("wait", "response", "slowdown")}
+    return {"policy": policy, **measures._asdict(), **spreads}
+
+
+def duration(seconds: float) -> str:
+    """In one unit, as durations are typed: `42s`, `3.5m`, `4.2h`, `12.0d`."""
+    for least, size, unit in _UNITS:
+        if seconds >= least:
+            return f"{seconds / size:.{seconds < _MANY * size:d}f}{unit}"
+    return f"{seconds:.{0 < seconds < _FEW:d}f}s"

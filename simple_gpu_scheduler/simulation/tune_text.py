@@ -1,0 +1,100 @@
+"""What `tune` has found, as sentences and as JSON. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from simple_gpu_scheduler.cli.options.policy import SHARING
+from simple_gpu_scheduler.simulation.learn.lessons import Exam
+
+from .text import duration
+from .text import to_json as policy_to_json
+from .traces import Trace
+from .tune import BASE, FEW_PARTS, Candidate, Tuned
+
+
+def advice(tuned: Tuned, fair_by: str) -> list[str]:
+    """Which one, what it would have gained and cost, and how sure that is."""
+    base, best, least = tuned.candidates[0], tuned.best, tuned.least
+    if not base.measures.wait.max:
+        return ["No job would have waited under any policy: there is nothing to choose."]
+    if best is base:
+        lines = [
+            f"Best: --policy {BASE}, which is the default. Nothing that lets nobody starve waits less, by 1 % or more."
+        ]
+    elif tuned.parts < FEW_PARTS:
+        lines = ["How sure: not at all; there are too few jobs to tell it from chance.", *_gain(best, base, fair_by)]
+    else:
+        lines = [*_gain(best, base, fair_by), _sureness(tuned)]
+    if least is not best:
+        wait = least.measures.wait
+        lines.append(
+            f"{least.policy} would have waited {duration(wait.mean)} on average, but under it a job may wait for ever: "
+            f"here {duration(wait.max)} was the longest."
+        )
+    return lines
+
+
+def _gain(best: Candidate, base: Candidate, fair_by: str) -> list[str]:
+    mine, others = best.measures.wait, base.measures.wait
+    gain = (
+        f"Best: --policy {_typed(best.policy, fair_by)}. The mean wait would have been {duration(mine.mean)}, and not "
+        f"{duration(others.mean)} as under {BASE} ({best.standing.percent:+.0f} %)."
+    )
+    price = (
+        f"Its price: the longest wait is {duration(mine.max)}, and {duration(others.max)} under {BASE}; one in a "
+        f"hundred waits {duration(mine.p99)} or more, and {duration(others.p99)}."
+    )
+    return [gain, price]
+
+
+def _sureness(tuned: Tuned) -> str:
+    best, parts = tuned.best, tuned.parts
+    said = "surely" if tuned.is_sure else "not surely"
+    return (
+        f"How sure: {said} better than {BASE} ({best.standing.percent:+.1f} % ± {best.standing.percent_error:.1f} %); "
+        f"it was so in {best.wins} of {parts} parts."
+    )
+
+
+def _typed(policy: str, fair_by: str) -> str:
+    name, _, knob = policy.partition(":")
+    if knob:
+        return f"{name} --ageing {knob}"
+    return f"{name} --fair-by {fair_by}" if name in SHARING and fair_by != "label" else name
+
+
+def to_json(trace: Trace, tuned: Tuned, exams: Sequence[Exam]) -> Mapping[str, object]:
+    """All of it."""
+    return {
+        "trace": trace.name,
+        "jobs": sum(map(len, trace.workloads)),
+        "gpus": trace.site.gpus,
+        "estimates": trace.estimates,
+        "remarks": trace.remarks,
+        "parts": tuned.parts,
+        "best": tuned.best.policy,
+        "is_sure": tuned.is_sure,
+        "policies": [_candidate(each) for each in tuned.candidates],
+        **({"learned": [_exam(each) for each in exams]} if exams else {}),
+    }
+
+
+def _candidate(each: Candidate) -> Mapping[str, object]:
+    error = each.standing.error
+    return {
+        **policy_to_json(each.policy, each.measures),
+        "difference": each.standing.difference,
+        "error": None if error == float("inf") else error,
+        "wins": each.wins,
+        "may_starve": each.may_starve,
+    }
+
+
+def _exam(exam: Exam) -> Mapping[str, object]:
+    error = exam.standing.error
+    return {
+        "exam": exam.name,
+        "policy": exam.other,
+        "wait": exam.standing.wait,
+        "difference": exam.standing.difference,
+        "error": None if error == float("inf") else error,
+    }

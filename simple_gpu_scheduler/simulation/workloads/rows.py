@@ -1,0 +1,84 @@
+"""A workload as rows, and the arrivals that the simulator takes, with what the scheduler is told of lengths.
+
+It does not know where rows come from, nor what is made of the arrivals. Pure.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.jobs import Job, Place
+from simple_gpu_scheduler.simulation.simulate import Arrival
+
+
+class Row(NamedTuple):
+    """One job as it was recorded: when it came, how long it took, and how long its user said. All in seconds."""
+
+    submit: float
+    duration: float
+    gpus: int = 1
+    user: str = ""
+    requested: float | None = None
+    command: str = ""
+    priority: int = 0
+
+
+_TIMES: Mapping[str, Callable[[Row], float | None]] = {
+    "exact": lambda row: row.duration,
+    "requested": lambda row: row.requested,
+    "past": lambda _row: None,
+    "none": lambda _row: None,
+}
+# What the scheduler may know of how long a job takes; with `none` its `Estimates` are to learn nothing.
+ESTIMATES = tuple(_TIMES)
+
+
+def arrivals(rows: Iterable[Row], most_gpus: int, estimates: str) -> tuple[list[Arrival], list[str]]:
+    """In the order of their submission, the first at 0, without those that could never fit; and what to say of these.
+
+    `estimates` is one of ESTIMATES.
+    """
+    time_of = _TIMES[estimates]
+    everybody = sorted(rows, key=lambda row: row.submit)
+    fitting = [row for row in everybody if row.gpus <= most_gpus]
+    begin = fitting[0].submit if fitting else 0.0
+    commands = _Commands()
+    found = [
+        Arrival(row.submit - begin, _job(number, row, commands.of(row), time_of(row)), row.duration)
+        for number, row in enumerate(fitting, 1)
+    ]
+    too_wide = len(everybody) - len(fitting)
+    if not too_wide:
+        return found, []
+    width = f"{most_gpus:,} GPU{'' if most_gpus == 1 else 's'}"
+    widest = max(row.gpus for row in everybody)
+    return found, [left_out(too_wide, "job", f"wider than {width}") + f"; the widest needs {widest:,}"]
+
+
+def left_out(count: int, noun: str, which: str) -> str:
+    """A remark: `3 rows without a duration are left out`."""
+    return f"{count:,} {noun}{'s' * (count != 1)} {which} {'is' if count == 1 else 'are'} left out"
+
+
+class _Commands:
+    """The command of each row; where it has none, one for each user and width, so that what they took tells them apart.
+
+    It is numbered in letters, since a number or a quote in a user's name would be left open in a template.
+    """
+
+    _LETTERS = str.maketrans("0123456789", "abcdefghij")
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str, int], bytes] = {}
+
+    def of(self, row: Row) -> bytes:
+        """As a job has it."""
+        if row.command:
+            return row.command.encode("utf-8", "surrogateescape")
+        kind = (row.user, row.gpus)
+        if kind not in self._made:
+            self._made[kind] = f"kind {str(len(self._made)).translate(self._LETTERS)}".encode()
+        return self._made[kind]
+
+
+def _job(number: int, row: Row, command: bytes, time: float | None) -> Job:
+    return Job(number, command, Place(number), gpus=row.gpus, time=time, priority=row.priority, label=row.user)

@@ -1,0 +1,133 @@
+"""A workload that is invented: `jobs=1000 load=0.9 time=10-1000 gpus=1*8,2*2,4 users=5` -> rows.
+
+It knows neither what they are simulated for nor on what. Pure: the same seed gives the same rows.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from math import log
+from random import Random
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.units import parse_duration
+
+from .cells import MOST_SECONDS, shown
+from .rows import Row
+
+_COUNT = re.compile(r"\d{1,9}", re.ASCII)
+_LOAD = re.compile(r"\d{1,3}(?:\.\d{1,9})?", re.ASCII)
+_WIDTH = re.compile(r"(\d{1,6})(?:\*(\d{1,6}))?", re.ASCII)
+_MOST_JOBS = 10_000_000
+
+
+class Synthetic(NamedTuple):
+    """The distribution. Without a gap, that is so long that the jobs are so much of what the GPUs can do."""
+
+    jobs: int = 1000
+    gap: float | None = None  # the mean of the time between two jobs, which is exponential
+    load: float = 0.9
+    time: tuple[float, float] = (10.0, 1000.0)  # its logarithm is uniform
+    gpus: tuple[tuple[int, int], ...] = ((1, 1),)  # widths and their weights
+    users: int = 0
+
+
+def parse_synthetic(text: str) -> Synthetic:
+    """What the words say; a ValueError names the one that is wrong."""
+    values: dict[str, object] = {}
+    for word in text.split():
+        key, _, value = word.partition("=")
+        if key not in _KEYS:
+            raise ValueError(f"{shown(word)} is unknown; there are {', '.join(f'{each}=' for each in _KEYS)}")
+        if key in values:
+            raise ValueError(f"'{key}' is given twice")
+        try:
+            values[key] = _KEYS[key](value)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+    if "gap" in values and "load" in values:
+        raise ValueError("gap= and load= both say how close jobs come; leave one of them out")
+    return Synthetic(**values)  # type: ignore[arg-type] # each key has its own parser
+
+
+def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[Row]:
+    """So many jobs, the first at 0. When jobs come and how long they take is the same whatever the users and widths."""
+    draw = Random(seed)  # noqa: S311 - a simulation keeps no secret
+    low, high = synthetic.time
+    gap = _gap_for(synthetic, gpus) if synthetic.gap is None else synthetic.gap
+    came = 0.0
+    times = []
+    for _ in range(synthetic.jobs):
+        times.append((came, low * (high / low) ** draw.random()))
+        came -= gap * log(1 - draw.random())
+    widths = draw.choices(*zip(*synthetic.gpus, strict=True), k=synthetic.jobs)
+    users = [""] * synthetic.jobs
+    if synthetic.users:
+        users = [f"u{draw.randint(1, synthetic.users)}" for _ in times]
+    return [
+        Row(submit, duration, width, user, duration)
+        for (submit, duration), width, user in zip(times, widths, users, strict=True)
+    ]
+
+
+def _gap_for(synthetic: Synthetic, gpus: int) -> float:
+    """Jobs that are too wide to run at all are no load."""
+    low, high = synthetic.time
+    mean_time = (high - low) / log(high / low) if high > low else low
+    weights = sum(weight for _, weight in synthetic.gpus)
+    mean_width = sum(width * weight for width, weight in synthetic.gpus if width <= gpus) / weights
+    return mean_time * mean_width / (synthetic.load * gpus)
+
+
+def _jobs(text: str) -> int:
+    if not _COUNT.fullmatch(text) or not 1 <= int(text) <= _MOST_JOBS:
+        raise ValueError(f"{shown(text)} is not a whole number from 1 to {_MOST_JOBS:,}")
+    return int(text)
+
+
+def _users(text: str) -> int:
+    if not _COUNT.fullmatch(text):
+        raise ValueError(f"{shown(text)} is not a whole number from 0 up")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    value = parse_duration(text)
+    if value >= MOST_SECONDS:
+        raise ValueError(f"{shown(text)} is too long")
+    return value
+
+
+def _load(text: str) -> float:
+    if not _LOAD.fullmatch(text) or not float(text):
+        raise ValueError(f"{shown(text)} is not a number above 0; 1 is all that the GPUs can do")
+    return float(text)
+
+
+def _times(text: str) -> tuple[float, float]:
+    low, dash, high = text.partition("-")
+    if not dash:
+        raise ValueError(f"{shown(text)} is not LOW-HIGH; write 10-1000 or 1m-2h")
+    shortest, longest = _seconds(low), _seconds(high)
+    if not 0 < shortest <= longest:
+        raise ValueError(f"{shown(text)} does not go up from something above 0; write 10-1000 or 1m-2h")
+    return shortest, longest
+
+
+def _widths(text: str) -> tuple[tuple[int, int], ...]:
+    found = []
+    for part in text.split(","):
+        match = _WIDTH.fullmatch(part)
+        if not match or not int(match[1]) or not int(match[2] or 1):
+            raise ValueError(f"{shown(part)} is not a number of GPUs; write 1,2,4, or 1*8,2*2,4 for how often each")
+        found.append((int(match[1]), int(match[2] or 1)))
+    return tuple(found)
+
+
+_KEYS: Mapping[str, Callable[[str], object]] = {
+    "jobs": _jobs,
+    "gap": _seconds,
+    "load": _load,
+    "time": _times,
+    "gpus": _widths,
+    "users": _users,
+}

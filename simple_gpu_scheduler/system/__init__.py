@@ -1,0 +1,1 @@
+"""This Linux machine: processes and what they leave, users, threads, signals, files."""

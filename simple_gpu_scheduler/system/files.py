@@ -1,0 +1,58 @@
+"""Files written whole or not at all, kept from being overwritten by mistake, or written without giving up
+the interpreter lock. It does not know what is in them."""
+
+import ctypes
+import os
+import stat
+from contextlib import suppress
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.text import safe
+
+_LONGEST = 60  # of a name of 255 bytes, so that more can stand behind it
+
+
+def replace_file(target: str, data: bytes) -> None:
+    """Through a file beside it, so that who reads it meanwhile has the old one. An OSError says why not.
+
+    A link is replaced and not followed.
+    """
+    directory, name = os.path.split(target)
+    beside = os.path.join(directory, f"{name[:_LONGEST]}.{os.getpid()}.new")
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+        os.replace(beside, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+_libc = ctypes.PyDLL(None, use_errno=True)
+_libc.write.restype = ctypes.c_ssize_t
+
+
+def write_at_once(fd: int, data: bytes) -> int:
+    """`os.write` for files that never make anybody wait for long."""
+    written = int(_libc.write(fd, data, ctypes.c_size_t(len(data))))
+    if written < 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return written
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write it whole or not at all, in the place of what was there."""
+    target = os.path.realpath(path)  # a link is followed, and stays one
+    try:
+        with suppress(FileNotFoundError):
+            mode = os.stat(path).st_mode  # not of the target: a pipe behind /dev/stdout has no name
+            if stat.S_ISDIR(mode):
+                raise UserError(f"cannot write {safe(path)}: it is a directory; name a file in it")
+            if not stat.S_ISREG(mode):  # a device would be replaced
+                raise UserError(f"cannot write {safe(path)}: it is no plain file")
+        replace_file(target, data)
+    except OSError as error:
+        raise UserError(f"cannot write {safe(path)}: {error.strerror}") from None

@@ -1,0 +1,69 @@
+"""One command in the foreground: it has the terminal, and its exit code is ours.
+
+Unlike a job it stays in our process group, so that Ctrl-C and Ctrl-Z reach it as if we were not there. What it leaves
+behind is ended. It knows nothing of GPUs.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Mapping, Sequence
+
+from simple_gpu_scheduler.base.errors import UserError
+
+from . import process_tree, processes
+from .process_tree import Running
+
+# What may end it; SIGTTOU is here because we ignore it ourselves.
+FOR_THE_COMMAND = (
+    *(signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2),
+    signal.SIGTTOU,
+)
+_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
+_NOT_FOUND, _NOT_TO_BE_RUN = 127, 126
+_GRACE = 10.0
+_BY_A_PROCESS = 0  # as si_code; the kernel's own, on behalf of the terminal, are above
+
+
+class CannotStartError(UserError):
+    """The command cannot be started; the code is what a shell would end with."""
+
+
+def run_in_foreground(
+    argv: tuple[str, ...],
+    environment: Mapping[bytes, bytes],
+    inherits: Sequence[int],
+    started: Callable[[int], object],
+    heeded: Sequence[int],
+) -> int:
+    """Run a command to its end and beyond that of all it has left; its wait status.
+
+    `heeded` are the signals of `FOR_THE_COMMAND` that nobody had us ignore. From here on they end nobody but the
+    command: those that come to us alone are forwarded, the terminal's it has already.
+    """
+    processes.adopt_orphans()
+    before = process_tree.children(os.getpid())
+    awaited = {*heeded, signal.SIGCHLD} - {signal.SIGTTOU}
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    try:
+        pid = os.posix_spawnp(
+            argv[0],
+            argv,
+            environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, *pair) for pair in processes.inherited_as(inherits)],
+            setsigmask=[],
+            setsigdef=[*heeded, *_BY_PYTHON],
+        )
+    except OSError as error:
+        failed = CannotStartError(f"cannot start {argv[0]}: {error.strerror}")
+        failed.code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_TO_BE_RUN
+        raise failed from None
+    started(pid)
+    while not processes.has_ended(pid):
+        came = signal.sigwaitinfo(awaited)
+        if came.si_signo != signal.SIGCHLD and came.si_code <= _BY_A_PROCESS:
+            os.kill(pid, came.si_signo)
+    status = processes.reap(pid)
+    if processes.has_orphans():
+        process_tree.end_strays(lambda: Running((), before), lambda _pid: "ended", _GRACE, lambda: False)
+        processes.has_orphans()
+    return status

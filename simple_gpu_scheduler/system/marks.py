@@ -1,0 +1,64 @@
+"""Whose is a process: the mark that attempts give to all their processes, and the family of one scheduler.
+
+The mark stands in the environment, where a process keeps it unless it clears it. Reading one is all that this does;
+what follows for a process is others' business.
+"""
+
+import os
+import re
+
+from simple_gpu_scheduler.base.jobs import Attempt
+
+from .process_tree import read_process, read_variable
+from .users import owner
+
+# All attempts that a process is part of, the outermost first, as `/RUN.JOB.ATTEMPT`: a job may run a scheduler.
+TREE = b"SGS_TREE"
+_INIT = 1
+
+
+def mark(attempt: Attempt, run_id: bytes) -> bytes:
+    """What tells this attempt from all others, in `TREE`."""
+    return b"/%s.%d.%d" % (run_id, attempt.job.number, attempt.number)
+
+
+def mark_in(tree: bytes, run_id: bytes) -> bytes:
+    """The mark of an attempt of this run in a process's `TREE`; nothing when it is in none."""
+    begin = tree.find(b"/%s." % run_id)
+    if begin < 0:
+        return b""
+    end = tree.find(b"/", begin + 1)
+    return tree[begin : end if end >= 0 else None]
+
+
+class Family:
+    """The processes that a scheduler answers for: below it, of its attempts, and of the attempt that it is part of."""
+
+    def __init__(self, run_id: str = "", outer_tree: bytes = b"") -> None:
+        self._run_id = run_id.encode()
+        self._outer_tree = outer_tree
+        # Who holds a lease() around us is family too. /proc shows the environment that it was started with, unmarked.
+        self._roots = {os.getpid(), *(int(pid) for pid in re.findall(rb"/lease-(\d{1,9})-", outer_tree))}
+
+    def attempt_of(self, pid: int) -> tuple[int, int] | None:
+        """The number of the job and of the attempt that a process belongs to."""
+        found = mark_in(self._tree_of(pid), self._run_id) if self._run_id else b""
+        numbers = found.split(b".")[-2:]
+        if len(numbers) == 2 and all(number.isdigit() for number in numbers):  # noqa: PLR2004 - of job and attempt
+            return int(numbers[0]), int(numbers[1])
+        return None
+
+    def includes(self, pid: int) -> bool:
+        """Whether a process is one of the family, also one that has cleared its environment."""
+        if self._outer_tree and (self._tree_of(pid) + b"/").startswith(self._outer_tree + b"/"):
+            return True
+        while pid > _INIT:
+            if pid in self._roots:
+                return True
+            process = read_process(pid)
+            pid = process.parent if process else 0
+        return False
+
+    def _tree_of(self, pid: int) -> bytes:
+        """Of processes of this user only: others may have put there what makes them look like us."""
+        return read_variable(pid, TREE) if owner(pid) == os.getuid() else b""

@@ -1,0 +1,61 @@
+"""Signals as messages: a thread waits for them and puts each on the inbox. It knows nothing of what they lead to.
+
+Python's own handlers run in the main thread, between two of its instructions. A signal that comes when it is just about
+to wait is noted, and the wait begins all the same: seldom, and under load, Ctrl-C and TERM did nothing until the next
+message. What a thread waits for is never lost.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.errors import UserError
+
+from .threads import need_thread
+
+_MESSAGES = (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR1)
+
+_NOT_TO_END = (signal.SIGHUP, signal.SIGUSR1)
+
+
+class Signalled(NamedTuple):
+    """A signal has come."""
+
+    number: int
+
+
+@contextmanager
+def signals_to(put: Callable[[Signalled], None]) -> Iterator[None]:
+    """Put signals on the inbox while the run goes on. Afterwards Ctrl-C and the like end the program at once."""
+    # Writing to a terminal from the background must not stop the run where `stty tostop` is set.
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    taken = [number for number in _MESSAGES if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores one
+    if not taken:
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, taken)
+    is_over = threading.Event()
+
+    def listen() -> None:
+        while True:
+            number = signal.sigwait(taken)
+            if is_over.is_set():
+                return
+            put(Signalled(number))
+
+    try:
+        thread = need_thread(listen)
+    except UserError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
+    try:
+        yield
+    finally:
+        is_over.set()
+        signal.pthread_kill(thread.ident or 0, taken[0])
+        thread.join()
+        for number in taken:
+            signal.signal(number, signal.SIG_IGN if number in _NOT_TO_END else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,64 @@
+"""Threads that no signal goes to, and work that one does meanwhile. Knows nothing of what they do."""
+
+import signal
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from simple_gpu_scheduler.base.errors import UserError
+
+T = TypeVar("T")
+
+
+def start_thread(run: Callable[[], object]) -> threading.Thread:
+    """Start a daemon thread with all signals blocked; a RuntimeError says that the system allows no more.
+
+    The kernel gives a signal to any thread that does not block it. Python's handlers run in the main thread only, and a
+    signal that another thread took does not wake it: it would be acted on at the next message, which may be tomorrow.
+    """
+    thread = threading.Thread(target=run, daemon=True)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        thread.start()  # inherits the mask
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    return thread
+
+
+def need_thread(run: Callable[[], object]) -> threading.Thread:
+    """The same, where nothing goes on without it."""
+    try:
+        return start_thread(run)
+    except RuntimeError:
+        raise UserError("the system lets this user start no more threads (ulimit -u); nothing was started") from None
+
+
+class Meanwhile(Generic[T]):
+    """A value that a thread makes while others go on; who needs it waits for it."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: T | None = None
+        self._error: Exception | None = None
+        self._is_done = False
+        try:
+            self._thread: threading.Thread | None = start_thread(self._run)
+        except RuntimeError:  # there can be no more threads: made by who needs it
+            self._thread = None
+
+    def get(self) -> T:
+        """The value, or the error that making it met."""
+        if self._thread:
+            self._thread.join()  # the loop and the reader may both come here
+        elif not self._is_done:
+            self._run()
+        if self._error:
+            raise self._error
+        return self._made  # type: ignore[return-value] # made, or an error was met
+
+    def _run(self) -> None:
+        try:
+            self._made = self._make()
+        except Exception as error:  # noqa: BLE001 - it is for who needs the value
+            self._error = error
+        self._is_done = True

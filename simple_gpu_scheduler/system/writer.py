@@ -1,0 +1,130 @@
+"""Writing to a terminal or pipe that may be full, stopped or closed, without ever waiting for it.
+
+What can be written at once is written by the caller, so that it stands before what a job prints next. The rest is left
+to a thread, which also takes over when lines come quickly: one write for many lines. It knows nothing of what is
+written.
+"""
+
+import os
+import select
+import stat
+import threading
+import time
+from contextlib import suppress
+
+from .threads import start_thread
+
+# How often a steady stream of lines is written: each write gives up the interpreter lock and waits to have it back.
+_PAUSE = 0.02
+# While nobody reads, this much is kept; beyond it the oldest is dropped, and the place of it is marked.
+_MOST_KEPT = 4 * 1024 * 1024
+
+
+class Writer:
+    """Writes to a file descriptor that it shares with others and must not change."""
+
+    def __init__(self, fd: int) -> None:
+        self._blocking = fd
+        self._direct = _without_waiting(fd)
+        self._lock = threading.Lock()  # over the three below, and over the begin of `_is_writing`
+        self._kept: list[bytes] = []
+        self._size = 0
+        self._dropped = 0
+        self._is_writing = False
+        self._has_text = threading.Event()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._written_at = float("-inf")
+
+    def write(self, text: bytes) -> None:
+        """Write it now if that needs no waiting, else soon."""
+        with self._lock:
+            is_behind = self._kept or self._is_writing
+            if not is_behind and time.monotonic() - self._written_at >= _PAUSE:
+                text = self._write_directly(text)
+            if text:
+                self._keep(text)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something waits to be taken by the terminal or pipe."""
+        return bool(self._kept or self._is_writing)
+
+    def close(self) -> None:
+        """Wait until all is written or nobody is there to read it."""
+        with self._lock:  # or the thread, between looking at the one and clearing the other, would wait for ever
+            self._closing.set()
+            self._has_text.set()
+        if self._thread:
+            self._thread.join()
+        if self._direct is not None and self._direct != self._blocking:
+            os.close(self._direct)
+
+    def _write_directly(self, text: bytes) -> bytes:
+        """What could not be written without waiting."""
+        if self._direct is None:
+            return text
+        self._written_at = time.monotonic()
+        try:
+            return text[os.write(self._direct, text) :]
+        except BlockingIOError:
+            return text
+        except OSError:  # closed at the other end: there is nobody to tell, and the exit code tells the rest
+            return b""
+
+    def _keep(self, text: bytes) -> None:
+        self._kept.append(text)
+        self._size += len(text)
+        while self._size > _MOST_KEPT and len(self._kept) > 1:  # the newest stays, however long it is
+            self._size -= len(self._kept.pop(0))
+            self._dropped += 1
+        if self._thread is None:
+            self._thread = start_thread(self._write_kept)
+        if len(self._kept) == 1:
+            self._has_text.set()
+
+    def _write_kept(self) -> None:
+        while text := self._next():
+            with suppress(OSError):  # as above
+                write_all(self._blocking, text)
+            self._written_at = time.monotonic()
+            self._is_writing = False
+
+    def _next(self) -> bytes:
+        """All that is to be written, after a pause in which more may come; nothing when it is over."""
+        self._has_text.wait()
+        self._closing.wait(max(0.0, self._written_at + _PAUSE - time.monotonic()))
+        with self._lock:
+            text = b"".join(self._kept)
+            if self._dropped:
+                text = b"(%d lines were dropped while nobody read them)\n" % self._dropped + text
+            self._kept.clear()
+            self._size = self._dropped = 0
+            self._is_writing = bool(text)
+            if not self._closing.is_set():
+                self._has_text.clear()
+        return text
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of it, and wait as long as that takes, also where somebody has made the other end non-blocking."""
+    while data:
+        try:
+            data = data[os.write(fd, data) :]
+        except BlockingIOError:
+            select.select([], [fd], [])
+
+
+def _without_waiting(fd: int) -> int | None:
+    """A descriptor for the same thing whose writes never wait; None where there is none.
+
+    O_NONBLOCK belongs to the open file, which the user's shell shares: a pipe or terminal is opened a second time. A
+    plain file is not, since that would have a place in the file of its own, and it never makes anybody wait.
+    """
+    mode = os.fstat(fd).st_mode
+    if stat.S_ISREG(mode):
+        return fd
+    try:
+        return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError:  # a socket, or the terminal of another user after `su`
+        return None

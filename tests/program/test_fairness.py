@@ -1,0 +1,101 @@
+"""Several schedulers that want the same GPU get it in turn, soon, and cost nothing while they wait."""
+
+import os
+import statistics
+import time
+from itertools import accumulate, groupby, pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Program, until
+from tests.support.sharing import ALONE, LEASE, held, in_line, lonely, were_alone
+
+
+def start_together(program: Program, inputs: dict[str, str]) -> None:
+    """Run a scheduler for each, all of which want the GPU when the first one gets it."""
+    with held():
+        processes = [program.start(*ALONE, "--quiet") for _ in inputs]
+        for process, commands in zip(processes, inputs.values(), strict=True):
+            program.feed(process, commands)
+        until(lambda: in_line() == len(inputs), "all are in line")
+    for process in processes:
+        process.communicate(timeout=100)
+        assert process.returncode == 0
+
+
+def while_all_had_jobs(words: list[str]) -> list[str]:
+    """What was done until the first of them had done all."""
+    last = {word: at for at, word in enumerate(words)}
+    return words[: min(last.values()) + 1]
+
+
+@pytest.mark.parametrize(
+    ("names", "jobs", "few", "least", "most"), [("ab", 200, 20, 0.4, 0.6), ("abc", 80, 30, 0.23, 0.43)]
+)
+def test_each_has_its_share_of_a_gpu_at_any_time(
+    program: Program, names: str, jobs: int, few: int, least: float, most: float
+) -> None:
+    start_together(program, {name: f"{lonely(program.directory, 0, name)}\n" * jobs for name in names})
+    assert were_alone(program.directory)
+    done = (program.directory / "done").read_text().split()
+    assert sorted(done) == sorted(names * jobs)
+    shared = while_all_had_jobs(done)
+    assert len(shared) > 0.8 * len(done)
+    for name in names:
+        counts = accumulate(word == name for word in shared)
+        shares = [count / number for number, count in enumerate(counts, 1)][few:]
+        assert least <= min(shares) <= max(shares) <= most, name
+
+
+def test_who_has_given_it_back_comes_last(program: Program) -> None:
+    """Between two jobs of one scheduler runs hardly more or less than one of the other."""
+    start_together(program, {name: f"{lonely(program.directory, 0.01, name)}\n" * 60 for name in "ab"})
+    shared = while_all_had_jobs((program.directory / "done").read_text().split())
+    in_a_row = [len(list(group)) for _, group in groupby(shared)]
+    assert statistics.mean(in_a_row) < 1.3
+    assert max(in_a_row) <= 5
+
+
+def test_the_kernel_wakes_who_waits(program: Program) -> None:
+    """The program's own looks at what it waits for are 50 ms apart at first and soon seconds."""
+    job = "now=$(date +%s%N); echo {0} $now $(date +%s%N) >> times\n"
+    start_together(program, {name: job.format(name) * 40 for name in "ab"})
+    rows = sorted(line.split() for line in (program.directory / "times").read_text().splitlines())
+    rows = sorted(((int(begin), int(end), name) for name, begin, end in rows))
+    gaps = [(after[0] - before[1]) / 1e9 for before, after in pairwise(rows) if before[2] != after[2]]
+    assert len(gaps) > 50
+    assert statistics.median(gaps) < 0.05
+
+
+def test_a_gpu_that_comes_after_a_long_wait_is_used_at_once(program: Program) -> None:
+    began = program.directory / "began"
+    with held():
+        process = program.start(*ALONE)
+        program.feed(process, "date +%s%N > began\n")
+        until(lambda: in_line() == 1)
+        time.sleep(3)  # by now a poll would come every few seconds
+        free_at = time.time_ns()
+    assert process.wait(timeout=30) == 0
+    assert int(began.read_text()) - free_at < 0.5e9
+
+
+def test_who_waits_uses_no_processor(program: Program) -> None:
+    def ticks(pid: int) -> int:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    with held():
+        processes = [program.start(*ALONE) for _ in range(2)]
+        for process in processes:
+            program.feed(process, "true\n" * 100)
+        until(lambda: in_line() == 2)
+        before = [ticks(process.pid) for process in processes]
+        time.sleep(2)
+        used = [
+            (ticks(process.pid) - was) / os.sysconf("SC_CLK_TCK")
+            for process, was in zip(processes, before, strict=True)
+        ]
+        assert max(used) < 0.1
+        assert in_line(LEASE) == 2
+    assert [process.wait(timeout=60) for process in processes] == [0, 0]

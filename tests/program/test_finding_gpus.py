@@ -1,0 +1,380 @@
+"""Which GPUs a run finds and what its jobs are told of them; and what it does without NVML, or with half of one."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from tests.conftest import Program, until
+from tests.support.nvml import (
+    DRIVER_NOT_LOADED,
+    GPU_IS_LOST,
+    LIB_RM_VERSION_MISMATCH,
+    NO_PERMISSION,
+    NOT_SUPPORTED,
+    RESET_REQUIRED,
+    UNKNOWN,
+    Gpu,
+    StandIn,
+    a_gpu,
+    an_instance,
+)
+
+FOUR = [a_gpu(index) for index in range(4)]
+FIRST, SECOND, THIRD, FOURTH = (gpu.uuid for gpu in FOUR)
+MIGS = [an_instance(0, 0).uuid, an_instance(0, 1).uuid]
+DIVIDED = [a_gpu(0, mig=True, instances=[an_instance(0, 0), an_instance(0, 1)]), a_gpu(1)]
+LOST = {"*": GPU_IS_LOST}
+NO_LIBRARY = "NVML is not there (libnvidia-ml.so.1, which comes with NVIDIA's driver)"
+MISMATCH = (
+    "NVML does not work: the NVIDIA driver and its library differ in version; "
+    "after an update of the driver, a reboot mends it"
+)
+NOT_CHECKED = ": whether others use the GPUs is not checked\n"
+
+
+def assert_uses(program: Program, expected: str, *args: str) -> None:
+    """One job gets just these GPUs when it asks for all that there are, and no job can have more."""
+    count = expected.count(",") + 1
+    jobs = f"echo $CUDA_VISIBLE_DEVICES #: gpus={count}\ntrue #: gpus={count + 1}\n"
+    done = program.run(*args, stdin=jobs)
+    assert (done.stdout.decode(), done.returncode) == (f"{expected}\n", 2), done.stderr.decode()
+    assert f"gpus={count + 1}: this run has only {'one' if count == 1 else count}" in done.stderr.decode()
+
+
+def refusal(program: Program, *args: str) -> str:
+    """What it says when it starts nothing."""
+    done = program.run(*args, stdin="echo started\n")
+    assert (done.returncode, done.stdout) == (2, b""), done.stderr.decode()
+    return done.stderr.decode()
+
+
+@pytest.fixture
+def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], StandIn]:
+    """Lets programs find this NVML."""
+
+    def use(nvml: StandIn) -> StandIn:
+        for name, value in nvml.environment.items():
+            monkeypatch.setenv(name, value)
+        return nvml
+
+    return use
+
+
+# ---- Which there are
+
+
+@pytest.mark.parametrize(
+    ("inherited", "expected"),
+    [
+        (None, "0,1,2,3"),
+        ("1,2", "1,2"),
+        (" 1, 3 ", "1,3"),
+        (SECOND, SECOND),
+        (f"{SECOND},{FOURTH}", f"{SECOND},{FOURTH}"),
+        ("GPU-00000002", THIRD),
+        ("GPU-00000000,GPU-00000003-11", f"{FIRST},{FOURTH}"),
+        ("0,-1,2", "0"),
+        ("1,1", "1"),
+    ],
+)
+@pytest.mark.parametrize("args", [[], ["--gpus", "all"]], ids=["no --gpus", "--gpus all"])
+def test_without_names_all_gpus_are_used_that_are_visible(
+    program: Program,
+    idle_gpus: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    inherited: str | None,
+    expected: str,
+    args: list[str],
+) -> None:
+    if inherited is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", inherited)
+    assert_uses(program, expected, *args)
+    assert idle_gpus.initialisations == 1
+
+
+@pytest.mark.parametrize(
+    ("inherited", "expected"),
+    [(MIGS[1], MIGS[1]), ("MIG-00000000-0000", MIGS[0]), ("0", ",".join(MIGS)), (f"{MIGS[0]},{SECOND}", None)],
+)
+def test_mig_instances_are_inherited_by_their_uuids(
+    program: Program, idle_gpus: StandIn, monkeypatch: pytest.MonkeyPatch, inherited: str, expected: str | None
+) -> None:
+    idle_gpus.show(DIVIDED)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", inherited)
+    assert_uses(program, expected or inherited)
+
+
+@pytest.mark.parametrize(
+    ("inherited", "sentence"),
+    [
+        ("", "CUDA_VISIBLE_DEVICES='' is inherited and hides all GPUs; unset it, or say --gpus 0 1"),
+        ("-1", "CUDA_VISIBLE_DEVICES='-1' is inherited and hides all GPUs; unset it"),
+        ("NoDevFiles", "hides all GPUs"),
+        ("9", f"CUDA_VISIBLE_DEVICES=9 is inherited: there is no GPU 9; there are 0 ({FOUR[0].name}, {FIRST}), 1 ("),
+        ("GPU-deadbeef", "there is no GPU GPU-deadbeef; there are 0 ("),
+        ("GPU-0000", f"GPU-0000 begins the UUID of several: {FIRST}, {SECOND}, {THIRD}, {FOURTH}; mend it"),
+        ("0,GPU-00000000", f"GPU 0 ({FIRST}) is named twice"),
+    ],
+)
+def test_what_is_inherited_and_leaves_no_gpu_is_an_error(
+    program: Program, idle_gpus: StandIn, monkeypatch: pytest.MonkeyPatch, inherited: str, sentence: str
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", inherited)
+    assert sentence in refusal(program)
+    assert_uses(program, "0,1", "--gpus", "0-1")
+    assert idle_gpus.initialisations == 2
+
+
+def test_gpus_are_numbered_along_the_pci_bus(
+    program: Program, idle_gpus: StandIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order of NVML and of the UUIDs is another one, and `00010000` is a domain behind the buses of the first."""
+    buses = ["00010000:01:00.0", "00000000:C1:00.0", "00000000:09:00.0", "00000000:0A:00.0"]
+    idle_gpus.show([a_gpu(index, bus=bus) for index, bus in enumerate(buses)])
+    assert_uses(program, "0,1,2,3")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    assert_uses(program, f"{THIRD},{FOURTH},{SECOND},{FIRST}")
+    assert_uses(program, f"{THIRD},{FIRST}", "--gpus", "0", "3")
+
+
+# ---- Which are named
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["0-2"], "0,1,2"),
+        (["0,2", "3"], "0,2,3"),
+        ([SECOND], SECOND),
+        (["GPU-00000001"], SECOND),
+        (["0", "GPU-00000001"], f"{FIRST},{SECOND}"),
+    ],
+)
+def test_gpus_are_named_by_indexes_ranges_uuids_and_their_beginnings(
+    program: Program, idle_gpus: StandIn, args: list[str], expected: str
+) -> None:
+    assert_uses(program, expected, "--gpus", *args)
+    assert idle_gpus.initialisations == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        ([], f"{MIGS[0]},{MIGS[1]},{SECOND}"),
+        (["--gpus", "0"], ",".join(MIGS)),
+        (["--gpus", "0:1"], MIGS[1]),
+        (["--gpus", MIGS[0]], MIGS[0]),
+        (["--gpus", "MIG-00000000-0001"], MIGS[1]),
+        (["--gpus", "0:0", "1"], f"{MIGS[0]},{SECOND}"),
+        (["--gpus", "1"], "1"),
+    ],
+)
+def test_a_gpu_that_mig_divides_is_its_instances(
+    program: Program, idle_gpus: StandIn, args: list[str], expected: str
+) -> None:
+    idle_gpus.show(DIVIDED)
+    assert_uses(program, expected, *args)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "args", "sentence"),
+    [
+        (FOUR[:1], ["1"], f"--gpus: there is no GPU 1; there is 0 ({FOUR[0].name}, {FIRST})\n"),
+        (FOUR, ["0-7"], f"--gpus: there is no GPU 4; there are 0 ({FOUR[0].name}, {FIRST}), 1 ("),
+        (FOUR, ["GPU-deadbeef"], "--gpus: there is no GPU GPU-deadbeef; there are 0 ("),
+        (FOUR, ["0:1"], "--gpus: there is no GPU 0:1; there are 0 ("),
+        (DIVIDED, ["0:2"], f"there is no GPU 0:2; there are 0 ({FOUR[0].name}, {FIRST}), 0:0 ("),
+        (FOUR, ["GPU-0000"], f"--gpus: GPU-0000 begins the UUID of several: {FIRST}, {SECOND}, {THIRD}, {FOURTH}\n"),
+        (FOUR, ["1", SECOND], f"--gpus: GPU 1 ({SECOND}) is named twice"),
+        (FOUR, [SECOND, "GPU-00000001"], f"--gpus: GPU 1 ({SECOND}) is named twice"),
+        (DIVIDED, ["0", "0:1"], f"--gpus: GPU 0:1 ({MIGS[1]}) is named twice"),
+        ([a_gpu(0, mig=True)], ["0"], "GPU 0 is in MIG mode and has no instances; make some with nvidia-smi mig"),
+        ([], ["0"], "--gpus: there is no GPU 0; there are none\n"),
+        ([], [], "NVML lists no GPU that jobs could use on this machine; see nvidia-smi"),
+        (FOUR, ["all", "1"], "'all' stands for every GPU; name no others beside it"),
+    ],
+)
+def test_a_name_that_means_no_gpu_or_too_many_is_an_error_that_lists_what_there_is(
+    program: Program, idle_gpus: StandIn, gpus: Sequence[Gpu], args: list[str], sentence: str
+) -> None:
+    idle_gpus.show(gpus)
+    assert sentence in refusal(program, *(["--gpus", *args] if args else []))
+
+
+# ---- What a job is told
+
+
+@pytest.mark.parametrize(
+    ("order", "gpus", "expected"),
+    [
+        (None, FOUR, "1 PCI_BUS_ID"),
+        ("PCI_BUS_ID", FOUR, "1 PCI_BUS_ID"),
+        ("FASTEST_FIRST", FOUR, f"{SECOND} FASTEST_FIRST"),
+        (None, [DIVIDED[1]._replace(bus="00000000:00:00.0"), DIVIDED[0]], f"{MIGS[0]} PCI_BUS_ID"),
+    ],
+)
+def test_jobs_are_told_an_index_where_cuda_counts_alike_and_else_a_uuid(
+    program: Program,
+    idle_gpus: StandIn,
+    monkeypatch: pytest.MonkeyPatch,
+    order: str | None,
+    gpus: Sequence[Gpu],
+    expected: str,
+) -> None:
+    idle_gpus.show(gpus)
+    monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
+    if order:
+        monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
+    done = program.run("--gpus", "1", stdin="echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER")
+    assert done.stdout.decode().splitlines()[0] == expected
+
+
+# ---- Without NVML
+
+
+@pytest.mark.parametrize(
+    ("init_error", "problem"),
+    [
+        (0, NO_LIBRARY),
+        (LIB_RM_VERSION_MISMATCH, MISMATCH),
+        (DRIVER_NOT_LOADED, "NVML does not work: the NVIDIA driver is not loaded"),
+        (NO_PERMISSION, "NVML does not work: this user has no permission to ask the NVIDIA driver"),
+        (UNKNOWN, "NVML does not work: NVML says: Unknown Error"),
+    ],
+)
+def test_without_nvml_indexes_are_believed_and_without_them_it_says_what_to_type(
+    program: Program, nvml: StandIn, use: Callable[[StandIn], StandIn], init_error: int, problem: str
+) -> None:
+    if init_error:
+        use(nvml).show(FOUR, init_error=init_error)
+    so = f"{problem}, so GPUs cannot be found; say which to use, for example: --gpus 0 1\n"
+    assert refusal(program) == f"simple_gpu_scheduler: {so}"
+    done = program.run("--gpus", "0", "1", stdin="echo $CUDA_VISIBLE_DEVICES\n" * 5)
+    assert (done.returncode, set(done.stdout.split()) <= {b"0", b"1"}) == (0, True)
+    assert done.stderr.decode().count(problem + NOT_CHECKED) == 1
+    assert any((program.directory / "leases").iterdir())
+    silent = program.run("--gpus", "0", "--ignore-occupancy", stdin="true")
+    assert (silent.returncode, problem in silent.stderr.decode()) == (0, False)
+
+
+@pytest.mark.parametrize(("name", "is_known"), [(SECOND, True), ("GPU-00000001", False), ("0:1", False)])
+def test_without_nvml_a_whole_uuid_is_believed_and_what_must_be_looked_up_is_not(
+    program: Program, name: str, is_known: bool
+) -> None:
+    done = program.run("--gpus", name, stdin="echo $CUDA_VISIBLE_DEVICES")
+    assert done.stdout.decode() == (f"{name}\n" if is_known else "")
+    assert (f"--gpus: {name} cannot be looked up without NVML" in done.stderr.decode()) != is_known
+
+
+@pytest.mark.parametrize("name", ["GPU-00000001", "0:1"])
+def test_a_name_that_must_be_looked_up_is_so_also_when_occupancy_is_ignored(
+    program: Program, idle_gpus: StandIn, name: str
+) -> None:
+    idle_gpus.show(DIVIDED)
+    assert_uses(program, SECOND if name.startswith("GPU") else MIGS[1], "--gpus", name, "--ignore-occupancy")
+
+
+# ---- With half of NVML
+
+
+OLD = (
+    ["nvmlDeviceGetMemoryInfo_v2"],
+    ["nvmlDeviceGetComputeRunningProcesses_v2"],
+    ["nvmlDeviceGetComputeRunningProcesses_v3"],
+    [f"nvmlDeviceGet{name}" for name in ("MemoryInfo_v2", "MigMode", "ComputeRunningProcesses_v3")],
+)
+
+
+@pytest.mark.parametrize("without", OLD, ids=["no memory v2", "no processes v2", "no processes v3", "very old"])
+def test_an_old_driver_does(
+    program: Program,
+    nvml_of: Callable[..., StandIn],
+    use: Callable[[StandIn], StandIn],
+    without: list[str],
+) -> None:
+    nvml = use(nvml_of(without=without))
+    nvml.show([a_gpu(0), a_gpu(1, used=1 << 30)])
+    done = program.run("run", "--no-wait", "-n", "2", "true")
+    assert (done.returncode, done.stderr.decode().count("gpu 1: 1.0 GiB used by others")) == (75, 1)
+    assert program.run(stdin="true").returncode == 0
+
+
+@pytest.mark.parametrize("code", [NO_PERMISSION, NOT_SUPPORTED])
+def test_where_processes_are_not_told_memory_decides_and_that_is_said_once(
+    program: Program, idle_gpus: StandIn, code: int
+) -> None:
+    versions = ("", "_v2", "_v3")
+    errors = {f"nvmlDeviceGetComputeRunningProcesses{version}": code for version in versions}
+    idle_gpus.show([a_gpu(0, errors=errors), a_gpu(1, used=1 << 30, errors=errors), a_gpu(2, errors=errors)])
+    done = program.run(stdin="echo $CUDA_VISIBLE_DEVICES; sleep 0.1\n" * 6)
+    assert set(done.stdout.split()) == {b"0", b"2"}
+    assert done.stderr.count(b"NVML does not tell which processes use a GPU: its used memory decides") == 1
+
+
+@pytest.mark.parametrize("busy", [None, "MIG"])
+def test_utilisation_that_is_not_told_does_not_count(program: Program, idle_gpus: StandIn, busy: str | None) -> None:
+    idle_gpus.show(DIVIDED if busy else [a_gpu(0, utilization=None), a_gpu(1, utilization=50)])
+    name = MIGS[0] if busy else "0"
+    done = program.run("--max-utilization", "10", stdin="echo $CUDA_VISIBLE_DEVICES\n" * 3)
+    assert done.stdout.decode().startswith(f"{name}\n")
+    sentence = f"gpu {name}: its utilisation is not told, so --max-utilization does not hold for it\n"
+    assert done.stderr.decode().count(sentence) == 1
+
+
+FAILING: Sequence[Mapping[str, int]] = [
+    LOST,
+    *({name: GPU_IS_LOST} for name in ("nvmlDeviceGetUUID", "nvmlDeviceGetName", "nvmlDeviceGetMigMode")),
+    {"nvmlDeviceGetMemoryInfo_v2": GPU_IS_LOST},
+    {"nvmlDeviceGetComputeRunningProcesses_v2": GPU_IS_LOST},
+]
+
+
+@pytest.mark.parametrize("order", ["PCI_BUS_ID", "FASTEST_FIRST"])
+@pytest.mark.parametrize("errors", FAILING, ids=",".join)
+def test_a_gpu_that_is_lost_at_the_start_is_named_and_set_aside_and_the_others_go_on(
+    program: Program, idle_gpus: StandIn, monkeypatch: pytest.MonkeyPatch, errors: Mapping[str, int], order: str
+) -> None:
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
+    idle_gpus.show([a_gpu(0), a_gpu(1, errors=errors), a_gpu(2), a_gpu(3, errors=errors)])
+    wide = "true #: gpus=3\n"
+    done = program.run(stdin=wide + "echo $CUDA_VISIBLE_DEVICES; sleep 0.1\n" * 4)
+    assert (done.returncode, len(done.stdout.split())) == (1, 4)
+    assert set(done.stdout.decode().split()) == ({"0", "2"} if order == "PCI_BUS_ID" else {FIRST, THIRD})
+    aside = re.findall(
+        r"^gpu (\S+) is set aside: it has fallen off the bus; a reboot", done.stderr.decode(), re.MULTILINE
+    )
+    assert [name in names for name, names in zip(aside, [("1", SECOND), ("3", FOURTH)], strict=True)] == [True, True]
+    assert b"job 1 (line 1) was not started: it needs more GPUs" in done.stderr
+
+
+@pytest.mark.parametrize("code", [RESET_REQUIRED, NO_PERMISSION])
+def test_a_gpu_that_cannot_be_read_is_named_and_set_aside_and_the_run_ends(
+    program: Program, idle_gpus: StandIn, code: int
+) -> None:
+    idle_gpus.show([a_gpu(0), a_gpu(1, errors={"nvmlDeviceGetMemoryInfo_v2": code})])
+    done = program.run(stdin="true #: gpus=2\ntrue\n", timeout=5)
+    assert done.returncode == 1
+    assert done.stderr.count(b"gpu 1 is set aside: ") == 1
+
+
+@pytest.mark.parametrize("lost", [(1,), (0, 1)], ids=["one", "all"])
+def test_a_gpu_that_is_lost_in_mid_run_is_set_aside_and_the_run_ends(
+    program: Program, idle_gpus: StandIn, lost: tuple[int, ...]
+) -> None:
+    idle_gpus.show(FOUR[:2])
+    job = "touch began$SGS_JOB; until [ -e go ]; do sleep 0.01; done; echo $CUDA_VISIBLE_DEVICES\n"
+    with (program.directory / "words").open("wb") as words:
+        process = program.start(stderr=words)
+        program.feed(process, job * 6 + "true #: gpus=2\ntrue #: gpus=0\n")
+        until(lambda: len(list(program.directory.glob("began*"))) == 2, "two jobs run")
+        idle_gpus.show([gpu._replace(errors=LOST) if at in lost else gpu for at, gpu in enumerate(FOUR[:2])])
+        (program.directory / "go").touch()
+        out, _ = process.communicate(timeout=60)
+    said = (program.directory / "words").read_text()
+    assert (process.returncode, len(out.split())) == (1, 6 if lost == (1,) else 2)
+    assert sorted(set(out.split())) == [b"0", b"1"]
+    for gpu in lost:
+        assert said.count(f"gpu {gpu} is set aside: it has fallen off the bus; a reboot may bring it back\n") == 1
+    assert re.search(r"job 7 \(line 7\) was not started: it needs more GPUs, or larger ones, than are left: true", said)
+    assert "job 8" not in said

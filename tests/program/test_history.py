@@ -1,0 +1,431 @@
+"""`history`: past runs, the jobs of one, and jobs as commands that are read again as they were."""
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler import events
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.jobfile.parse import LineParser
+from simple_gpu_scheduler.jobfile.split import LineCutter
+from simple_gpu_scheduler.journal import files, find
+from simple_gpu_scheduler.journal import rows as past
+from simple_gpu_scheduler.journal.records import encode, option_values
+from simple_gpu_scheduler.journal.run_state import RunState, read_state
+from tests.conftest import UNMEASURED, Program, until
+
+CALL = """
+import sys
+from simple_gpu_scheduler.cli.main import _exit_with
+from simple_gpu_scheduler.cli.commands.history import history_command as command
+name = "simple_gpu_scheduler history"
+_exit_with(name, lambda: command.main(args=sys.argv[1:], prog_name=name, standalone_mode=False))
+"""
+HISTORY = [sys.executable, "-c", CALL]
+RUN_KEYS = [
+    "run", "journal", "begun", "ended", "state", "seconds", "directory", "host", "argv", "code",
+    "succeeded", "failed", "running", "waiting", "not_started",
+]  # fmt: skip
+JOB_KEYS = [
+    "job", "name", "state", "attempts", "outcome", "code", "reason", "gpus", "started", "ended", "runtime", "line",
+    "source", "options", "after", "command",
+]  # fmt: skip
+HERE = os.uname().nodename
+FIRST, SECOND, THIRD = "20261118-180219-2b4a4e", "20261118-180220-2b4b00", "20261119-090000-c0ffee"
+
+
+def ask(*args: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run([*HISTORY, *args], cwd=cwd, check=False, capture_output=True, timeout=60)
+
+
+def told(*args: str, cwd: Path | None = None) -> bytes:
+    done = ask(*args, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout
+
+
+def as_json(*args: str, cwd: Path | None = None) -> list[dict[str, object]]:
+    rows = json.loads(told(*args, "--json", cwd=cwd))
+    assert isinstance(rows, list)
+    return rows
+
+
+def refusal(*args: str) -> str:
+    done = ask(*args)
+    assert (done.returncode, done.stdout) == (2, b"")
+    (line,) = done.stderr.decode().splitlines()
+    return line
+
+
+def began(run: str, host: str = HERE, directory: str = "/work") -> events.RunBegan:
+    return events.RunBegan(run, 1, "1.0", host, "", 1, 1, directory, (), ())
+
+
+def job(number: int, command: bytes = b"true", **options) -> Job:
+    return Job(number, command, Place(number), **options)
+
+
+def ended(of: Job, outcome: Outcome = SUCCESS) -> tuple[events.JobStarted, events.JobEnded]:
+    attempt = Attempt(of, 1, ("0",), (0,))
+    return events.JobStarted(attempt), events.JobEnded(attempt, outcome, 1000.0, 2.5, True)
+
+
+def journal_of(*happened: events.Event) -> bytes:
+    return "".join(encode(event, 1000.0 + at) for at, event in enumerate(happened)).encode()
+
+
+def write(run: str, *happened: events.Event, more: bytes = b"", **settings: str) -> Path:
+    """A run of the past, with these events."""
+    path = Path(files.runs_directory(os.environ), run + files.SUFFIX)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(journal_of(began(run, **settings), *happened) + more)
+    return path
+
+
+DONE = events.RunEnded(1, 0, 0, 0, 3.0, all_read=True)
+
+
+def write_every_state() -> None:
+    """A run that died with a job in each state."""
+    jobs = [job(number, b"echo %d" % number) for number in range(1, 7)]
+    failed, started = (
+        ended(jobs[2], Outcome("failed", 1))[1],
+        events.JobStarted(Attempt(jobs[2], 2, ("1", "2"), (0, 1))),
+    )
+    write(
+        FIRST,
+        events.JobsRead(jobs),
+        *ended(jobs[0]),
+        *ended(jobs[1], Outcome("killed", 9)),
+        failed._replace(is_final=False),
+        started,
+        events.JobDropped(jobs[3], "job 2 did not succeed"),
+        events.JobDropped(jobs[4], "cancelled by root", is_cancelled=True),
+        events.LineRefused(Place(7, "more.txt"), "unknown option 'x'", 7),
+    )
+
+
+class TestRuns:
+    def test_are_listed_with_how_each_stands(self, program: Program) -> None:
+        program.run("--gpus", "0", "--ignore-occupancy", stdin="true\nfalse\ntrue #: bad=1\n")
+        write(THIRD, events.JobsRead([job(1)]), directory="/else\x1bwhere")
+        died, finished = sorted(as_json(), key=lambda row: row["state"] == "finished")
+        assert list(died) == list(finished) == RUN_KEYS
+        assert [died[key] for key in ("run", "state", "waiting", "ended", "code")] == [THIRD, "died", 1, None, None]
+        assert [finished[key] for key in ("state", "succeeded", "failed", "not_started", "code")] == [
+            *("finished", 1, 1, 1, 2)
+        ]
+        assert finished["directory"] == str(program.directory)
+        heading, *lines = told().decode().splitlines()
+        assert re.split(r"\s{2,}", heading) == ["RUN", "BEGUN", "TOOK", "STATE", "JOBS", "DIRECTORY"]
+        cells = {line.split()[0]: re.split(r"\s{2,}", line)[3:] for line in lines}
+        assert cells[THIRD] == ["died", "1 waiting", r"/else\x1bwhere"]
+        assert cells[str(finished["run"])][:2] == ["finished", "1 succeeded, 1 failed, 1 not started"]
+
+    def test_are_listed_newest_first_as_many_as_wanted_and_of_this_directory(self, tmp_path: Path) -> None:
+        for run, directory in ((SECOND, "/"), (THIRD, str(tmp_path)), (FIRST, str(tmp_path))):
+            write(run, directory=directory)
+        assert [row["run"] for row in as_json()] == [THIRD, SECOND, FIRST]
+        assert [row["run"] for row in as_json("-n", "2")] == [THIRD, SECOND]
+        assert [row["run"] for row in as_json("-n", "2", "--here", cwd=tmp_path)] == [THIRD, FIRST]
+
+    def test_run_while_their_scheduler_lives_and_have_died_after_a_kill(
+        self, program: Program, pids: Callable[[str], int]
+    ) -> None:
+        process = program.start("--gpus", "0", "--ignore-occupancy", "-q", env=UNMEASURED)
+        program.feed(process, "true\necho $$ > pid; exec sleep 1000\ntrue\n")
+        pid = pids("pid")
+        until(lambda: as_json()[0]["succeeded"] == 1, "the first job has ended")
+        (row,) = as_json()
+        assert [row[key] for key in ("state", "running", "waiting", "code")] == ["running", 1, 1, None]
+        assert [each["state"] for each in as_json("--running")] == ["running"]
+        os.kill(pid, signal.SIGSTOP)  # so that it outlives its scheduler, whatever that leaves behind
+        process.kill()
+        process.wait()
+        (row,) = as_json()
+        assert (row["state"], row["waiting"]) == ("died", 1)
+        assert b"running" not in told()
+
+    def test_of_another_host_are_not_said_to_be_dead(self) -> None:
+        started = events.JobStarted(Attempt(job(1), 1, ("0",), (0,)))
+        write(FIRST, events.JobsRead([job(1)]), started, host="other")
+        write(SECOND, events.JobsRead([job(1)]), *ended(job(1)), DONE, host="other")
+        assert [row["state"] for row in as_json()] == ["finished", "died, or runs on other"]
+        assert [row["state"] for row in as_json(FIRST)] == ["unknown"]
+
+    def test_that_cannot_be_read_hide_no_others(self) -> None:
+        write(FIRST, DONE)
+        newer = write(SECOND)
+        newer.write_bytes(newer.read_bytes().replace(b'"version":1', b'"version":99'))
+        write(THIRD).write_bytes(b"")
+        gone = Path(files.runs_directory(os.environ), "20261120-000000-000000.jsonl")
+        gone.symlink_to("/nowhere/at all")
+        done = ask("--json")
+        assert (done.returncode, [row["run"] for row in json.loads(done.stdout)]) == (0, [FIRST])
+        assert [line.partition("cannot be used: ")[2] for line in done.stderr.decode().splitlines()] == [
+            "it does not begin like a journal",
+            "it was written by a newer version (format 99)",
+        ]
+
+
+def test_standing_tells_a_run_that_finished_from_one_that_was_stopped_paused_or_killed() -> None:
+    def stands(*happened: events.Event, alive: bool = False) -> str:
+        return find.standing(read_state(journal_of(began(FIRST), *happened)), alive)
+
+    read = events.JobsRead([job(1)])
+    assert stands(read, *ended(job(1)), DONE) == "finished"
+    assert stands(read, DONE) == stands(DONE._replace(all_read=False)) == "stopped"
+    assert stands(read) == stands(events.Paused(True)) == "died"
+    assert stands(read, alive=True) == stands(DONE, alive=True) == "running"
+    assert stands(events.Paused(True), alive=True) == "paused"
+    assert stands(events.Paused(True), events.Paused(False), alive=True) == "running"
+
+
+class TestJobs:
+    @pytest.mark.parametrize(
+        ("filters", "numbers"),
+        [
+            ([], [1, 2, 3, 4, 5, 6, 7]),
+            (["--succeeded"], [1]),
+            (["--failed"], [2]),
+            (["--running"], [3]),
+            (["--not-started"], [4, 5, 7]),
+            (["--waiting"], [6]),
+            (["--failed", "--running", "--waiting"], [2, 3, 6]),
+        ],
+    )
+    def test_are_chosen_by_how_they_stand(self, filters: list[str], numbers: list[int]) -> None:
+        write_every_state()
+        assert [row["job"] for row in as_json(FIRST, *filters)] == numbers
+
+    def test_are_told_with_all_that_is_known_of_them(self) -> None:
+        write_every_state()
+        rows = as_json(FIRST)
+        assert all(list(row) == JOB_KEYS for row in rows)
+        assert [row["state"] for row in rows] == [
+            *("succeeded", "failed", "interrupted", "not started", "cancelled", "waiting", "refused"),
+        ]
+        assert list(rows[1].values()) == [
+            *(2, None, "failed", 1, "killed", 9, None, ["0"], 1000.0, 1005.0, 2.5, 2, None, {}, [], "echo 2"),
+        ]
+        assert (rows[2]["gpus"], rows[2]["runtime"], rows[2]["outcome"]) == (["1", "2"], None, None)
+        assert [rows[6][key] for key in ("command", "source", "reason")] == [None, "more.txt", "unknown option 'x'"]
+        heading, *lines = told(FIRST).decode().splitlines()
+        table = [re.split(r"\s{2,}", line) for line in lines]
+        assert heading.split() == ["JOB", "NAME", "STATE", "ATTEMPTS", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND"]
+        assert table[1][2:6] + table[1][7:] == ["failed", "1", "was killed by SIGKILL", "0", "2.5 s", "echo 2"]
+        assert table[2][2:6] == ["interrupted", "2", "-", "1,2"]
+        assert table[3][2:] == ["not started", "0", "job 2 did not succeed", "-", "-", "-", "echo 4"]
+
+    def test_run_on_where_a_keeper_has_outlived_the_scheduler(self) -> None:
+        path = write(FIRST, events.JobsRead([job(1)]), events.JobStarted(Attempt(job(1), 1, ("0",), (0,))))
+        fd = os.open(path, os.O_RDWR)
+        files.lock(fd, files.keeper_of(1))
+        assert ([row["state"] for row in as_json()], [row["state"] for row in as_json(FIRST)]) == (
+            ["died"],
+            ["running"],
+        )
+        os.close(fd)
+        assert [row["state"] for row in as_json(FIRST)] == ["interrupted"]
+
+    def test_are_told_in_whole_lines_in_a_pipe_and_cut_on_a_narrow_terminal(self) -> None:
+        long = b"echo \xff\x1b[2J \xe6\x97\xa5 " + b"x" * 5000
+        write(FIRST, events.JobsRead([job(1, long)]))
+        assert told(FIRST).decode().endswith(r"  echo \xff\x1b[2J 日 " + "x" * 5000 + "\n")
+        leader, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        done = subprocess.run([*HISTORY, FIRST], stdout=terminal, env=environment, check=True, timeout=60)
+        os.close(terminal)
+        lines = os.read(leader, 100_000).decode().splitlines()
+        os.close(leader)
+        assert done.returncode == 0
+        assert [(len(line), line[-1]) for line in lines] == [(60, "…")] * 2
+
+    def test_of_a_damaged_journal_are_told_with_a_warning(self) -> None:
+        more = b'nonsense\n{"event":"moon rose","at":1}\n{"event":"job ended","at":1}\n{"event":"torn'
+        path = write(FIRST, events.JobsRead([job(1)]), more=more)
+        done = ask(FIRST, "--commands")
+        assert (done.returncode, done.stdout) == (0, b"true\n")
+        assert done.stderr.decode().splitlines() == [
+            f"{path}: 2 lines of the journal could not be read",
+            f"{path}: events that this version does not know: moon rose",
+        ]
+
+    def test_options_that_go_with_something_else_are_refused(self) -> None:
+        write(FIRST)
+        assert "--null goes with --commands" in refusal(FIRST, "--null")
+        assert "choose one" in refusal(FIRST, "--commands", "--json")
+        assert "-n and --here choose among runs" in refusal(FIRST, "--here")
+        assert "'0' is not a whole number from 1 up" in refusal("-n", "0")
+        assert "--commands needs the RUN" in refusal("--failed", "--commands")
+
+
+class TestChoosing:
+    def test_takes_the_begin_of_an_id_or_of_its_last_part(self) -> None:
+        paths = [str(write(run)) for run in (FIRST, SECOND, THIRD)]
+        assert find.choose("") == find.choose(THIRD) == find.choose("20261119") == find.choose("c0f") == paths[2]
+        assert find.choose("2b4a") == find.choose(FIRST) == paths[0]
+
+    def test_says_what_is_wrong_with_a_name(self) -> None:
+        with pytest.raises(UserError, match=r"there is no run yet; each keeps its journal in /.*/runs, unless"):
+            find.choose("")
+        for run in (FIRST, SECOND, THIRD):
+            write(run)
+        with pytest.raises(UserError, match=f"'2b4' may be {SECOND} or {FIRST}; write more"):
+            find.choose("2b4")
+        with pytest.raises(UserError, match=r"no run is called 'dead\\x1b'"):
+            find.choose("dead\x1b")
+        with pytest.raises(UserError, match="no run lives now"):
+            find.choose("", alive=True)
+        with pytest.raises(UserError, match=f"the run {FIRST} has ended or died"):
+            find.choose(FIRST, alive=True)
+        with pytest.raises(UserError, match=f"each of {SECOND} or {FIRST} has ended or died"):
+            find.choose("2b4", alive=True)
+
+    def test_looks_only_at_runs_that_live_or_do_not(self) -> None:
+        paths = [str(write(run)) for run in (FIRST, SECOND, THIRD)]
+        fd = os.open(paths[1], os.O_RDWR)
+        files.lock(fd, files.SCHEDULER)
+        assert find.choose("", alive=True) == find.choose("2b4", alive=True) == paths[1]
+        assert find.choose("2b4", alive=False) == paths[0]
+        with pytest.raises(UserError, match=f"the run {SECOND} still runs"):
+            find.choose(SECOND, alive=False)
+        os.close(fd)
+
+    def test_takes_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        elsewhere = tmp_path / "mine.jsonl"
+        write(FIRST).rename(elsewhere)
+        assert find.choose("mine.jsonl") == "mine.jsonl"
+        assert find.choose(str(elsewhere), alive=False) == str(elsewhere)
+        assert as_json(str(elsewhere)) == []
+        for wrong, problem in (("./none", "there is no such file"), (str(tmp_path), "it is no plain file")):
+            with pytest.raises(UserError, match=problem):
+                find.choose(wrong)
+        elsewhere.write_text("no journal\n")
+        assert "mine.jsonl cannot be used: it does not begin like a journal" in refusal(str(elsewhere))
+
+
+class TestCommands:
+    def test_of_the_failed_jobs_can_be_piped_in_again(self, program: Program) -> None:
+        stdin = b"echo ok #: gpus=0 name=a\n printf 'x\xff\\n' >> out; test -e mended #: after=a retries=1 name=b\n"
+        assert program.run("--gpus", "0", "--ignore-occupancy", stdin=stdin).returncode == 1
+        (row,) = as_json()
+        run = str(row["run"])
+        again = told(run, "--failed", "--commands")
+        assert again == b" printf 'x\xff\\n' >> out; test -e mended  #: retries=1 name=b\n"
+        (program.directory / "mended").touch()
+        assert program.run("--gpus", "0", "--ignore-occupancy", stdin=again).returncode == 0
+        assert (program.directory / "out").read_bytes() == b"x\xff\n" * 3
+        assert told(run, "--commands").splitlines()[1].endswith(b"  #: retries=1 name=b after=a")
+
+    def test_with_newlines_need_null(self) -> None:
+        write(FIRST, events.JobsRead([job(1), job(2, b"cat <<E\nx\nE", gpus=2)]))
+        problem = refusal(FIRST, "--commands")
+        assert problem.endswith(
+            "job 2 (line 2) has a newline in it; separate the jobs by NUL: --null here, and for the run that reads them"
+        )
+        assert told(FIRST, "--commands", "--null") == b"true\0cat <<E\nx\nE\n#: gpus=2\0"
+
+    def test_that_no_option_can_follow_get_theirs_as_a_default(self) -> None:
+        write(FIRST, events.JobsRead([job(1, b"echo a # why", mem=10 * 2**30), job(2)]))
+        assert told(FIRST, "--commands") == b"#: mem=10G\necho a # why\n#:\ntrue\n"
+
+    def test_never_run_without_what_they_come_after(self) -> None:
+        first, second, third = job(1, name="a"), job(2, name="b", after=(1,)), job(3, after=(1, 2))
+        dropped = events.JobDropped(third, "job 2 did not succeed")
+        failed = ended(second, Outcome("failed", 1))
+        write(FIRST, events.JobsRead([first, second, third]), *ended(first), *failed, dropped)
+        problem = refusal(FIRST, "--not-started", "--commands")
+        assert problem.endswith(
+            'job 3 comes after job 2 "b", which has not succeeded and is not among these; add --failed'
+        )
+        assert told(FIRST, "--failed", "--not-started", "--commands") == b"true  #: name=b\ntrue  #: after=b\n"
+        assert told(FIRST, "--commands").splitlines()[2] == b"true  #: after=a,b"
+
+    def test_are_not_made_of_refused_lines(self) -> None:
+        write_every_state()
+        done = ask(FIRST, "--commands", "--not-started")
+        assert done.stdout == b"echo 4\necho 5\n"
+        assert b"1 line that was refused cannot be printed" in done.stderr
+
+
+PIECES = (
+    *(b"a", b"echo", b" ", b"  ", b"\t", b"\n", b"\r", b"\\", b"'", b'"', b"#", b"# note", b"$(", b")", b"`", b"${x"),
+    *(b"}", b"<<E\n", b"\nE", b"\nE\n", b"\xff", "é".encode(), b"\xef\xbb\xbf", b"#:", b"\\\n", b";"),
+)
+NAMED = ("name=a", "name=b", "name=\u00e9:1", "after=a", "after=a,b")
+KEPT = (
+    *("gpus=0", "gpus=3", "mem=10G", "mem=1.5G", "mem=0", "mem=1000001", "mem=999999999999999.5T", "timeout=90"),
+    *("timeout=1h30m", "timeout=0.1", "timeout=0", "timeout=0.000000000000001s", "time=2d", "time=12345.678h"),
+    *("retries=0", "retries=2", "priority=-3", "priority=7", "label=ada", "label=\u00e9:1"),
+)
+commands = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map(b"".join)
+options = st.lists(st.sampled_from(NAMED + KEPT), max_size=4).map(" ".join)
+defaults = st.lists(st.sampled_from(KEPT), max_size=2).map(" ".join)
+lines = st.one_of(
+    commands,
+    st.builds(lambda command, words: command + f" #: {words}".encode(), commands, options),
+    defaults.map(lambda words: f"#: {words}".encode()),
+)
+
+
+def read(text: bytes, *, by_null: bool) -> list[Job]:
+    """The jobs that a run reads there."""
+    parser, cutter = LineParser(lambda: (float("inf"),) * 4), LineCutter(by_null=by_null)
+    parsed = [parser.parse(*line) for line in [*cutter.feed(text), *cutter.finish()]]
+    return [each for each in parsed if isinstance(each, Job)]
+
+
+def content(jobs: Sequence[Job], numbers: set[int]) -> list[object]:
+    """What is to be the same when jobs are read again, with other numbers; `after` without those that are not there."""
+    places = {each.number: place for place, each in enumerate(jobs)}
+    return [
+        (each.command, option_values(each), each.name, [places[number] for number in each.after if number in numbers])
+        for each in jobs
+    ]
+
+
+def state_of(jobs: Sequence[Job], succeeded: Sequence[Job]) -> RunState:
+    ends = [event for each in succeeded for event in ended(each)]
+    return read_state(journal_of(began(FIRST), events.JobsRead(jobs), *ends))
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.lists(lines, max_size=6), st.booleans(), st.sets(st.integers(0, 5)))
+@example([b"a #: name=a", b"b #: name=a", b"c #: after=a"], False, {1})
+@example([b"#: gpus=3", b"\xef\xbb\xbf\xef\xbb\xbfa # note", b"#:", b"b"], False, set())
+@example([b"#: gpus=3", b"cat <<E\nE", b"x   "], True, set())
+@example([b"echo # note\n#: name=a timeout=0.1"], True, set())
+@example([b"#\r<<E\n #: "], True, set())
+def test_commands_are_read_again_as_the_same_jobs(texts: list[bytes], by_null: bool, done: set[int]) -> None:
+    jobs = read(b"".join(text + (b"\0" if by_null else b"\n") for text in texts), by_null=by_null)
+    succeeded = [each for place, each in enumerate(jobs) if place in done]
+    state = state_of(jobs, succeeded)
+    rows = past.job_rows(state, "interrupted", 0, ["waiting"])
+    left = [row.job for row in rows if row.job]
+    assert [each.number for each in left] == [each.number for each in jobs if each not in succeeded]
+    try:
+        text = past.commands(rows, state, by_null=by_null)
+    except ValueError:
+        # At the end of a line these two mean something else; at the end of the input a backslash does not.
+        assert not by_null
+        assert any(each.command.endswith((b"\r", b"\\")) for each in left)
+        return
+    again = read(text, by_null=by_null)
+    assert content(again, {each.number for each in again}) == content(left, {each.number for each in left})

@@ -1,0 +1,138 @@
+"""The command that prints the commands of a sweep."""
+
+import subprocess
+
+import pytest
+
+from tests.conftest import HYPERSEARCH
+
+
+def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_grid_in_its_order() -> None:
+    done = hypersearch("x {a} {b}", "-p", "a", "1", "-2", "-p", "b", "p", "q r", "--sampling-mode", "grid")
+    assert done.stdout.splitlines() == ["x 1 p", "x 1 'q r'", "x -2 p", "x -2 'q r'"]
+
+
+def test_it_is_shuffled_unless_asked_and_the_seed_gives_the_same_lines() -> None:
+    values = [str(number) for number in range(50)]
+    lines = [hypersearch("x {a}", "--seed", seed, "-p", "a", *values).stdout.splitlines() for seed in ("1", "1", "2")]
+    assert lines[0] == lines[1] != lines[2]
+    assert sorted(lines[0]) == sorted(f"x {value}" for value in values) != lines[0]
+
+
+def test_a_sample_holds_no_combination_twice() -> None:
+    values = [str(number) for number in range(10)]
+    lines = hypersearch("{a}{b}{c}", *(word for name in "abc" for word in ("-p", name, *values)), "--n-samples", "300")
+    assert len(set(lines.stdout.splitlines())) == 300
+
+
+def test_values_are_one_word_to_the_shell() -> None:
+    done = hypersearch("printf '[%s]' {a} {b}", "-p", "a", "a b; rm -rf '$x'", "-p", "b", "")
+    assert subprocess.run(["sh", "-c", done.stdout], capture_output=True, check=True).stdout == b"[a b; rm -rf '$x'][]"
+
+
+def test_braces_of_the_shell_are_doubled() -> None:
+    done = hypersearch("awk '{{print $1}}' {f}", "-p", "f", "x")
+    assert done.stdout == "awk '{print $1}' x\n"
+
+
+def test_where_nothing_can_be_printed_it_says_so_at_once() -> None:
+    command = "exec \"$@\" 'x {a}' -p a range:1:1000000000 >&-"
+    argv = ["sh", "-c", command, "sh", *HYPERSEARCH]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "simple_hypersearch: the output cannot be written: stdout is closed\n")
+
+
+def test_a_reader_that_leaves_ends_it_quietly() -> None:
+    values = " ".join(f"-p {name} {' '.join(map(str, range(100)))}" for name in "abcd")
+    command = f"{HYPERSEARCH[0]} -c '{HYPERSEARCH[2]}' '{{a}}{{b}}{{c}}{{d}}' {values} --sampling-mode grid | head -2"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("0000\n0001\n", "")
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["awk '{print}' {a}", "-p", "a", "1"], "the pattern has {print} but there is no parameter of that name"),
+        (["x {}", "-p", "a", "1"], "{} is no placeholder"),
+        (["x {a", "-p", "a", "1"], "the pattern has a '{' that belongs to no placeholder, at character 3"),
+        (["x", "-p", "a", "1"], "the pattern does not use the parameter a; write {a} in it, or leave out -p a"),
+        (["x {a}", "-p", "a"], "the parameter a has no values; write -p a VALUE..."),
+        (["x {a}", "-p", "a", "1", "-p", "a", "2"], "the parameter a is given twice; write all its values behind one"),
+        (
+            ["x {lr} {bz}", "-p", "lr", "1", "-p", "bs", "2"],
+            "write {{bz}} if these braces are the shell's; there are bs, lr",
+        ),
+        (["x {a:03d}", "-p", "a", "b"], "{a:03d} cannot take the value 'b' of a: ':03d' cannot format a text"),
+        (["x {0}", "-p", "0", "1"], "'0' is no name for a parameter; a name has letters, digits"),
+        (["x {a}", "-p", "a", "1\ntouch injected"], "the value '1\\ntouch injected' of a has a newline in it"),
+        (["x {a}", "-p", "a", "--amp"], "a value that begins with a dash: -p NAME=VALUE"),
+        (["python3", "train.py", "--lr", "{lr}"], "No such option --lr. What belongs to the command stands in quotes"),
+        (["x {a}", "a=1"], "'a=1' stands beside the pattern 'x {a}'; a parameter is written -p a 1"),
+        (["x {a} {b}", "-p", "a", "1", "-p", "b", "2", "--zip", "a", "b"], "with commas: --zip a,b"),
+        (["x {a}", "-p", "a", "1", "--where", "a", "<", "1"], "a condition, is one word and stands in quotes"),
+        (["x {a}", "-p", "a", "1", "--when", "a == 1", "--count"], "--when needs NAME CONDITION"),
+        (["x {a}", "-p", "a", "1", "--n", "1"], "No such option --n. Did you mean --n-samples or --name or --null?"),
+        (["x {a}", "-p"], "-p needs NAME VALUE... behind it, and there is none. For example: simple_hypersearch"),
+        (["-p", "a", "1", "2", "x {a}"], "there is no PATTERN; was 'x {a}' meant"),
+        ([], "there is no PATTERN. For example: simple_hypersearch"),
+    ],
+)
+def test_mistakes_are_named(args: list[str], sentence: str) -> None:
+    done = hypersearch(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1, "one line"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_grid_beyond_counting_is_an_error() -> None:
+    done = hypersearch("{a} {b}", "-p", "a", "range:1:1000000000000", "-p", "b", "range:1:1000000000000")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the sweep has more than 1e+18 combinations, too many to be counted" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "lines"),
+    [
+        (
+            ["my_program --param1 {param1} --param2 {param2}", "-p", "param1", "0", "1", "-p", "param2", "2", "3"],
+            {f"my_program --param1 {one} --param2 {two}" for one in "01" for two in "23"},
+        ),
+        (
+            [
+                "python3 train_dnn.py --lr {lr} --batch_size {bs}",
+                "-p",
+                "lr",
+                "0.001",
+                "0.0005",
+                "0.0001",
+                "-p",
+                "bs",
+                "32",
+                "64",
+                "128",
+            ],
+            {
+                f"python3 train_dnn.py --lr {lr} --batch_size {bs}"
+                for lr in ("0.001", "0.0005", "0.0001")
+                for bs in (32, 64, 128)
+            },
+        ),
+    ],
+)
+def test_the_examples_of_the_published_0_1_4_print_what_they_did(args: list[str], lines: set[str]) -> None:
+    for mode in ([], ["--sampling-mode", "grid"], ["--sampling-mode", "shuffled_grid", "--seed", "3"]):
+        printed = hypersearch(*args, *mode).stdout.splitlines()
+        assert (set(printed), len(printed)) == (lines, len(lines))
+    sample = hypersearch(args[0], "--n-samples", "3", *args[1:]).stdout.splitlines()
+    assert len(sample) == len(set(sample)) == 3
+    assert set(sample) < lines
+
+
+def test_it_feeds_the_scheduler() -> None:
+    done = hypersearch("--version")
+    assert done.stdout.startswith("simple_hypersearch 0.")

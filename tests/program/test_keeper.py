@@ -1,0 +1,262 @@
+"""The keeper as jobs meet it: with it everything is as it is without it, but for who their parent is."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
+
+HOLD = "echo $PPID > keeper; until [ -e go ]; do sleep 0.02; done"
+PROBE = """
+import json, os, resource, sys
+fds = {}
+for fd in os.listdir("/proc/self/fd"):
+    try:
+        fds[fd] = os.readlink(f"/proc/self/fd/{fd}")
+    except FileNotFoundError:  # the listing's own
+        pass
+lines = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines())
+words = ("SigBlk", "SigIgn", "SigCgt", "ShdPnd", "SigPnd", "Umask", "Seccomp", "NoNewPrivs", "Groups")
+limits = {name: resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")}
+limits.pop("RLIMIT_MSGQUEUE", None)  # which tells jobs apart
+report = {
+    "fds": fds,
+    "status": {name: lines.get(name, "").strip() for name in words},
+    "limits": limits,
+    "cwd": os.getcwd(),
+    "leads": os.getsid(0) == os.getpgid(0),
+    "nice": os.nice(0),
+    "oom": open("/proc/self/oom_score_adj").read(),
+    "env": {k: v for k, v in os.environ.items() if "SGS_RUN" not in k and "SGS_TREE" not in k},
+}
+json.dump(report, open(sys.argv[1], "w"), default=str)
+"""
+
+
+def keeper_of(program: Program) -> int:
+    until(has_text(program.directory / "keeper"))
+    return int((program.directory / "keeper").read_text())
+
+
+def ends(program: Program, *args: str) -> dict[int, tuple[str, str]]:
+    """Exit code and signal of each job, as the job log has them."""
+    (program.directory / "log.tsv").unlink(missing_ok=True)
+    numbers = [*range(1, 17), *range(34, 65)]  # the others stop a shell, or it ignores them
+    lines = [f"exit {code}" for code in range(256)] + [f"ulimit -c 0; kill -{number} $$" for number in numbers]
+    args = ("-q", "--gpus", "0", *args, "--cpu-slots", "4", "--joblog", "log.tsv")
+    done = program.run(*args, stdin="".join(f"{line} #: gpus=0\n" for line in lines))
+    rows = [row.split("\t") for row in (program.directory / "log.tsv").read_text().splitlines()[1:]]
+    assert len(rows) == len(lines), done.stderr
+    return {int(row[0]): (row[6], row[7]) for row in rows}
+
+
+def test_every_exit_code_and_signal_is_told_as_without_a_keeper(program: Program) -> None:
+    told = ends(program)
+    assert [told[code + 1] for code in range(256)] == [(str(code), "0") for code in range(256)]
+    assert told[256 + 9][1] == "9"
+    assert told[256 + 15][1] == "15"
+    assert told == ends(program, "--no-journal")
+
+
+def test_the_parent_of_jobs_is_the_keeper_and_of_that_the_scheduler(program: Program) -> None:
+    process = program.start("--gpus", "0")
+    program.feed(process, f"{HOLD}\n")
+    keeper = keeper_of(program)
+    status = Path(f"/proc/{keeper}/status").read_text()
+    assert f"PPid:\t{process.pid}\n" in status
+    (program.directory / "go").touch()
+    assert process.wait(timeout=15) == 0
+
+
+def test_without_a_journal_there_is_no_keeper(program: Program) -> None:
+    process = program.start("--gpus", "0", "--no-journal")
+    program.feed(process, f"{HOLD}\n")
+    assert keeper_of(program) == process.pid
+    (program.directory / "go").touch()
+    assert process.wait(timeout=15) == 0
+
+
+@pytest.mark.parametrize("ending", ["", "SIGTERM", "SIGKILL"])
+def test_nothing_is_left_of_the_keeper(program: Program, ending: str) -> None:
+    process = program.start("--gpus", "0", "-q", env=UNMEASURED)
+    program.feed(process, f"{HOLD}\n")
+    keeper = keeper_of(program)
+    if ending:
+        process.send_signal(signal.Signals[ending])
+    if ending != "SIGTERM":
+        (program.directory / "go").touch()
+    process.wait(timeout=15)
+    until(lambda: not Path(f"/proc/{keeper}").exists(), "neither a process nor a zombie is left", 5)
+
+
+def test_signals_for_others_do_nothing_to_the_keeper(program: Program) -> None:
+    process = program.start("--gpus", "0")
+    program.feed(process, f"{HOLD}; exit 0\nexit 0\n")
+    keeper = keeper_of(program)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGPIPE):
+        os.kill(keeper, number)
+    (program.directory / "go").touch()
+    assert process.communicate(timeout=15)[1].decode().splitlines()[-1].startswith("2 succeeded, 0 failed")
+    assert process.returncode == 0
+
+
+def test_jobs_go_on_and_their_ends_are_known_when_the_keeper_is_killed(program: Program) -> None:
+    process = program.start("--gpus", "0", "--joblog", "log.tsv")
+    program.feed(process, f"{HOLD}; exit 7\nexit 8\n")
+    os.kill(keeper_of(program), signal.SIGKILL)
+    assert process.stderr
+    while b"the keeper process was killed" not in (line := process.stderr.readline()):
+        assert line
+    (program.directory / "go").touch()
+    assert process.wait(timeout=15) == 1
+    rows = (program.directory / "log.tsv").read_text().splitlines()[1:]
+    assert [row.split("\t")[6] for row in rows] == ["7", "8"]
+
+
+# What cannot start.
+
+
+def test_a_shell_that_went_away_is_told_of_each_job(program: Program) -> None:
+    shell = program.directory / "shell"
+    shell.symlink_to("/bin/sh")
+    done = program.run("--gpus", "0", "--shell", "./shell", stdin="rm shell\ntrue\nln -s /bin/sh shell\n")
+    said = done.stderr.decode()
+    assert said.count("No such file or directory") == 2
+    assert "1 succeeded, 0 failed, 0 timed out, 2 not started" in said
+    assert done.returncode == 1
+
+
+def test_a_command_that_is_too_long_for_the_system_is_told_and_the_next_one_runs(program: Program) -> None:
+    def little_stack() -> None:
+        resource.setrlimit(resource.RLIMIT_STACK, (512 * 1024, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+
+    for args in ((), ("--no-journal",)):
+        command = f": {'x' * 131_000}\n"
+        done = program.run("--gpus", "0", *args, stdin=f"{command}true\n", preexec_fn=little_stack)
+        assert b"Argument list too long" in done.stderr
+        assert b"1 succeeded, 0 failed, 0 timed out, 1 not started" in done.stderr
+
+
+def test_the_longest_command_starts(program: Program) -> None:
+    command = f"echo {'x' * (131_071 - 20)} > out"
+    assert program.run("--gpus", "0", "-q", stdin=f"{command}\n").returncode == 0
+    assert (program.directory / "out").stat().st_size == 131_071 - 19
+
+
+@pytest.mark.parametrize("broken", ["os.fork", "threads"])
+def test_where_no_keeper_can_be_made_jobs_run(program: Program, broken: str) -> None:
+    """As with `ulimit -u`, whose count of a user's processes a test cannot know."""
+    breaks = {
+        "os.fork": "import os\ndef no(*a): raise BlockingIOError(11, 'again')\nos.fork = no\n",
+        "threads": "from simple_gpu_scheduler.keeper import client\n"
+        "def no(*a): raise RuntimeError('no more threads')\nclient.start_thread = no\n",
+    }[broken]
+    code = f"{breaks}from simple_gpu_scheduler.cli.main import simple_gpu_scheduler as s; s()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--gpus", "0", "-q"],
+        input=b"echo $PPID > keeper; echo out\nexit 4\n",
+        cwd=program.directory,
+        capture_output=True,
+        timeout=15,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, b"out\n"), done.stderr
+    assert b"job 2 (line 2) failed with exit code 4" in done.stderr
+
+
+# What a job has of its surroundings.
+
+
+def report(program: Program, *args: str, **settings) -> dict:
+    """What a job finds; the scheduler's own stdout and stderr are files."""
+    (program.directory / "probe.py").write_text(PROBE)
+    path = program.directory / "report"
+    path.unlink(missing_ok=True)
+    with (program.directory / "out").open("w") as out, (program.directory / "err").open("w") as err:
+        done = subprocess.run(
+            [*SCHEDULER, "--gpus", "0", *args],
+            input=f"{sys.executable} {program.directory}/probe.py {path}\n".encode(),
+            check=False,
+            **{"cwd": program.directory, "stdout": out, "stderr": err, "timeout": 15, **settings},
+        )
+    assert done.returncode == 0, (program.directory / "err").read_text()
+    return json.loads(path.read_text())
+
+
+def ignoring(*numbers: int) -> Callable[[], None]:
+    return lambda: [signal.signal(number, signal.SIG_IGN) for number in numbers] and None
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"preexec_fn": ignoring(signal.SIGHUP)},
+        {"preexec_fn": ignoring(signal.SIGINT, signal.SIGQUIT)},
+        {"preexec_fn": ignoring(signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR2, signal.SIGTTOU)},
+        {"preexec_fn": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGUSR2]) and None},
+        {"umask": 0o077},
+        {"preexec_fn": lambda: os.nice(3) and None},
+        {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))},
+        {"env": {**os.environ, "MORE": "a\nb", "EMPTY": "", "CUDA_DEVICE_ORDER": "FASTEST_FIRST", "SGS_JOB": "9"}},
+    ],
+    ids=["plain", "nohup", "background", "ignored", "blocked", "umask", "nice", "limits", "environment"],
+)
+def test_a_job_has_what_it_has_without_a_keeper(program: Program, settings: dict) -> None:
+    kept = report(program, **settings)
+    assert kept == report(program, "--no-journal", **settings)
+    assert kept["fds"]["0"] == "/dev/null"
+    assert kept["fds"]["1"] == str(program.directory / "out")
+    assert kept["fds"]["2"] == str(program.directory / "err")
+    assert kept["leads"]
+
+
+def test_what_the_user_has_opened_is_inherited_all_the_same(program: Program) -> None:
+    with (program.directory / "opened").open("w") as file:
+        kept = report(program, pass_fds=(file.fileno(),))
+        assert kept["fds"][str(file.fileno())] == file.name
+        assert kept == report(program, "--no-journal", pass_fds=(file.fileno(),))
+
+
+def test_closed_streams_are_as_without_a_keeper(program: Program) -> None:
+    def close() -> None:
+        os.close(1)
+        os.close(2)
+
+    kept = report(program, preexec_fn=close)
+    assert kept == report(program, "--no-journal", preexec_fn=close)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o311])
+def test_chdir_is_where_jobs_run(program: Program, mode: int) -> None:
+    directory = program.directory / "there"
+    directory.mkdir(mode=mode)
+    for relative in (str(directory), "there"):
+        kept = report(program, "--chdir", relative)
+        assert kept["cwd"] == str(directory)
+        assert kept == report(program, "--no-journal", "--chdir", relative)
+
+
+def test_the_logs_of_jobs_are_as_without_a_keeper(program: Program) -> None:
+    kept = report(program, "--logs", "logs")
+    names = {fd: name for fd, name in kept["fds"].items() if "/logs/" in name}
+    assert set(names) == {"1", "2"}
+    assert kept == report(program, "--no-journal", "--logs", "logs")
+
+
+def test_a_keeper_that_is_stopped_and_continued_loses_nothing(program: Program) -> None:
+    process = program.start("--gpus", "0", "-q")
+    program.feed(process, f"{HOLD}\nexit 0\n")
+    keeper = keeper_of(program)
+    os.kill(keeper, signal.SIGSTOP)
+    (program.directory / "go").touch()
+    os.kill(keeper, signal.SIGCONT)
+    assert process.wait(timeout=15) == 0
+    until(lambda: not is_alive(keeper))

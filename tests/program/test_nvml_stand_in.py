@@ -1,0 +1,563 @@
+"""The stand-in for NVML, through the real bindings and through the programs that people look at their GPUs with."""
+
+import ctypes
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pynvml
+import pytest
+
+from tests.conftest import UNMEASURED
+from tests.support.nvml import (
+    DRIVER_NOT_LOADED,
+    GIB,
+    GPU_IS_LOST,
+    LIB_RM_VERSION_MISMATCH,
+    MIB,
+    NO_PERMISSION,
+    NOT_SUPPORTED,
+    RESET_REQUIRED,
+    UNKNOWN,
+    Process,
+    StandIn,
+    a_gpu,
+    an_instance,
+)
+
+# The oldest bindings were made for a driver with longer entries, and read what any other writes from its second entry
+# on as rubbish.
+NAME_OF_ENTRY = "c_nvmlProcessInfo_v3_t" if hasattr(pynvml, "c_nvmlProcessInfo_v3_t") else "c_nvmlProcessInfo_t"
+READS_PROTECTED_MEMORY = ctypes.sizeof(getattr(pynvml, NAME_OF_ENTRY)) == 32
+
+StandInOf = Callable[..., StandIn]
+
+MEMORY_V2 = "nvmlDeviceGetMemoryInfo_v2"
+PROCESSES_V3 = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3")
+TEMPERATURE_V = "nvmlDeviceGetTemperatureV"
+
+START = """
+import json, sys
+from pynvml import *
+def tell(value):
+    print(json.dumps(value), flush=True)
+def gpu(index):
+    return nvmlDeviceGetHandleByIndex(index)
+def failure(function, *args):
+    try:
+        function(*args)
+    except NVMLError as error:
+        return [type(error).__name__, error.value]
+def listed(processes):
+    return [[process.pid, process.usedGpuMemory] for process in processes]
+nvmlInit()
+"""
+
+
+def environment(nvml: StandIn) -> dict[str, str]:
+    return UNMEASURED | nvml.environment
+
+
+def run(nvml: StandIn, *command: str) -> str:
+    """What a program prints on stdout; it must end well and say nothing on stderr."""
+    done = subprocess.run(
+        [sys.executable, *command], env=environment(nvml), capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def told(nvml: StandIn, code: str, start: str = START) -> object:
+    """What a piece of Python with the real bindings tells."""
+    return json.loads(run(nvml, "-c", start + code))
+
+
+class Talk:
+    """A program with the real bindings that answers one expression after the other."""
+
+    def __init__(self, nvml: StandIn) -> None:
+        code = START + "for line in sys.stdin: tell(eval(line))"
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], env=environment(nvml), stdin=pipe, stdout=pipe, text=True
+        )
+
+    def ask(self, expression: str) -> object:
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write(expression + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.communicate(timeout=30)
+
+
+@pytest.fixture
+def talk(nvml: StandIn) -> Iterator[Talk]:
+    talk = Talk(nvml)
+    yield talk
+    talk.close()
+
+
+@pytest.fixture
+def sleepers() -> Iterator[list[int]]:
+    """The pids of three living processes."""
+    processes = [subprocess.Popen(["sleep", "600"]) for _ in range(3)]
+    yield [process.pid for process in processes]
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def fitting(nvml_of: StandInOf) -> StandIn:
+    """A driver whose process entries are those that the installed bindings were made for."""
+    return nvml_of(protected_memory=READS_PROTECTED_MEMORY)
+
+
+# ---- Through the bindings
+
+
+def test_the_gpus_have_their_names_uuids_and_addresses(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0), a_gpu(1, name="Tesla T4", bus="00000001:C1:00.0")], driver="550.54.14", cuda=12040)
+    code = """
+handles = [gpu(index) for index in range(nvmlDeviceGetCount())]
+tell([nvmlSystemGetDriverVersion(), nvmlSystemGetCudaDriverVersion(), *(
+    [nvmlDeviceGetName(h), nvmlDeviceGetUUID(h), nvmlDeviceGetPciInfo(h).busId, nvmlDeviceGetIndex(h),
+     nvmlDeviceGetMinorNumber(h)] for h in handles)])
+"""
+    assert told(nvml, code) == [
+        "550.54.14",
+        12040,
+        ["NVIDIA A100-SXM4-80GB", a_gpu(0).uuid, "00000000:01:00.0", 0, 0],
+        ["Tesla T4", a_gpu(1).uuid, "00000001:C1:00.0", 1, 1],
+    ]
+
+
+def test_a_gpu_is_found_by_its_uuid_and_its_address_and_what_is_not_there_is_not(nvml: StandIn) -> None:
+    code = f"""
+by_uuid, by_bus = nvmlDeviceGetHandleByUUID("{a_gpu(2).uuid}"), nvmlDeviceGetHandleByPciBusId("0000:03:00.0")
+tell([nvmlDeviceGetIndex(by_uuid), nvmlDeviceGetIndex(by_bus), failure(gpu, 4),
+      failure(nvmlDeviceGetHandleByUUID, "GPU-none"), failure(nvmlDeviceGetHandleByPciBusId, "0000:77:00.0")])
+"""
+    lost = ["NVMLError_NotFound", 6]
+    assert told(nvml, code) == [2, 2, ["NVMLError_InvalidArgument", 2], lost, lost]
+
+
+def test_reserved_memory_is_used_in_version_1_and_apart_in_version_2(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0, total=80 * GIB, reserved=600 * MIB, used=3 * GIB)])
+    code = """
+one, two = nvmlDeviceGetMemoryInfo(gpu(0)), nvmlDeviceGetMemoryInfo(gpu(0), version=nvmlMemory_v2)
+tell([[one.total, one.free, one.used], [two.total, two.reserved, two.free, two.used]])
+"""
+    free = 77 * GIB - 600 * MIB
+    assert told(nvml, code) == [[80 * GIB, free, 3 * GIB + 600 * MIB], [80 * GIB, 600 * MIB, free, 3 * GIB]]
+
+
+def test_a_call_with_a_structure_of_another_version_is_refused(nvml: StandIn) -> None:
+    code = "tell(failure(nvmlDeviceGetMemoryInfo, gpu(0), 0x03000028))"
+    assert told(nvml, code) == ["NVMLError_ArgumentVersionMismatch", 25]
+
+
+def test_load_and_sensors_are_read_and_what_a_gpu_lacks_is_not_supported(nvml: StandIn) -> None:
+    nvml.show(
+        [
+            a_gpu(0, utilization=97, temperature=71, power=250_500, power_limit=300_000, fan=40, compute_mode=3),
+            a_gpu(1, utilization=None, temperature=None, power=None, power_limit=None, total=None, compute_mode=None),
+        ]
+    )
+    code = """
+readers = [lambda h: nvmlDeviceGetUtilizationRates(h).gpu, lambda h: nvmlDeviceGetTemperature(h, NVML_TEMPERATURE_GPU),
+           nvmlDeviceGetPowerUsage, nvmlDeviceGetEnforcedPowerLimit, nvmlDeviceGetPowerManagementLimit,
+           nvmlDeviceGetFanSpeed, nvmlDeviceGetComputeMode]
+tell([[read(gpu(0)) for read in readers],
+      [failure(read, gpu(1)) for read in [*readers, nvmlDeviceGetMemoryInfo, nvmlDeviceGetPerformanceState]]])
+"""
+    not_supported = ["NVMLError_NotSupported", NOT_SUPPORTED]
+    assert told(nvml, code) == [[97, 71, 250_500, 300_000, 300_000, 40, 3], [not_supported] * 9]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+def test_all_processes_are_listed_however_many(fitting: StandIn, count: int) -> None:
+    computing = [Process(100 + number, number * MIB) for number in range(count)]
+    drawing = [Process(500 + number, number * GIB) for number in range(count)]
+    fitting.show([a_gpu(0, processes=computing, graphics=drawing), a_gpu(1)])
+    code = """
+tell([listed(f(gpu(i))) for i in range(2)
+      for f in (nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses)])
+"""
+    assert told(fitting, code) == [
+        [list(process) for process in computing],
+        [list(process) for process in drawing],
+        [],
+        [],
+    ]
+
+
+def test_the_memory_of_a_process_may_be_unknown(fitting: StandIn) -> None:
+    fitting.show([a_gpu(0, processes=[Process(7, None), Process(8, 1)])])
+    assert told(fitting, "tell(listed(nvmlDeviceGetComputeRunningProcesses(gpu(0))))") == [[7, None], [8, 1]]
+
+
+def test_an_array_that_is_too_small_is_told_the_size_that_it_needs(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0, processes=[Process(7), Process(8), Process(9)])])
+    code = """
+import ctypes, pynvml
+function = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetComputeRunningProcesses_v2")
+handle, answers = gpu(0), []
+for room in (0, 2, 3, 5):
+    count = ctypes.c_uint(room)
+    answers.append([function(handle, ctypes.byref(count), ctypes.create_string_buffer(24 * 5)), count.value])
+tell(answers)
+"""
+    assert told(nvml, code) == [[7, 3], [7, 3], [0, 3], [0, 3]]
+
+
+def test_bindings_that_are_made_for_another_layout_read_the_second_process_wrong(nvml_of: StandInOf) -> None:
+    nvml = nvml_of(protected_memory=not READS_PROTECTED_MEMORY)
+    nvml.show([a_gpu(0, processes=[Process(7, GIB), Process(8, GIB)])])
+    first, second = told(nvml, "tell(listed(nvmlDeviceGetComputeRunningProcesses(gpu(0))))")
+    assert (first, second == [8, GIB]) == ([7, GIB], False)
+
+
+def test_a_mig_instance_is_a_device_of_its_own(fitting: StandIn) -> None:
+    instances = [
+        an_instance(0, 0, used=GIB, processes=[Process(7, GIB)]),
+        an_instance(0, 1, used=2 * GIB, processes=[Process(8, None)], compute_instance=1),
+    ]
+    fitting.show([a_gpu(0, mig=True, reserved=MIB, instances=instances), a_gpu(1), a_gpu(2, mig=None)])
+    code = f"""
+def about(h):
+    memory = nvmlDeviceGetMemoryInfo(h, version=nvmlMemory_v2)
+    return [nvmlDeviceGetUUID(h), nvmlDeviceIsMigDeviceHandle(h).value, nvmlDeviceGetIndex(h), memory.total,
+            memory.used, listed(nvmlDeviceGetComputeRunningProcesses(h)), failure(nvmlDeviceGetUtilizationRates, h)]
+count = nvmlDeviceGetMaxMigDeviceCount(gpu(0))
+migs = [nvmlDeviceGetMigDeviceHandleByIndex(gpu(0), index) for index in range(2)]
+tell([count, nvmlDeviceGetMigMode(gpu(0)), about(gpu(0)), *map(about, migs),
+      [[nvmlDeviceGetGpuInstanceId(h), nvmlDeviceGetComputeInstanceId(h)] for h in migs],
+      nvmlDeviceGetUUID(nvmlDeviceGetDeviceHandleFromMigDeviceHandle(migs[1])),
+      nvmlDeviceGetIndex(nvmlDeviceGetHandleByUUID("{instances[1].uuid}")),
+      nvmlDeviceGetAttributes(migs[0]).memorySizeMB,
+      failure(nvmlDeviceGetMigDeviceHandleByIndex, gpu(0), 2),
+      nvmlDeviceGetMaxMigDeviceCount(gpu(1)), nvmlDeviceGetMigMode(gpu(1)), failure(nvmlDeviceGetMigMode, gpu(2))])
+"""
+    not_supported = ["NVMLError_NotSupported", NOT_SUPPORTED]
+    assert told(fitting, code) == [
+        7,
+        [1, 1],
+        [a_gpu(0).uuid, 0, 0, 80 * GIB, 3 * GIB, [[7, GIB], [8, None]], not_supported],
+        [instances[0].uuid, 1, 0, 10 * GIB, GIB, [[7, GIB]], not_supported],
+        [instances[1].uuid, 1, 1, 10 * GIB, 2 * GIB, [[8, None]], not_supported],
+        [[7, 0], [8, 1]],
+        a_gpu(0).uuid,
+        1,
+        10 * 1024,
+        ["NVMLError_NotFound", 6],
+        0,
+        [0, 0],
+        not_supported,
+    ]
+
+
+# ---- What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (NOT_SUPPORTED, "NotSupported"),
+        (NO_PERMISSION, "NoPermission"),
+        (GPU_IS_LOST, "GpuIsLost"),
+        (RESET_REQUIRED, "ResetRequired"),
+        (UNKNOWN, "Unknown"),
+    ],
+)
+def test_a_function_fails_as_it_is_told_for_one_gpu_only(nvml: StandIn, code: int, name: str) -> None:
+    nvml.show([a_gpu(0, errors={MEMORY_V2: code}), a_gpu(1)])
+    asked = "tell([failure(nvmlDeviceGetMemoryInfo, gpu(i), v) for i in range(2) for v in (None, nvmlMemory_v2)])"
+    assert told(nvml, asked) == [None, [f"NVMLError_{name}", code], None, None]
+
+
+def test_a_lost_gpu_fails_in_everything_with_its_instances_and_others_do_not(nvml: StandIn, talk: Talk) -> None:
+    instances = [an_instance(0, 0)]
+    nvml.show([a_gpu(0, mig=True, instances=instances), a_gpu(1)])
+    handles = f"""[gpu(0), nvmlDeviceGetHandleByUUID("{instances[0].uuid}"), gpu(1)]"""
+    assert talk.ask(f"globals().update(handles={handles})") is None
+    names = "[failure(nvmlDeviceGetName, h) for h in handles] + [failure(gpu, i) for i in range(2)]"
+    assert talk.ask(names) == [None] * 5
+    nvml.show([a_gpu(0, mig=True, instances=instances, errors={"*": GPU_IS_LOST}), a_gpu(1)])
+    lost = ["NVMLError_GpuIsLost", GPU_IS_LOST]
+    assert talk.ask(names) == [lost, lost, None, lost, None]
+    assert talk.ask("nvmlDeviceGetCount()") == 2
+
+
+def test_what_a_mig_gpu_refuses_its_instances_may_answer(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0, mig=True, instances=[an_instance(0, 0)], errors={"nvmlDeviceGetMemoryInfo": NO_PERMISSION})])
+    code = """
+tell([failure(nvmlDeviceGetMemoryInfo, gpu(0)),
+      failure(nvmlDeviceGetMemoryInfo, nvmlDeviceGetMigDeviceHandleByIndex(gpu(0), 0))])
+"""
+    assert told(nvml, code) == [["NVMLError_NoPermission", NO_PERMISSION], None]
+
+
+@pytest.mark.parametrize("code", [DRIVER_NOT_LOADED, LIB_RM_VERSION_MISMATCH])
+def test_a_driver_that_is_not_well_fails_at_the_start(nvml: StandIn, code: int) -> None:
+    nvml.show([a_gpu(0)], init_error=code)
+    without_init = START.replace("\nnvmlInit()\n", "\n")
+    uninitialized = ["NVMLError_Uninitialized", 1]
+    answer = told(nvml, "tell([failure(nvmlInit), failure(nvmlDeviceGetCount)])", without_init)
+    assert isinstance(answer, list)
+    assert (answer[0][1], answer[1]) == (code, uninitialized)
+
+
+def test_a_driver_that_is_unloaded_is_missed(nvml: StandIn, talk: Talk) -> None:
+    assert talk.ask("nvmlDeviceGetCount()") == 4
+    nvml.unload()
+    assert talk.ask("failure(nvmlDeviceGetCount)") == ["NVMLError_DriverNotLoaded", DRIVER_NOT_LOADED]
+    assert talk.ask("failure(nvmlInit)") == ["NVMLError_DriverNotLoaded", DRIVER_NOT_LOADED]
+
+
+def test_functions_of_the_machine_fail_too(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0)], errors={"nvmlDeviceGetCount_v2": UNKNOWN, "nvmlDeviceGetHandleByIndex_v2": GPU_IS_LOST})
+    code = "tell([failure(nvmlDeviceGetCount), failure(gpu, 0), failure(nvmlSystemGetDriverVersion)])"
+    assert told(nvml, code) == [["NVMLError_Unknown", UNKNOWN], ["NVMLError_GpuIsLost", GPU_IS_LOST], None]
+
+
+def test_every_init_needs_its_shutdown(nvml: StandIn) -> None:
+    code = """
+nvmlInit()
+tell([failure(nvmlShutdown), failure(nvmlDeviceGetCount), failure(nvmlShutdown), failure(nvmlDeviceGetCount),
+      failure(nvmlShutdown)])
+"""
+    uninitialized = ["NVMLError_Uninitialized", 1]
+    assert told(nvml, code) == [None, None, None, uninitialized, uninitialized]
+
+
+def test_an_old_driver_does_not_have_the_newer_functions(nvml_of: StandInOf) -> None:
+    nvml = nvml_of(without=[MEMORY_V2, *PROCESSES_V3])
+    nvml.show([a_gpu(0)])
+    code = """
+tell([failure(nvmlDeviceGetMemoryInfo, gpu(0)), failure(nvmlDeviceGetMemoryInfo, gpu(0), nvmlMemory_v2)])
+"""
+    assert told(nvml, code) == [None, ["NVMLError_FunctionNotFound", 13]]
+
+
+# ---- While programs run
+
+
+def test_a_change_shows_at_the_next_call(nvml: StandIn, talk: Talk) -> None:
+    used = "nvmlDeviceGetMemoryInfo(gpu(1)).used"
+    assert talk.ask(used) == 0
+    nvml.show([a_gpu(0), a_gpu(1, used=5 * GIB)])
+    assert (talk.ask(used), talk.ask("nvmlDeviceGetCount()")) == (5 * GIB, 2)
+
+
+def test_a_handle_stays_with_its_gpu_when_another_goes(nvml: StandIn, talk: Talk) -> None:
+    talk.ask("globals().update(first=gpu(0), second=gpu(1))")
+    nvml.show([a_gpu(1)])
+    assert talk.ask("nvmlDeviceGetUUID(second)") == a_gpu(1).uuid
+    assert talk.ask("nvmlDeviceGetIndex(second)") == 0
+    assert talk.ask("failure(nvmlDeviceGetUUID, first)") == ["NVMLError_GpuIsLost", GPU_IS_LOST]
+
+
+def test_the_calls_of_all_programs_are_counted(nvml: StandIn) -> None:
+    assert (nvml.initialisations, nvml.calls("nvmlDeviceGetCount_v2")) == (0, 0)
+    for _ in range(2):
+        told(nvml, "tell([nvmlDeviceGetCount() for _ in range(3)])")
+    assert (nvml.initialisations, nvml.calls("nvmlDeviceGetCount_v2"), nvml.calls("nvmlShutdown")) == (2, 6, 0)
+
+
+def test_a_call_takes_as_long_as_it_is_told(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0, delays={"nvmlDeviceGetName": 200_000}), a_gpu(1)])
+    code = """
+import time
+def seconds(handle):
+    start = time.monotonic()
+    nvmlDeviceGetName(handle)
+    return time.monotonic() - start
+tell([seconds(gpu(0)) >= 0.2, min(seconds(gpu(1)) for _ in range(20)) < 0.2])
+"""
+    assert told(nvml, code) == [True, True]
+
+
+def test_threads_read_at_the_same_time_what_is_shown_whole(nvml: StandIn) -> None:
+    code = """
+import threading
+seen, last = set(), threading.Event()
+def read():
+    while not last.is_set():
+        handle = gpu(1)
+        memory = nvmlDeviceGetMemoryInfo(handle)
+        seen.add((nvmlDeviceGetCount(), memory.total == memory.used + memory.free))
+threads = [threading.Thread(target=read) for _ in range(8)]
+for thread in threads: thread.start()
+print("reading", flush=True)
+sys.stdin.readline()
+last.set()
+for thread in threads: thread.join()
+tell(sorted(seen))
+"""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", START + code], env=environment(nvml), stdin=pipe, stdout=pipe, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "reading\n"
+        for number in range(300):
+            nvml.show([a_gpu(index, used=number * MIB) for index in range(4)])
+        out, _ = process.communicate("\n", timeout=60)
+    assert (process.returncode, json.loads(out)) == (0, [[4, True]])
+
+
+def test_programs_of_other_users_can_use_it(nvml: StandIn) -> None:
+    told(nvml, "tell(nvmlDeviceGetCount())")
+    given = nvml.environment
+    library = Path(given["LD_LIBRARY_PATH"].split(":")[0]) / "libnvidia-ml.so.1"
+    modes = {Path(given["NVML_STAND_IN_STATE"]): 0o4, Path(given["NVML_STAND_IN_LOG"]): 0o6, library: 0o5}
+    for path, wanted in modes.items():
+        assert path.stat().st_mode & wanted == wanted
+        assert path.parent.stat().st_mode & 0o5 == 0o5
+
+
+def test_what_was_on_the_library_path_stays_on_it(nvml: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LD_LIBRARY_PATH", raising=False)
+    alone = nvml.environment["LD_LIBRARY_PATH"]
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/somewhere")
+    assert nvml.environment["LD_LIBRARY_PATH"] == f"{alone}{os.pathsep}/somewhere"
+
+
+# ---- What people look at their GPUs with
+
+
+def gpustat(nvml: StandIn) -> list[dict[str, object]]:
+    return json.loads(run(nvml, "-m", "gpustat", "--json"))["gpus"]
+
+
+ASK_NVITOP = """
+import json
+from nvitop import Device, NA
+def known(value):
+    return None if value is NA else value
+def about(device):
+    processes = {pid: known(p.gpu_memory()) for pid, p in device.processes().items()}
+    return {name: known(getattr(device, name)()) for name in
+            ("uuid", "name", "memory_total", "memory_used", "gpu_utilization", "temperature", "power_usage")
+           } | {"processes": processes, "migs": [about(mig) for mig in device.mig_devices()]}
+print(json.dumps([about(device) for device in Device.all()]))
+"""
+
+
+def nvitop(nvml: StandIn) -> list[dict[str, object]]:
+    answer = told(nvml, "", ASK_NVITOP)
+    assert isinstance(answer, list)
+    return answer
+
+
+def chosen(row: Mapping[str, object], *names: str) -> tuple[object, ...]:
+    return tuple(row[name] for name in names)
+
+
+def a_busy_machine(nvml: StandIn, pids: list[int]) -> None:
+    nvml.show(
+        [
+            a_gpu(
+                0,
+                reserved=500 * MIB,
+                used=30 * GIB,
+                utilization=93,
+                temperature=66,
+                power=312_000,
+                fan=55,
+                processes=[Process(pids[0], 20 * GIB), Process(pids[1], 10 * GIB)],
+            ),
+            a_gpu(1, name="Tesla T4", total=16 * GIB, used=GIB, graphics=[Process(pids[2], GIB)]),
+            a_gpu(2, utilization=None, power=None),
+        ]
+    )
+
+
+def test_gpustat_shows_what_is_shown(fitting: StandIn, sleepers: list[int]) -> None:
+    a_busy_machine(fitting, sleepers)
+    names = ("uuid", "name", "memory.total", "memory.used", "utilization.gpu", "temperature.gpu", "power.draw")
+    rows = gpustat(fitting)
+    assert [chosen(row, *names) for row in rows] == [
+        (a_gpu(0).uuid, "NVIDIA A100-SXM4-80GB", 80 * 1024, 30 * 1024, 93, 66, 312),
+        (a_gpu(1).uuid, "Tesla T4", 16 * 1024, 1024, 0, 30, 60),
+        (a_gpu(2).uuid, "NVIDIA A100-SXM4-80GB", 80 * 1024, 0, None, 30, None),
+    ]
+    processes = [[(each["pid"], each["gpu_memory_usage"]) for each in row["processes"]] for row in rows]
+    assert processes == [[(sleepers[0], 20 * 1024), (sleepers[1], 10 * 1024)], [(sleepers[2], 1024)], []]
+
+
+def test_gpustat_shows_a_gpu_in_mig_mode_as_one(fitting: StandIn, sleepers: list[int]) -> None:
+    instances = [an_instance(0, index, used=GIB, processes=[Process(sleepers[index], GIB)]) for index in range(2)]
+    fitting.show([a_gpu(0, mig=True, instances=instances)])
+    (row,) = gpustat(fitting)
+    assert chosen(row, "memory.used", "utilization.gpu") == (2 * 1024, None)
+    assert [each["pid"] for each in row["processes"]] == sleepers[:2]
+
+
+def test_gpustat_goes_on_beside_a_lost_gpu(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0, errors={"*": GPU_IS_LOST}), a_gpu(1)])
+    assert [row["name"] for row in gpustat(nvml)] == ["((GPU is lost))", "NVIDIA A100-SXM4-80GB"]
+
+
+def test_nvitop_shows_what_is_shown(fitting: StandIn, sleepers: list[int]) -> None:
+    a_busy_machine(fitting, sleepers)
+    names = ("uuid", "name", "memory_total", "memory_used", "gpu_utilization", "temperature", "power_usage")
+    rows = nvitop(fitting)
+    assert [chosen(row, *names, "processes") for row in rows] == [
+        (
+            *(a_gpu(0).uuid, "NVIDIA A100-SXM4-80GB", 80 * GIB, 30 * GIB, 93, 66, 312_000),
+            {str(sleepers[0]): 20 * GIB, str(sleepers[1]): 10 * GIB},
+        ),
+        (a_gpu(1).uuid, "Tesla T4", 16 * GIB, GIB, 0, 30, 60_000, {str(sleepers[2]): GIB}),
+        (a_gpu(2).uuid, "NVIDIA A100-SXM4-80GB", 80 * GIB, 0, None, 30, None, {}),
+    ]
+
+
+def test_nvitop_shows_mig_instances(fitting: StandIn, sleepers: list[int]) -> None:
+    instances = [an_instance(0, index, used=GIB, processes=[Process(sleepers[index], GIB)]) for index in range(2)]
+    fitting.show([a_gpu(0, mig=True, instances=instances), a_gpu(1)])
+    rows = nvitop(fitting)
+    assert [chosen(row, "memory_used", "gpu_utilization") for row in rows] == [(2 * GIB, None), (0, 0)]
+    migs = rows[0]["migs"]
+    assert isinstance(migs, list)
+    assert [chosen(mig, "uuid", "memory_total", "memory_used", "gpu_utilization", "processes") for mig in migs] == [
+        (instances[index].uuid, 10 * GIB, GIB, None, {str(sleepers[index]): GIB}) for index in range(2)
+    ]
+
+
+@pytest.mark.parametrize("protected_memory", [False, True], ids=["short entries", "long entries"])
+def test_nvitop_tells_the_layouts_of_processes_apart(
+    nvml_of: StandInOf,
+    sleepers: list[int],
+    protected_memory: bool,
+) -> None:
+    nvml = nvml_of(protected_memory=protected_memory)
+    nvml.show([a_gpu(0, processes=[Process(pid, GIB) for pid in sleepers])])
+    assert nvitop(nvml)[0]["processes"] == {str(pid): GIB for pid in sleepers}
+
+
+def test_gpustat_and_nvitop_do_with_an_old_driver(
+    nvml_of: StandInOf,
+    sleepers: list[int],
+) -> None:
+    nvml = nvml_of(without=[MEMORY_V2, TEMPERATURE_V, *PROCESSES_V3])
+    nvml.show([a_gpu(0, reserved=GIB, used=GIB, temperature=50, processes=[Process(sleepers[0], GIB)])])
+    (row,) = gpustat(nvml)
+    assert chosen(row, "memory.used", "temperature.gpu") == (2 * 1024, 50)
+    assert [each["pid"] for each in row["processes"]] == sleepers[:1]
+    (row,) = nvitop(nvml)
+    assert chosen(row, "memory_used", "temperature", "processes") == (2 * GIB, 50, {str(sleepers[0]): GIB})
+
+
+def test_nvitop_draws_its_picture(fitting: StandIn, sleepers: list[int]) -> None:
+    a_busy_machine(fitting, sleepers)
+    picture = run(fitting, "-m", "nvitop", "--once", "--ascii")
+    assert "570.86.15" in picture
+    assert all(str(pid) in picture for pid in sleepers)

@@ -1,0 +1,329 @@
+"""Where jobs print: as this program does, whole, line by line with a tag, or to files with a header and a footer."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.output.log_file import last_lines, last_shown, output_of
+from simple_gpu_scheduler.output.tag import tagged
+from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, until
+
+RUN = r"\d{8}-\d{6}-[0-9a-f]{6}"
+MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}"
+
+
+def logs(program: Program, directory: str = "logs") -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted((program.directory / directory).iterdir())}
+
+
+def own_logs(program: Program) -> Path:
+    """The logs beside the journal of the only run."""
+    (found,) = (program.directory / "state" / "simple_gpu_scheduler" / "runs").glob("*.logs")
+    return found
+
+
+def test_group_shows_each_job_whole_and_never_mixed(program: Program) -> None:
+    lines = "".join(
+        f"for i in 1 2 3; do echo {each} $i; sleep 0.0{each}; echo {each} err >&2; done\n" for each in range(1, 7)
+    )
+    done = program.run("--gpus", "0-5", "--output", "group", stdin=lines)
+    blocks = re.findall(r"(?:(\d) [123]\n\1 err\n){3}", done.stdout.decode())
+    assert sorted(blocks) == ["1", "2", "3", "4", "5", "6"]
+    assert done.stdout.count(b"\n") == 36
+
+
+def test_group_ends_the_last_line_of_a_job(program: Program) -> None:
+    done = program.run("--gpus", "0", "--output", "group", stdin="printf one\nprintf two\ntrue\n")
+    assert done.stdout == b"one\ntwo\n"
+
+
+def test_group_shows_each_attempt_apart(program: Program) -> None:
+    done = program.run("--gpus", "0", "--output", "group", "--retries", "1", stdin="echo $SGS_ATTEMPT; exit 1\n")
+    assert done.stdout == b"1\n2\n"
+
+
+def test_tag_shows_lines_as_they_come_each_with_its_job(program: Program) -> None:
+    process = program.start("--gpus", "0,1", "--output", "tag")
+    program.feed(
+        process, "echo first; until test -e go; do sleep 0.01; done; printf last\necho other >&2 #: name=big\n"
+    )
+    assert process.stdout
+    assert sorted(process.stdout.readline() for _ in range(2)) == [b"[1] first\n", b"[big] other\n"]
+    (program.directory / "go").touch()
+    assert process.stdout.read() == b"[1] last\n"
+    assert process.wait(timeout=30) == 0
+
+
+def test_tag_shows_what_is_left_of_a_line_that_was_written_over(program: Program) -> None:
+    done = program.run("--gpus", "0", "--output", "tag", stdin="printf '10%%\\r20%%\\r100%%\\n\\r\\nend\\r\\n\\n'\n")
+    assert done.stdout == b"[1] 100%\n[1] \n[1] end\n[1] \n"
+
+
+@given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"").replace(b"\r", b"")), min_size=1))
+def test_each_line_gets_its_tag_and_nothing_else(lines: list[bytes]) -> None:
+    text = b"".join(line + b"\n" for line in lines)
+    assert tagged(text, b"[7] ") == b"".join(b"[7] " + line + b"\n" for line in lines)
+
+
+def test_files_have_a_header_and_a_footer(program: Program) -> None:
+    jobs = "echo one #: name=the/first\necho two; exit 3\nkill -9 $$\nsleep 100 #: timeout=0.1\n/no/such\n"
+    done = program.run("--gpus", "0", "--logs", "logs", stdin=jobs)
+    assert done.stdout == b""
+    found = logs(program)
+    assert list(found) == ["0001-the_first.log", "0002.log", "0003.log", "0004.log", "0005.log"]
+    mark = r"\[simple_gpu_scheduler\] "
+    assert re.fullmatch(
+        f'{mark}job 1 "the/first" \\(line 1\\) of run {RUN}, attempt 1, on gpu 0, started {MOMENT}\n'
+        f"{mark}command: echo one\none\n{mark}ended {MOMENT} after 0.\\d s: succeeded with exit code 0\n",
+        found["0001-the_first.log"],
+    )
+    ends = [text.splitlines()[-1].partition("s: ")[2] for text in found.values()]
+    assert ends[1:] == ["failed with exit code 3", "was killed by SIGKILL", "timed out", "failed with exit code 127"]
+
+
+def test_a_log_is_for_its_owner_alone(program: Program) -> None:
+    program.run("--gpus", "0", "--output", "files", stdin="echo my password\n")
+    directory = own_logs(program)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    assert [stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()] == [0o600]
+
+
+def test_a_log_that_is_a_link_of_somebody_else_is_not_followed(program: Program) -> None:
+    (program.directory / "logs").mkdir()
+    (program.directory / "precious").write_text("as it was")
+    (program.directory / "logs" / "0001.log").symlink_to(program.directory / "precious")
+    done = program.run("--gpus", "0", "--logs", "logs", stdin="echo here\n")
+    assert b"job 1 prints here, since its log" in done.stderr
+    assert (done.stdout, done.returncode) == (b"here\n", 1)
+    assert (program.directory / "precious").read_text() == "as it was"
+
+
+def test_all_attempts_stand_in_one_log(program: Program) -> None:
+    program.run("--gpus", "0", "--logs", "logs", "--retries", "2", stdin="printf $SGS_ATTEMPT; exit 1\n")
+    (text,) = logs(program).values()
+    assert re.findall(r"attempt (\d)", text) == ["1", "2", "3"]
+    assert re.findall(r"^(\d)$", text, re.MULTILINE) == ["1", "2", "3"]
+    assert text.count("failed with exit code 1\n") == 3
+    assert output_of(text) == "3\n"
+
+
+@pytest.mark.parametrize("output", [[], ["--output", "group"], ["--output", "tag"]], ids=str)
+def test_logs_of_failed_jobs_only(program: Program, output: list[str]) -> None:
+    jobs = "echo fine\necho bad; exit 1\n"
+    done = program.run("--gpus", "0", "--logs", "logs", "--logs-failed-only", *output, stdin=jobs)
+    assert list(logs(program)) == ["0002.log"]
+    assert done.stdout.count(b"fine") == done.stdout.count(b"bad") == (1 if output else 0)
+
+
+def test_the_log_that_was_deleted_is_missed_in_words(program: Program) -> None:
+    program.run("--gpus", "0", "--logs-failed-only", stdin="echo fine\n")
+    done = program.run("logs", "1")
+    assert done.returncode == 2
+    assert b"job 1" in done.stderr
+    assert b"--logs-failed-only" in done.stderr
+
+
+def test_of_a_log_that_two_runs_have_written_each_shows_its_own(program: Program) -> None:
+    for loss in (1, 2):
+        program.run(
+            "--gpus", "0", "--logs", "logs", "--retries", "1", stdin=f"echo loss {loss}; exit $((2 - $SGS_ATTEMPT))\n"
+        )
+    newest, oldest = (json.loads(program.run("history", "--json").stdout)[at]["run"] for at in (0, 1))
+    assert (program.directory / "logs" / "0001.log").read_text().count(
+        "loss 1"
+    ) == 4  # with the commands in the headers
+    for run, own, other in ((oldest, "1", "2"), (newest, "2", "1")):
+        shown = program.run("logs", "1", "--run", run).stdout.decode()
+        assert f"\nloss {own}\n" in shown
+        assert f"\nloss {other}\n" not in shown
+        report = json.loads(program.run("report", run, "--json", "--metric", "loss").stdout)
+        assert [(job["result"], job["tail"]) for job in report["jobs"]] == [(float(own), f"loss {own}")]
+
+
+def test_a_source_with_a_strange_name_is_shown_safely_and_spoils_no_header(program: Program) -> None:
+    name = "a\x1b[31m\n.txt"
+    (program.directory / name).write_text("echo hi; exit 1\n")
+    done = program.run("--gpus", "0", "--output", "group", name, name)
+    assert done.stdout == b"hi\nhi\n"
+    assert b"line 1 of a\\x1b[31m\\n.txt" in done.stderr
+    assert b"\x1b" not in done.stderr
+
+
+def test_a_later_run_deletes_no_log_of_an_earlier_one(program: Program) -> None:
+    for code in (1, 0):
+        program.run("--gpus", "0", "--logs", "logs", "--logs-failed-only", stdin=f"echo {code}; exit {code}\n")
+    (text,) = logs(program).values()
+    assert output_of(text) == "1\n"
+
+
+def test_two_runs_do_not_write_to_one_directory_at_a_time(program: Program) -> None:
+    process = program.start("--gpus", "0", "--logs", "logs")
+    program.feed(process, "until test -e go; do sleep 0.01; done\n")
+    until((program.directory / "logs" / "0001.log").exists)
+    done = program.run("--gpus", "1", "--logs", "logs", stdin="touch started\n")
+    assert (done.returncode, b"another run keeps its logs in" in done.stderr) == (2, True)
+    assert not (program.directory / "started").exists()
+    (program.directory / "go").touch()
+    assert process.wait(timeout=30) == 0
+
+
+def test_the_logs_of_several_jobs_and_of_all_that_failed_are_printed(program: Program) -> None:
+    program.run("--gpus", "0", "--logs", "logs", stdin="echo one; exit 1\necho two\necho three; exit 1\n")
+    lines = [line for line in program.run("logs", "2", "1").stdout.decode().split("\n") if not line.startswith("[")]
+    assert lines == ["two", "one", ""]
+    lines = [line for line in program.run("logs", "--failed").stdout.decode().split("\n") if not line.startswith("[")]
+    assert lines == ["one", "three", ""]
+    for wrong in (["logs"], ["logs", "1", "--failed"], ["logs", "1", "2", "-f"], ["logs", "--failed", "-f"]):
+        assert program.run(*wrong).returncode == 2
+
+
+def test_what_group_and_tag_show_is_kept_beside_the_journal(program: Program) -> None:
+    program.run("--gpus", "0", "--output", "group", stdin="echo kept\n")
+    assert b"\nkept\n" in program.run("logs", "1").stdout
+    assert (own_logs(program) / "0001.log").exists()
+
+
+def test_logs_go_with_their_run(program: Program) -> None:
+    for _ in range(3):
+        program.run("--gpus", "0", "--output", "files", "--keep-runs", "1", stdin="echo x\n")
+    assert own_logs(program).is_dir()
+
+
+@pytest.mark.parametrize("output", ["group", "tag", "files"])
+def test_without_a_journal_there_is_another_place_for_logs(program: Program, output: str, tmp_path: Path) -> None:
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    settings = {"stdin": "echo shown\n", "env": environment}
+    done = program.run("--gpus", "0", "--no-journal", "--output", output, **settings)
+    assert done.returncode == 0
+    if output == "files":
+        (directory,) = tmp_path.glob("simple_gpu_scheduler-*")
+        assert "shown" in (directory / "0001.log").read_text()
+        assert str(directory).encode() in done.stderr
+    else:
+        assert done.stdout.endswith(b"shown\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["--output", "inherit", "--logs", "x"], b"--output inherit keeps no logs"),
+        (["--output", "inherit", "--logs-failed-only"], b"--output inherit keeps no logs"),
+        (["--logs", "file/x"], b"--logs file/x: Not a directory"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_said_before_anything_starts(program: Program, args: list[str], sentence: bytes) -> None:
+    (program.directory / "file").touch()
+    done = program.run("--gpus", "0", *args, stdin="touch started\n")
+    assert (done.returncode, sentence in done.stderr) == (2, True)
+    assert not (program.directory / "started").exists()
+
+
+@pytest.mark.parametrize("output", ["group", "tag"])
+def test_a_reader_that_leaves_ends_no_job(program: Program, output: str) -> None:
+    command = f"{' '.join(SCHEDULER)} --gpus 0 --output {output} | head -n 1"
+    jobs = "".join(f"seq 100000; touch ran-{each}\n" for each in range(3))
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
+        input=jobs.encode(),
+        cwd=program.directory,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert done.stdout in (b"1\n", b"[1] 1\n")
+    assert len(list(program.directory.glob("ran-*"))) == 3
+
+
+@pytest.mark.parametrize("output", ["group", "tag"])
+def test_output_that_cannot_be_written_is_a_failure(program: Program, output: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = program.run(
+            "--gpus",
+            "0",
+            "--output",
+            output,
+            stdin="echo x\n",
+            capture_output=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    assert done.returncode == 1
+    assert (
+        b"the jobs' output cannot be shown any more (No space left on device); it stands in their logs" in done.stderr
+    )
+
+
+@pytest.mark.parametrize("output", ["group", "tag"])
+def test_output_is_appended_where_the_shell_appends(program: Program, output: str) -> None:
+    target = program.directory / "all.txt"
+    target.write_text("before\n")
+    with target.open("ab") as file:
+        program.run("--gpus", "0", "--output", output, stdin="seq 3\n", capture_output=False, stdout=file)
+    tag = "[1] " if output == "tag" else ""
+    assert target.read_text() == "before\n" + "".join(f"{tag}{each}\n" for each in (1, 2, 3))
+
+
+@pytest.mark.parametrize("output", ["group", "tag", "files"])
+def test_a_killed_scheduler_takes_no_output_with_it(program: Program, output: str) -> None:
+    job = "test $SGS_ATTEMPT = 2 || exit 1; echo begin; touch begun; until test -e go; do sleep 0.01; done; echo end\n"
+    process = program.start("--gpus", "0", "--output", output, "--retries", "1", env=UNMEASURED)
+    program.feed(process, job)
+    until((program.directory / "begun").exists)
+    process.kill()
+    process.wait()
+    (program.directory / "go").touch()
+    log = own_logs(program) / "0001.log"
+    until(has_text(log, "\nend\n"))
+    done = program.run("--resume", capture_output=True)
+    assert done.returncode == 0
+    text = log.read_text()
+    assert output_of(text) == "begin\nend\n"
+    assert text.endswith("succeeded with exit code 0\n")
+    if output == "group":
+        assert done.stdout == b"begin\nend\n"
+
+
+@pytest.mark.parametrize("output", ["group", "tag"])
+def test_much_output_takes_little_memory(program: Program, output: str) -> None:
+    script = f"""
+import resource, subprocess, sys
+done = subprocess.run({[*SCHEDULER, "--gpus", "0", "--output", output]!r}, stdin=open("jobs"), stdout=open("out", "wb"))
+print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+"""
+    (program.directory / "jobs").write_text("yes 0123456789 | head -c 300000000\n")
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=program.directory, capture_output=True, check=True, env=UNMEASURED
+    )
+    code, kibibytes = map(int, done.stdout.split())
+    lines = 300_000_000 // 11
+    assert code == 0
+    assert (program.directory / "out").stat().st_size >= lines * (11 if output == "group" else 15)
+    assert kibibytes < 60_000
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("one\ntwo\n", "two"),
+        ("10%\r20%\r", "20%"),
+        ("\x1b[32mgreen\x1b[0m\n\n", "green"),
+        ("\x1b]0;title\x07text", "text"),
+        ("", ""),
+    ],
+)
+def test_the_last_that_a_terminal_would_show(printed: str, shown: str) -> None:
+    assert last_shown(printed) == shown
+
+
+def test_the_last_lines_are_those_with_something_in_them() -> None:
+    assert last_lines("a\n\nb\r\nc\rd\n \n", 2) == ["b", "d"]

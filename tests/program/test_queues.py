@@ -1,0 +1,612 @@
+"""Queues that persist: named pipes and files that grow, with the real program, whoever writes, dies or comes again."""
+
+import os
+import random
+import resource
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import SCHEDULER, UNMEASURED, Program, until
+
+SUBMIT = [*SCHEDULER, "submit"]
+HELD = "the named pipe is held open for more commands until the run is stopped"
+FOLLOWED = "the file is followed for more commands until the run is stopped"
+BASIC = ("--gpus", "0", "--cpu-slots", "4")
+LONG = 100_000
+Popen = subprocess.Popen[bytes]
+
+
+def line(word: str, before: str = "") -> str:
+    """A line that writes a word when it runs; it needs no GPU."""
+    return f"{before}echo {word} >> ran   #: gpus=0\n"
+
+
+class Queue:
+    """A scheduler that reads a queue, what its jobs wrote, and what it said."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self.program = program
+        self.directory = program.directory
+        self.path = self.directory / name
+        self._errors = 0
+
+    def start(self, *args: str, name: str | None = None, **settings) -> Popen:
+        """Follow it, until it is said that it is held open or followed; further arguments come first."""
+        process = self.start_unheard(*args, "--follow", name or self.path.name, **settings)
+        self.is_read(process)
+        return process
+
+    def start_unheard(self, *args: str, **settings) -> Popen:
+        self._errors += 1
+        error = self.directory / f"errors-{self._errors}"
+        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "env": UNMEASURED} | settings
+        with error.open("wb") as file:
+            return self.program.start(*BASIC, *args, stderr=file, **settings)
+
+    def is_read(self, process: Popen) -> None:
+        ended = lambda: process.poll() is not None  # noqa: E731
+        until(lambda: HELD in self.said or FOLLOWED in self.said or ended(), "it is read")
+        assert not ended(), self.said
+
+    @property
+    def said(self) -> str:
+        """By the scheduler that was started last."""
+        return (self.directory / f"errors-{self._errors}").read_text()
+
+    @property
+    def ran(self) -> list[str]:
+        path = self.directory / "ran"
+        return path.read_text().split() if path.exists() else []
+
+    def has_run(self, *words: str, seconds: float = 20) -> None:
+        """Each of these, and nothing else, as often as it stands here."""
+        what = lambda: f"{dict(Counter(words) - Counter(self.ran))} are missing: {self.said[-2000:]}"  # noqa: E731
+        end = time.monotonic() + seconds
+        while len(self.ran) < len(words):
+            assert time.monotonic() < end, what()
+            time.sleep(0.01)
+        assert sorted(self.ran) == sorted(words)
+
+    def write(self, text: str) -> None:
+        """As a shell's `>>` does, waiting for no reader."""
+        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o644)
+        try:
+            assert os.write(fd, text.encode()) == len(text.encode())
+        finally:
+            os.close(fd)
+
+    def submit(self, *args: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        """`submit` with these arguments, in the scheduler's directory."""
+        return subprocess.run(
+            [*SUBMIT, *args], input=stdin, cwd=self.directory, capture_output=True, check=False, timeout=60
+        )
+
+
+def kill(process: Popen) -> None:
+    """SIGKILL."""
+    process.kill()
+    process.wait(timeout=10)
+
+
+def terminate(process: Popen) -> None:
+    """SIGTERM."""
+    process.terminate()
+    assert process.wait(timeout=20) == 128 + signal.SIGTERM
+
+
+@pytest.fixture
+def fifo(program: Program) -> Queue:
+    return Queue(program, "gpu.fifo")
+
+
+@pytest.fixture
+def growing(program: Program) -> Queue:
+    queue = Queue(program, "gpu.txt")
+    queue.path.touch()
+    return queue
+
+
+class TestNamedPipe:
+    def test_on_stdin_it_is_held_open_for_any_number_of_writers_and_one_line_says_so(self, fifo: Queue) -> None:
+        os.mkfifo(fifo.path)
+        command = " ".join([*SCHEDULER, *BASIC])
+        error = fifo.directory / "errors-0"
+        shell = subprocess.Popen(
+            ["sh", "-c", f"exec {command} < gpu.fifo 2> errors-0"], cwd=fifo.directory, env=UNMEASURED
+        )
+        try:
+            for number in range(5):
+                subprocess.run(["sh", "-c", f"echo 'echo {number} >> ran #: gpus=0' > {fifo.path}"], check=True)
+            fifo.has_run(*map(str, range(5)))
+            writers = [
+                subprocess.Popen(["sh", "-c", f"echo 'echo {number} >> ran #: gpus=0' > {fifo.path}"])
+                for number in range(5, 25)
+            ]
+            assert [writer.wait(timeout=10) for writer in writers] == [0] * 20
+            fifo.has_run(*map(str, range(25)))
+            assert shell.poll() is None
+            assert error.read_text().count(HELD) == 1
+        finally:
+            shell.terminate()
+            shell.wait(timeout=20)
+
+    def test_follow_makes_it_for_its_owner_alone(self, fifo: Queue) -> None:
+        fifo.start(umask=0)
+        assert fifo.path.is_fifo()
+        assert fifo.path.stat().st_mode & 0o777 == 0o600
+        fifo.write(line("one"))
+        fifo.has_run("one")
+
+    def test_submit_finds_the_queue_of_the_run_that_lives(self, fifo: Queue) -> None:
+        fifo.start()
+        done = fifo.submit("--", "sh", "-c", "echo $0 >> ran", "a b")
+        assert (done.returncode, done.stderr.decode()) == (0, f"submitted 1 job to {fifo.path}\n")
+        until(lambda: fifo.ran == ["a", "b"])
+
+    def test_submit_fails_at_once_when_nobody_reads(self, fifo: Queue) -> None:
+        terminate(fifo.start())
+        begun = time.monotonic()
+        done = fifo.submit("--to", "gpu.fifo", "echo x")
+        assert done.returncode == 2
+        assert b"nobody is reading the named pipe gpu.fifo" in done.stderr
+        assert time.monotonic() - begun < 5
+
+    def test_lines_of_100_kb_by_several_submits_are_never_mixed(self, fifo: Queue) -> None:
+        fifo.start()
+        script = fifo.directory / "check"
+        script.write_text('test ${#2} = 100000 && test -z "$(echo "$2" | tr -d "$1")" && echo "$1" >> ran\n')
+        texts = [
+            "".join(f"sh ./check {letter} {letter * LONG} #: gpus=0\n" for _ in range(4)).encode() for letter in "abc"
+        ]
+        submits = [
+            subprocess.Popen([*SUBMIT, "-q", "--to", "gpu.fifo"], cwd=fifo.directory, stdin=subprocess.PIPE)
+            for _ in texts
+        ]
+        for process, text in zip(submits, texts, strict=True):
+            threading.Thread(target=process.communicate, args=(text,)).start()
+        assert [process.wait(timeout=30) for process in submits] == [0, 0, 0]
+        fifo.has_run(*"aaaabbbbcccc")
+
+    def test_a_partial_line_waits_for_its_end(self, fifo: Queue) -> None:
+        fifo.start()
+        writer = os.open(fifo.path, os.O_WRONLY)
+        os.write(writer, b"echo on")
+        time.sleep(0.3)
+        assert fifo.ran == []
+        os.write(writer, b"e >> ran \\\n")
+        time.sleep(0.1)
+        assert fifo.ran == []
+        os.write(writer, b" #: gpus=0\n")
+        os.close(writer)
+        fifo.has_run("one")
+
+    def test_jobs_may_end_in_nul_and_have_several_lines(self, fifo: Queue) -> None:
+        fifo.start("--null")
+        fifo.write("echo one >> ran\necho two >> ran   #: gpus=0\0echo thr")
+        fifo.has_run("one", "two")
+        fifo.write("ee >> ran   #: gpus=0\0")
+        fifo.has_run("one", "two", "three")
+
+    def test_with_20000_jobs_waiting_a_writer_does_not_wait(self, fifo: Queue) -> None:
+        process = fifo.start("--cpu-slots", "1")
+        fifo.write(line("first", "sleep 60; "))
+        text = "".join(f"true {number}   #: gpus=0\n" for number in range(20_000)).encode()
+        begun = time.monotonic()
+        with fifo.path.open("wb") as writer:
+            writer.write(text)
+        subprocess.run(["sh", "-c", f"echo true > {fifo.path}"], check=True, timeout=10)
+        assert time.monotonic() - begun < 5
+        assert process.poll() is None
+
+    @pytest.mark.parametrize("journal", [True, False])
+    def test_an_endless_writer_fills_neither_disk_nor_memory(self, fifo: Queue, journal: bool) -> None:
+        args = () if journal else ("--no-journal",)
+        process = fifo.start(*args)
+        with fifo.path.open("wb") as out:
+            writer = subprocess.Popen(["yes", "sleep 600"], stdout=out)
+        try:
+            written = lambda: int(Path(f"/proc/{writer.pid}/io").read_text().split()[3])  # noqa: E731
+            until(lambda: (before := written()) and not time.sleep(0.3) and before == written(), "the writer waits")
+            spools = list((fifo.directory / "state").rglob("*.input-*"))
+            assert len(spools) == journal
+            assert all(spool.stat().st_blocks * 512 < 12 * 1024 * 1024 for spool in spools)
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            assert int(status.partition("VmRSS:")[2].split()[0]) < 100 * 1024
+        finally:
+            writer.kill()
+            writer.wait()
+
+    def test_one_that_is_deleted_and_made_again_is_another_and_the_old_is_kept(self, fifo: Queue) -> None:
+        fifo.start()
+        fifo.write(line("one"))
+        fifo.has_run("one")
+        fifo.path.unlink()
+        os.mkfifo(fifo.path)
+        done = fifo.submit("--to", "gpu.fifo", "echo lost >> ran")
+        assert (done.returncode, b"nobody is reading" in done.stderr) == (2, True)
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="another user's eyes are needed")
+    def test_one_that_may_be_read_and_not_written_to(self, fifo: Queue) -> None:
+        os.mkfifo(fifo.path)
+        fifo.path.chmod(0o644)
+        for parent in [fifo.directory, *list(fifo.directory.parents)[:2]]:
+            parent.chmod(0o755)
+        other = fifo.directory / "other"
+        other.mkdir()
+        os.chown(other, 65534, 65534)
+        environment = UNMEASURED | {"XDG_STATE_HOME": str(other), "SGS_LEASE_DIR": str(other / "leases")}
+        as_other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
+        settings = {"cwd": other, "env": environment, "capture_output": True, "timeout": 30}
+        refused = subprocess.run([*as_other, *SCHEDULER, *BASIC, "--follow", fifo.path], check=False, **settings)
+        assert refused.returncode == 2
+        assert b"cannot hold the named pipe open for its writers: Permission denied; let yourself" in refused.stderr
+        assert not list(other.rglob("*.jsonl"))  # a run that was refused before it began is none
+        keeper = os.open(fifo.path, os.O_RDWR)
+        os.write(keeper, b"echo one >> ran #: gpus=0\n")
+        command = [*as_other, *SCHEDULER, *BASIC, "--no-follow", fifo.path]
+        with (fifo.directory / "said").open("wb") as error:
+            process = subprocess.Popen(command, cwd=other, env=environment, stderr=error)
+        until((other / "ran").exists, "it runs")
+        os.close(keeper)
+        assert process.wait(timeout=20) == 0
+
+    def test_memory_stays_small_with_many_lines(self, fifo: Queue) -> None:
+        with (fifo.directory / "shown").open("wb") as shown:
+            process = fifo.start_unheard("--dry-run", "--follow", "gpu.fifo", stdout=shown)
+        until(fifo.path.exists)
+        with fifo.path.open("wb") as writer:
+            writer.write(b"true #: gpus=0\n" * 100_000 + b"true last #: gpus=0\n")
+        until(lambda: "true last" in (fifo.directory / "shown").read_text()[-1000:])
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        assert int(status.partition("VmHWM:")[2].split()[0]) < 60 * 1024
+
+
+class TestNoFollow:
+    def test_it_ends_with_the_input(self, fifo: Queue) -> None:
+        os.mkfifo(fifo.path)
+        process = fifo.start_unheard("--no-follow", "gpu.fifo")
+        with fifo.path.open("wb", buffering=0) as writer:
+            writer.write(line("one").encode())
+            fifo.has_run("one")
+            assert process.poll() is None
+            writer.write(line("two").encode())
+        assert process.wait(timeout=20) == 0
+        fifo.has_run("one", "two")
+        assert HELD not in fifo.said
+
+    @pytest.mark.parametrize("journal", [True, False])
+    def test_what_a_late_writer_could_write_is_run(self, fifo: Queue, journal: bool) -> None:
+        os.mkfifo(fifo.path)
+        process = fifo.start_unheard(*(() if journal else ("--no-journal",)), "--no-follow", "gpu.fifo")
+        fifo_fd = os.open(fifo.path, os.O_WRONLY)
+        os.write(fifo_fd, line("one", "until test -e go; do sleep 0.02; done; ").encode())
+        os.close(fifo_fd)
+        time.sleep(0.2)
+        fifo.write(line("two"))
+        fifo.has_run("two")
+        fifo.write(line("three"))
+        fifo.has_run("two", "three")
+        (fifo.directory / "go").touch()
+        assert process.wait(timeout=20) == 0
+        fifo.has_run("one", "two", "three")
+
+    @pytest.mark.parametrize("journal", [True, False])
+    def test_a_write_that_succeeds_is_never_lost_at_hundreds_of_moments(self, fifo: Queue, journal: bool) -> None:
+        os.mkfifo(fifo.path)
+        chance = random.Random(7 + journal)
+        written: list[str] = []
+        args = ("--no-follow", "gpu.fifo") if journal else ("--no-journal", "--no-follow", "gpu.fifo")
+        for run in range(8):
+            process = fifo.start_unheard(*args)
+            fd = os.open(fifo.path, os.O_WRONLY)
+            os.write(fd, line(f"{run}").encode())
+            os.close(fd)
+            written.append(f"{run}")
+            for number in range(40):
+                try:
+                    fifo.write(line(f"{run}.{number}"))
+                except OSError:
+                    break
+                written.append(f"{run}.{number}")
+                time.sleep(chance.choice([0, 0.001, 0.003, 0.01, 0.03]))
+            assert process.wait(timeout=20) == 0, fifo.said
+            fifo.has_run(*written)
+
+
+class TestGrowingFile:
+    def test_lines_are_run_as_they_come_and_partial_ones_wait(self, growing: Queue) -> None:
+        growing.write(line("one") + "echo tw")
+        growing.start()
+        growing.has_run("one")
+        growing.write("o >> ran  #: gpus=0\n")
+        growing.has_run("one", "two")
+        growing.write("echo three >> ran \\\n")
+        time.sleep(0.2)
+        growing.has_run("one", "two")
+        growing.write("  #: gpus=0\n")
+        growing.has_run("one", "two", "three")
+
+    def test_truncation_and_rotation_lose_and_repeat_nothing(self, growing: Queue) -> None:
+        growing.start()
+        growing.write(line("one"))
+        growing.has_run("one")
+        os.truncate(growing.path, 0)
+        growing.write(line("2"))
+        growing.has_run("one", "2")
+        growing.path.rename(growing.path.with_name("gpu.txt.1"))
+        with growing.path.with_name("gpu.txt.1").open("a") as file:
+            file.write(line("three"))
+        growing.write(line("four"))
+        growing.has_run("one", "2", "three", "four")
+
+    def test_a_second_scheduler_is_refused_while_the_first_lives(self, growing: Queue) -> None:
+        first = growing.start()
+        done = growing.program.run("--gpus", "1", "--follow", "gpu.txt")
+        assert done.returncode == 2
+        text = done.stderr.decode()
+        assert "is still running" in text
+        assert len(text.splitlines()) == 1
+        assert first.poll() is None
+
+    def test_submit_to_a_growing_file(self, growing: Queue) -> None:
+        growing.start()
+        assert growing.submit(stdin=line("one").encode() + line("two").encode()).returncode == 0
+        growing.has_run("one", "two")
+
+    def test_jobs_may_end_in_nul(self, growing: Queue) -> None:
+        process = growing.start("--null")
+        growing.write("echo one >> ran\necho two >> ran   #: gpus=0\0echo thr")
+        growing.has_run("one", "two")
+        kill(process)
+        growing.start("--null")
+        growing.write("ee >> ran   #: gpus=0\0")
+        growing.has_run("one", "two", "three")
+
+
+ENDS: Sequence[Callable[[Popen], None]] = (kill, terminate)
+AGAIN = [("--follow", "gpu.txt"), ("--resume",)]
+
+
+class TestRestart:
+    @pytest.mark.parametrize("end", ENDS)
+    @pytest.mark.parametrize("again", AGAIN, ids=["follow", "resume"])
+    def test_a_followed_file_is_gone_on_with(self, growing: Queue, end, again) -> None:
+        growing.write(line("one") + "#: gpus=0\n" + "echo two >> ran #: name=b\necho hal")
+        process = growing.start()
+        growing.has_run("one", "two")
+        end(process)
+        growing.write("f >> ran\n")  # the default holds, or it would wait for a GPU that is taken
+        growing.write("echo after >> ran #: after=b\n" + "echo bad #: gpsu=1\n")
+        process = growing.start_unheard(*again)
+        growing.has_run("one", "two", "half", "after")
+        until(lambda: "gpsu" in growing.said)
+        assert "line 6: not started" in growing.said, growing.said
+        assert growing.said.count("on cpu") == 2, growing.said
+        terminate(process)
+
+    def test_a_followed_file_loses_and_repeats_nothing_at_many_kills(self, growing: Queue) -> None:
+        chance = random.Random(3)
+        words = [str(number) for number in range(300)]
+        is_over = threading.Event()
+
+        def write() -> None:
+            for word in words:
+                text = line(word)
+                at = chance.randrange(len(text))
+                growing.write(text[:at])
+                growing.write(text[at:])
+                time.sleep(0.01)
+            is_over.set()
+
+        process = growing.start()
+        threading.Thread(target=write).start()
+        kills = 0
+        while not is_over.is_set():
+            time.sleep(chance.uniform(0.02, 0.5))
+            (kill if chance.random() < 0.8 else terminate)(process)
+            kills += 1
+            process = growing.start_unheard("--follow", "gpu.txt")
+            until(lambda: "resuming run" in growing.said)
+        assert kills > 3
+        growing.has_run(*words)
+        terminate(process)
+
+    def test_a_fifo_and_what_was_in_it_are_gone_on_with(self, fifo: Queue) -> None:
+        process = fifo.start("--cpu-slots", "1")
+        blocker = line("first", "until test -e go; do sleep 0.02; done; ")
+        fifo.write(blocker + "#: gpus=0\n" + "".join(line(str(number)) for number in range(500)))
+        until(lambda: "on cpu" in fifo.said)
+        kill(process)
+        fifo.start_unheard("--resume")
+        until(lambda: HELD in fifo.said)
+        (fifo.directory / "go").touch()
+        fifo.write("echo last >> ran\n")
+        fifo.has_run("first", *map(str, range(500)), "last")
+
+    def test_half_a_line_of_a_cut_off_writer_is_dropped_loudly(self, fifo: Queue) -> None:
+        process = fifo.start()
+        writer = os.open(fifo.path, os.O_WRONLY)
+        os.write(writer, line("one").encode() + b"echo half >> ran; rm -rf /tmp/x")
+        fifo.has_run("one")
+        kill(process)
+        os.close(writer)
+        fifo.start_unheard("--resume")
+        until(lambda: HELD in fifo.said)
+        fifo.write(line("two"))
+        fifo.has_run("one", "two")
+        assert "was cut off when the scheduler ended, and is not run: echo half >> ran; rm -rf /tmp/x" in fifo.said
+
+    def test_after_ctrl_c_what_was_in_the_pipe_and_not_run_is_run_on_resume(self, fifo: Queue) -> None:
+        process = fifo.start("--cpu-slots", "1")
+        fifo.write(line("first", "sleep 0.5; ") + "".join(line(str(number)) for number in range(100)))
+        until(lambda: "on cpu" in fifo.said)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 128 + signal.SIGINT
+        fifo.has_run("first")
+        fifo.start_unheard("--resume")
+        fifo.has_run("first", *map(str, range(100)))
+
+    def test_a_killed_schedulers_generator_is_told_and_what_was_accepted_is_resumed(self, fifo: Queue) -> None:
+        script = (
+            "import sys, time\nn = 0\ntry:\n while True:\n"
+            "  sys.stdout.write(f'echo {n} >> ran #: gpus=0\\n'); sys.stdout.flush(); n += 1; time.sleep(0.002)\n"
+            "except BrokenPipeError:\n open('told', 'w').write(f'{n}\\n')\n"
+        )
+        generator = subprocess.Popen([sys.executable, "-c", script], cwd=fifo.directory, stdout=subprocess.PIPE)
+        process = fifo.start_unheard(stdin=generator.stdout)
+        assert generator.stdout
+        generator.stdout.close()
+        until(lambda: len(fifo.ran) > 20)
+        kill(process)
+        until((fifo.directory / "told").exists, "the generator is told")
+        generator.wait(timeout=10)
+        accepted = int((fifo.directory / "told").read_text())
+        resumed = fifo.start_unheard("--resume")
+        assert resumed.wait(timeout=60) == 0, fifo.said
+        assert sorted(map(int, fifo.ran)) == list(range(accepted))
+
+    @pytest.mark.parametrize("is_made_again", [False, True])
+    def test_what_was_taken_of_a_fifo_that_is_gone_is_run(self, fifo: Queue, is_made_again: bool) -> None:
+        process = fifo.start("--cpu-slots", "1")
+        fifo.write(line("first", "until test -e go; do sleep 0.02; done; ") + line("two"))
+        until(lambda: "on cpu" in fifo.said)
+        kill(process)
+        fifo.path.unlink()
+        (fifo.directory / "go").touch()
+        if is_made_again:
+            os.mkfifo(fifo.path)
+        process = fifo.start_unheard("--resume")
+        if is_made_again:
+            until(lambda: HELD in fifo.said)
+            fifo.write(line("three"))
+            fifo.has_run("first", "two", "three")
+        else:
+            assert process.wait(timeout=20) == 0
+            fifo.has_run("first", "two")
+
+    @pytest.mark.parametrize("again", AGAIN, ids=["follow", "resume"])
+    def test_a_followed_file_that_is_not_there_is_waited_for(self, growing: Queue, again) -> None:
+        growing.write(line("one"))
+        process = growing.start()
+        growing.has_run("one")
+        kill(process)
+        growing.path.rename(growing.path.with_name("gpu.txt.1"))
+        growing.start_unheard(*again)
+        until(lambda: FOLLOWED in growing.said)
+        assert not growing.path.exists()
+        growing.write(line("two"))
+        growing.has_run("one", "two")
+
+    def test_a_killed_keeper_loses_nothing_of_what_is_written(self, fifo: Queue) -> None:
+        process = fifo.start()
+        fifo.write(line("one"))
+        fifo.has_run("one")
+        children = Path(f"/proc/{process.pid}/task").glob("*/children")
+        (keeper,) = [int(pid) for path in children for pid in path.read_text().split()]
+        os.kill(keeper, signal.SIGKILL)
+        for number in range(20):
+            fifo.write(line(str(number)))
+        fifo.has_run("one", *map(str, range(20)))
+        assert "the keeper process was killed" in fifo.said
+
+    def test_numbers_of_lines_go_on_over_a_restart(self, fifo: Queue) -> None:
+        process = fifo.start()
+        fifo.write(line("one") + "\n# nothing\n" + line("two"))
+        fifo.has_run("one", "two")
+        kill(process)
+        fifo.start_unheard("--resume")
+        until(lambda: HELD in fifo.said)
+        fifo.write("echo bad #: gpsu=1\n")
+        until(lambda: "gpsu" in fifo.said)
+        assert "line 5" in fifo.said
+
+
+class TestSeveralInputs:
+    def test_files_and_a_fifo(self, fifo: Queue) -> None:
+        (fifo.directory / "one.txt").write_text(line("one"))
+        (fifo.directory / "two.txt").write_text(line("two"))
+        fifo.start("one.txt", "two.txt")
+        fifo.write(line("three"))
+        fifo.has_run("one", "two", "three")
+
+    @pytest.mark.parametrize("end", ENDS)
+    def test_and_after_a_restart(self, fifo: Queue, end) -> None:
+        (fifo.directory / "one.txt").write_text(line("one") * 2)
+        process = fifo.start("one.txt")
+        fifo.write(line("three"))
+        fifo.has_run("one", "one", "three")
+        end(process)
+        with (fifo.directory / "one.txt").open("a") as file:
+            file.write(line("two"))
+        fifo.start_unheard("--resume", "--", "one.txt")
+        until(lambda: HELD in fifo.said)
+        fifo.write(line("three"))
+        fifo.has_run("one", "one", "three", "two", "three")
+
+
+def threads_of(pid: int) -> list[Path]:
+    return [path / "status" for path in Path(f"/proc/{pid}/task").iterdir()]
+
+
+def switches_of(pids: Sequence[int]) -> dict[str, list[str]]:
+    """How often each thread was given the processor."""
+    return {
+        str(path): [each for each in path.read_text().splitlines() if "ctxt_switches" in each]
+        for pid in pids
+        for path in threads_of(pid)
+    }
+
+
+@pytest.mark.parametrize("name", ["gpu.fifo", "gpu.txt"])
+def test_idle_neither_scheduler_nor_keeper_use_the_processor(program: Program, name: str) -> None:
+    queue = Queue(program, name)
+    if name == "gpu.txt":
+        queue.path.touch()
+    process = queue.start()
+    queue.write(line("one"))
+    queue.has_run("one")
+    children = Path(f"/proc/{process.pid}/task").glob("*/children")
+    pids = [process.pid, *(int(pid) for path in children for pid in path.read_text().split())]
+    assert len(pids) == 2, "the scheduler and its keeper"
+    until(lambda: (before := switches_of(pids)) and not time.sleep(1) and before == switches_of(pids), "it sleeps")
+
+
+def test_no_append_that_is_taken_back_is_taken_for_a_truncation(growing: Queue) -> None:
+    growing.write(line("one"))
+    growing.start()
+    growing.has_run("one")
+    limit = growing.path.stat().st_size + 1000
+    text = line("never").encode() + b"# " + b"x" * 5000 + b"\n"
+    for _ in range(10):
+        done = subprocess.run(
+            [*SUBMIT, "--to", "gpu.txt"],
+            input=text,
+            cwd=growing.directory,
+            capture_output=True,
+            check=False,
+            preexec_fn=lambda: (
+                signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+            ),
+        )
+        assert done.returncode == 1, done.stderr
+    growing.write(line("two"))
+    growing.has_run("one", "two")
+
+
+def test_pipes_without_a_name_are_files_too(program: Program) -> None:
+    """As a shell makes them of <(...)."""
+    command = f"exec {shlex.join(SCHEDULER)} --gpus 0 -q /dev/stdin <(echo echo two; sleep 0.1; echo echo three)"
+    done = subprocess.run(
+        ["bash", "-c", command], input=b"echo one\n", cwd=program.directory, check=True, capture_output=True, timeout=30
+    )
+    assert done.stdout.split() == [b"one", b"two", b"three"]

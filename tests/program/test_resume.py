@@ -1,0 +1,651 @@
+"""`--resume` as a user meets it: the real program, killed, stopped and started again."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from simple_gpu_scheduler.scheduling.policies.learned import Weights, show_weights
+from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
+
+RAN = "echo $SGS_JOB.$SGS_ATTEMPT >> ran"
+UNTIL_GO = "until [ -e go ]; do sleep 0.02; done"
+HOLD = f"{RAN}; {UNTIL_GO}"
+OURS = ("--gpus", "0", "-q")
+NOBODY = 65534
+NOTHING = subprocess.DEVNULL
+Done = subprocess.CompletedProcess[str]
+
+
+class Scene:
+    """A directory with `jobs.txt`, and runs of it."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.directory = program.directory
+        self.runs = program.directory / "state" / "simple_gpu_scheduler" / "runs"
+        self.started: list[int] = []
+
+    def lines(self, *lines: str, name: str = "jobs.txt") -> str:
+        (self.directory / name).write_text("".join(f"{line}\n" for line in lines))
+        return name
+
+    def run(self, *args: str, stdin: object = NOTHING, **settings) -> Done:
+        settings = {"cwd": self.directory, "timeout": 15, "capture_output": True, "text": True} | settings
+        return subprocess.run([*SCHEDULER, *args], stdin=stdin, check=False, **settings)
+
+    def resume(self, *args: str, **settings) -> Done:
+        return self.run("--resume", *args, "-q", **settings)
+
+    def start(self, *args: str, **settings) -> "subprocess.Popen[bytes]":
+        nothing = subprocess.DEVNULL
+        return self.program.start(*args, env=UNMEASURED, **{"stdin": nothing, "stderr": nothing, **settings})
+
+    def killed(
+        self, *lines: str, args: tuple[str, ...] = OURS, name: str = "jobs.txt", when: str = ".1\n", keeper_too=False
+    ) -> None:
+        """A run of these lines whose scheduler is killed as soon as `ran` has this text; with its jobs, as by a power
+        cut, when its keeper is killed too.
+        """
+        process = self.start(*args, self.lines(*lines, name=name))
+        until(has_text(self.directory / "ran", when), f"ran has {when}")
+        children = [] if not keeper_too else children_of(process.pid)
+        process.kill()
+        process.wait()
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        if keeper_too:
+            until(lambda: not self.processes(kill=True), "all is gone")
+
+    def processes(self, *, kill: bool = False) -> list[int]:
+        """All of these runs; they are told by an environment that is this test's own."""
+        mark = b"XDG_STATE_HOME=%s\0" % os.fsencode(self.directory / "state")
+        found = []
+        for name in os.listdir("/proc"):
+            try:
+                environment = Path(f"/proc/{name}/environ").read_bytes() if name.isdigit() else b""
+            except OSError:
+                continue
+            if mark in environment and int(name) != os.getpid():
+                found.append(int(name))
+        for pid in found if kill else ():
+            if is_alive(pid):
+                os.kill(pid, signal.SIGKILL)
+        return found
+
+    def ran(self) -> list[str]:
+        path = self.directory / "ran"
+        return path.read_text().split() if path.exists() else []
+
+    def go(self) -> None:
+        (self.directory / "go").touch()
+
+    def journals(self) -> list[Path]:
+        return sorted(self.runs.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+
+    def records(self, event: str) -> list[dict]:
+        lines = self.journals()[-1].read_text().splitlines() if self.journals() else []
+        return [record for record in map(json.loads, filter(None, lines)) if record["event"] == event]
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(each) for path in Path(f"/proc/{pid}/task").glob("*/children") for each in path.read_text().split()]
+
+
+@pytest.fixture
+def scene(program: Program) -> Iterator[Scene]:
+    scene = Scene(program)
+    yield scene
+    until(lambda: not [pid for pid in scene.processes(kill=True) if is_alive(pid)], "all is gone")
+
+
+def last_line(done: Done) -> str:
+    return done.stderr.splitlines()[-1] if done.stderr else ""
+
+
+# What is run again, and what is not.
+
+
+def test_what_succeeded_is_not_run_again_and_what_was_running_or_waiting_is(scene: Scene) -> None:
+    scene.killed(RAN, f"{RAN}; [ -e go ] || exec sleep 100", RAN, when="2.1\n", keeper_too=True)
+    scene.go()
+    assert scene.resume().returncode == 0
+    assert sorted(scene.ran()) == ["1.1", "2.1", "2.2", "3.1"]
+
+
+def test_a_run_that_finished_runs_nothing_and_its_exit_code_tells_the_truth(scene: Scene) -> None:
+    for lines, code in (((RAN, RAN), 0), ((RAN, f"{RAN}; exit 7"), 1), ((RAN, "x #: nonsense=1"), 2)):
+        name = scene.lines(*lines)
+        with (scene.directory / name).open("rb") as file:
+            data = file.read()
+        assert scene.program.run(*OURS, stdin=data).returncode == code
+        ran = scene.ran()
+        done = scene.resume(scene.journals()[-1].stem)  # by name: ids of one second are in no order
+        assert (done.returncode, scene.ran()) == (code, ran)
+
+
+def test_what_failed_stays_failed_unless_it_is_asked_for(scene: Scene) -> None:
+    lines = (f"{RAN}; false", f"{RAN}; sleep 100 #: timeout=0.2", f"{RAN}; kill -9 $$", f"{RAN} #: name=a", RAN)
+    name = scene.lines(*lines, f"{RAN}; false #: name=b", f"{RAN} #: after=b", f"{RAN} #: after=a")
+    assert scene.run(*OURS, name).returncode == 1
+    first = scene.ran()
+    assert "7.1" not in first
+    assert scene.resume().returncode == 1
+    assert scene.ran() == first
+    assert scene.run("--resume-failed", "-q").returncode == 1
+    assert scene.ran()[len(first) :] == ["1.2", "2.2", "3.2", "6.2"]
+
+
+def test_a_dropped_job_is_run_when_what_it_waited_for_succeeds_at_last(scene: Scene) -> None:
+    scene.lines(f"{RAN}; [ -e go ] #: name=a", f"{RAN} #: after=a name=b", f"{RAN} #: after=b")
+    assert scene.run(*OURS, "jobs.txt").returncode == 1
+    scene.go()
+    assert scene.run("--resume-failed", "-q").returncode == 0
+    assert scene.ran() == ["1.1", "1.2", "2.1", "3.1"]
+
+
+def test_after_holds_across_a_resume(scene: Scene) -> None:
+    lines = (f"{RAN} #: name=done", f"{HOLD} #: name=running", f"{RAN} #: after=done,running", f"{RAN} #: after=done")
+    scene.killed(*lines, when="2.1\n", args=("--gpus", "0", "-q"))
+    process = scene.start("--resume", "--gpus", "1")
+    until(lambda: "4.1" in scene.ran())
+    assert "3.1" not in scene.ran()
+    scene.go()
+    assert process.wait(timeout=15) == 0
+    assert scene.ran() == ["1.1", "2.1", "4.1", "3.1"]
+
+
+@pytest.mark.parametrize("policy", ["sjf", "learned:w.json"])
+def test_another_policy_may_be_typed_anywhere(scene: Scene, policy: str) -> None:
+    lines = (HOLD, f"{RAN} #: time=9", f"{RAN} #: time=5")
+    scene.killed(*lines, args=(*OURS, "--policy", "aged", "--ageing", "0"))
+    scene.go()
+    elsewhere = scene.directory / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "w.json").write_text(show_weights(Weights()))
+    run = next(scene.runs.glob("*.jsonl")).stem
+    done = scene.run("--resume", run, "-q", "--policy", policy, cwd=elsewhere)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert scene.ran() == ["1.1", "3.1", "2.1"]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_those_behind_a_job_that_a_stop_has_ended_wait_with_it(scene: Scene, how: signal.Signals) -> None:
+    lines = (f"{HOLD} #: name=first", f"{RAN} #: after=first name=second", f"{RAN} #: after=second")
+    process = scene.start(*OURS, scene.lines(*lines))
+    until(lambda: scene.ran() == ["1.1"], "it runs")
+    until(lambda: process.poll() is not None or process.send_signal(how), "it ends")
+    scene.go()
+    assert scene.resume().returncode == 0
+    assert scene.ran() == ["1.1", "1.2", "2.1", "3.1"]
+
+
+def test_an_interrupted_attempt_uses_up_no_retry_and_attempts_are_counted_on(scene: Scene) -> None:
+    args = (*OURS, "--retries", "2")
+    scene.killed(f"{RAN}; [ $SGS_ATTEMPT = 2 ] && exec sleep 100; false", args=args, when="1.2\n", keeper_too=True)
+    assert scene.resume().returncode == 1
+    assert scene.ran() == ["1.1", "1.2", "1.3", "1.4"]  # of which the second tells nothing
+
+
+def test_a_job_that_failed_while_there_was_no_scheduler_has_its_retries_too(scene: Scene) -> None:
+    scene.killed(f"{RAN}; sleep 0.3; [ $SGS_ATTEMPT = 2 ]", args=(*OURS, "--retries", "1"))
+    until(lambda: scene.records("job exited"), "the keeper has written its end")
+    assert scene.resume().returncode == 0
+    assert scene.ran() == ["1.1", "1.2"]
+
+
+def test_a_job_that_waited_for_its_retry_has_no_more_of_them_after_ctrl_c(scene: Scene) -> None:
+    process = scene.start(*OURS, "--retries", "1", "--retry-delay", "100", scene.lines(f"{RAN}; false"))
+    until(lambda: scene.records("job ended"))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=15) == 130
+    assert scene.resume("--retry-delay", "0").returncode == 1
+    assert scene.ran() == ["1.1", "1.2"]
+
+
+# Which run.
+
+
+def test_the_newest_unfinished_run_of_this_directory_is_chosen(scene: Scene) -> None:
+    for name in ("older", "newer"):
+        command = f"echo {name}.$SGS_ATTEMPT >> ran; [ -e go ] || exec sleep 99"
+        scene.killed(command, when=name, name=f"{name}.txt", keeper_too=True)
+    assert scene.run(*OURS, scene.lines("echo finished >> ran")).returncode == 0
+    elsewhere = scene.directory / "elsewhere"
+    elsewhere.mkdir()
+    assert "no run of this directory" in scene.resume(cwd=elsewhere).stderr
+    scene.go()
+    assert scene.resume().returncode == 0
+    assert scene.ran() == ["older.1", "newer.1", "finished", "newer.2"]
+    assert scene.resume().returncode == 0
+    assert scene.ran()[4:] == ["older.2"]
+
+
+def test_a_run_is_named_by_its_id_or_its_begin_and_goes_on_in_its_own_directory(scene: Scene) -> None:
+    elsewhere = scene.directory / "elsewhere"
+    elsewhere.mkdir()
+    for word in (slice(None), slice(0, -1), slice(0, -3)):
+        scene.killed(f"pwd >> ran; {RAN}; [ -e go ] || exec sleep 99", keeper_too=True)
+        scene.go()
+        done = scene.resume(scene.journals()[-1].stem[word], cwd=elsewhere)
+        assert done.returncode == 0, done.stderr
+        assert scene.ran() == [str(scene.directory), "1.1", str(scene.directory), "1.2"]
+        (scene.directory / "ran").unlink()
+        (scene.directory / "go").unlink()
+
+
+def test_a_file_that_is_named_from_another_directory_is_that_directorys(scene: Scene) -> None:
+    elsewhere = scene.directory / "elsewhere"
+    elsewhere.mkdir()
+    scene.run(*OURS, scene.lines(RAN))
+    (elsewhere / "more.txt").write_text(f"{RAN} # more\n")
+    done = scene.resume(scene.journals()[-1].stem, "more.txt", "--joblog", "log.tsv", cwd=elsewhere)
+    assert done.returncode == 0, done.stderr
+    assert scene.ran() == ["1.1", "2.1"]
+    assert (elsewhere / "log.tsv").exists()
+
+
+@pytest.mark.parametrize("named", ["--resume --journal kept.jsonl", "--resume kept.jsonl", "--resume ../x/kept.jsonl"])
+def test_a_journal_that_was_put_elsewhere_is_resumed_by_its_name(scene: Scene, named: str) -> None:
+    (scene.directory / "x").mkdir()
+    (scene.directory / "x" / "kept.jsonl").touch()
+    (scene.directory / "x" / "kept.jsonl").unlink()
+    scene.lines(f"{RAN}; exit 3", name="x/jobs.txt")
+    args = (*OURS, "--journal", "x/kept.jsonl", "x/jobs.txt")
+    assert scene.run(*args).returncode == 1
+    assert "there is such a file" in scene.run(*args).stderr
+    done = scene.run(*named.split(), "--resume-failed", "--chdir", "/tmp", cwd=scene.directory / "x")
+    assert "keeper" not in done.stderr
+    assert done.returncode == 1, done.stderr
+    kept = (scene.directory / "x" / "kept.jsonl").read_text()
+    assert kept.count('"event":"job started"') == 2
+
+
+def test_resume_without_a_journal_is_a_mistake(scene: Scene) -> None:
+    for args in (("--resume", "--no-journal"), ("--resume-failed", "--dry-run")):
+        done = scene.run(*args)
+        assert done.returncode == 2
+        assert done.stderr.startswith("simple_gpu_scheduler: --resume needs a journal")
+
+
+# The command line of the run, and what is typed now.
+
+
+def test_the_options_of_the_run_count_again_and_those_typed_now_override_them(scene: Scene) -> None:
+    shell = scene.directory / "shell"
+    shell.write_text('#!/bin/sh\necho shell >> used\nexec /bin/sh "$@"\n')
+    shell.chmod(0o755)
+    (scene.directory / "jobs.txt").write_bytes(
+        f"echo $CUDA_VISIBLE_DEVICES >> gpus; {RAN}\nexit 1\0echo 'two\nlines' >> out\0".encode()
+    )
+    args = ("--gpus", "5", "--retries", "1", "--shell", "./shell", "-0", "--joblog", "log.tsv", "-q", "jobs.txt")
+    assert scene.run(*args).returncode == 1
+    rows = (scene.directory / "log.tsv").read_text()
+    assert scene.run("--resume-failed", "-q").returncode == 1
+    assert (scene.directory / "gpus").read_text() == "5\n" * 4  # a retry each time
+    assert (scene.directory / "used").read_text() == "shell\n" * 5
+    assert (scene.directory / "log.tsv").read_text().startswith(rows)
+    assert (scene.directory / "log.tsv").read_text().count("Starttime") == 1
+    assert scene.run("--resume-failed", "-q", "--gpus", "7", "--retries", "0", "--shell", "/bin/sh").returncode == 1
+    assert (scene.directory / "gpus").read_text() == "5\n" * 4 + "7\n"
+    assert (scene.directory / "used").read_text() == "shell\n" * 5
+    assert (scene.directory / "out").read_text() == "two\nlines\n"
+
+
+def test_the_timeout_of_the_run_counts_again(scene: Scene) -> None:
+    scene.killed(f"{RAN}; exec sleep 99", args=(*OURS, "--timeout", "0.5"), keeper_too=True)
+    done = scene.resume()
+    assert (done.returncode, scene.ran()) == (1, ["1.1", "1.2"])
+    assert "timed out" in done.stderr
+
+
+# An input beside the journal.
+
+
+def test_an_edited_and_reordered_file_just_works(scene: Scene) -> None:
+    scene.killed(
+        RAN, f"{RAN} # b", f"{RAN} # b", f"{RAN}; exec sleep 99 # c", f"{RAN} # d", when="4.1\n", keeper_too=True
+    )
+    scene.lines(f"{RAN} # d", f"{RAN} # new", f"{RAN} # b", f"{RAN} # b", f"{RAN} # b", RAN, RAN)
+    done = scene.resume("jobs.txt", "--timeout", "0.3")
+    assert done.returncode == 1
+    # 4 and 5 are the run's; 6 is new, 7 is the third of three where there were two, 8 the second of one.
+    assert sorted(scene.ran()[4:]) == ["4.2", "5.1", "6.1", "7.1", "8.1"]
+
+
+@pytest.mark.parametrize("change", ["overwritten", "deleted"])
+def test_a_file_that_was_read_to_its_end_is_not_read_again_unless_it_is_given(scene: Scene, change: str) -> None:
+    """It may hold the next commands by now, which belong to another run."""
+    scene.killed(f"{RAN}; [ -e go ] || exec sleep 99", RAN, keeper_too=True)
+    if change == "overwritten":
+        scene.lines(f"{RAN} # of the next run")
+    else:
+        (scene.directory / "jobs.txt").unlink()
+    scene.go()
+    done = scene.resume()
+    assert done.returncode == 0, done.stderr
+    assert sorted(scene.ran()) == ["1.1", "1.2", "2.1"]
+
+
+@pytest.mark.parametrize("way", ["stdin from a file", "stdin from a pipe", "FILE"])
+def test_jobs_are_matched_by_content_whatever_input_they_come_from(scene: Scene, way: str) -> None:
+    assert scene.run(*OURS, scene.lines(RAN, f"{RAN} #: retries=1", f"{RAN}; false")).returncode == 1
+    (scene.directory / "jobs.txt").unlink()
+    text = f"{RAN}; false\n{RAN} #: retries=2\n{RAN}\n{RAN} #:  retries=1\n"
+    (scene.directory / "other.txt").write_text(text)
+    if way == "FILE":
+        done = scene.resume("other.txt")
+    elif way == "stdin from a pipe":
+        done = subprocess.run(
+            [*SCHEDULER, "--resume", "-q"],
+            input=text,
+            text=True,
+            capture_output=True,
+            cwd=scene.directory,
+            timeout=15,
+            check=False,
+        )
+    else:
+        with (scene.directory / "other.txt").open() as file:
+            done = scene.resume(stdin=file)
+    assert scene.ran() == ["1.1", "2.1", "3.1", "4.1"], done.stderr
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("way", ["/dev/null", "an empty file", "true |", "a closed stdin"])
+def test_an_empty_input_changes_nothing(scene: Scene, way: str) -> None:
+    scene.killed(f"{RAN}; [ -e go ] || exec sleep 99", RAN, keeper_too=True)
+    scene.go()
+    redirected = {"/dev/null": "< /dev/null", "an empty file": "< empty", "true |": "", "a closed stdin": "<&-"}[way]
+    (scene.directory / "empty").touch()
+    first = "true | " if way == "true |" else ""
+    command = f"{first}{' '.join(SCHEDULER)} --resume -q {redirected}"
+    assert subprocess.run(["sh", "-c", command], cwd=scene.directory, timeout=15, check=False).returncode == 0
+    assert sorted(scene.ran()) == ["1.1", "1.2", "2.1"]
+
+
+def test_an_input_with_wrong_options_is_refused_before_anything_starts(scene: Scene) -> None:
+    scene.killed(f"{RAN}; exec sleep 99", keeper_too=True)
+    done = scene.resume(scene.lines("x #: nonsense=1", name="more.txt"))
+    assert done.returncode == 2
+    assert "nothing was started" in done.stderr
+    assert scene.ran() == ["1.1"]
+    assert scene.resume("--timeout", "1").returncode == 1  # it is still there to be resumed
+    assert scene.ran() == ["1.1", "1.2"]
+
+
+def test_a_refused_line_is_not_refused_twice(scene: Scene) -> None:
+    text = f"{RAN}\nx #: nonsense=1\n{RAN} # b\n"
+    assert scene.program.run(*OURS, stdin=text).returncode == 2
+    done = scene.program.run("--resume", stdin=text)
+    assert b"nonsense" not in done.stderr
+    assert (done.returncode, len(scene.records("line refused"))) == (2, 1)
+    assert scene.ran() == ["1.1", "3.1"]
+
+
+# Jobs that still run.
+
+
+@pytest.mark.parametrize(("ending", "code"), [("exit 0", 0), ("exit 5", 1), ("kill -9 $$", 1)])
+def test_a_job_that_still_runs_is_waited_for_and_its_exit_code_taken(scene: Scene, ending: str, code: int) -> None:
+    scene.killed(f"{HOLD}; echo out; {ending}", RAN, args=("--gpus", "0", "--joblog", "log.tsv"))
+    said = scene.directory / "said"
+    with said.open("wb") as file:
+        process = scene.start("--resume", stderr=file)
+    until(has_text(said, "1 still running, which are waited for (job 1)"))
+    other = scene.start("--gpus", "0", scene.lines("touch other", name="other.txt"), stderr=subprocess.PIPE)
+    assert b"gpu 0" in (waits := other.stderr.readline() + other.stderr.readline()), waits
+    assert not (scene.directory / "other").exists()
+    assert scene.ran() == ["1.1"]
+    scene.go()
+    assert process.wait(timeout=15) == code
+    assert other.wait(timeout=15) == 0
+    assert scene.ran() == ["1.1", "2.1"]
+    rows = [row.split("\t") for row in (scene.directory / "log.tsv").read_text().splitlines()[1:]]
+    assert {row[0] for row in rows} == {"1", "2"}
+    assert 0 < float(rows[0][3]) < 30
+
+
+def test_a_job_that_ended_before_the_resume_is_in_the_job_log_once(scene: Scene) -> None:
+    scene.killed(HOLD, RAN, args=(*OURS, "--joblog", "log.tsv"))
+    scene.go()
+    until(lambda: scene.records("job exited"))
+    for _ in range(2):
+        assert scene.resume().returncode == 0
+    rows = (scene.directory / "log.tsv").read_text().splitlines()[1:]
+    assert [row.split("\t")[0] for row in rows] == ["1", "2"]
+
+
+def test_ctrl_c_twice_during_the_wait_ends_a_job_that_outlived_which_is_run_again_later(scene: Scene) -> None:
+    scene.killed(f"{RAN}; [ -e go ] || exec sleep 100", args=("--gpus", "0"))
+    said = scene.directory / "said"
+    with said.open("wb") as file:
+        process = scene.start("--resume", stderr=file)
+    until(has_text(said, "still running"))
+    process.send_signal(signal.SIGINT)
+    until(has_text(said, "waiting for 1 running job"))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=15) == 130
+    assert scene.processes() == []
+    scene.go()
+    assert scene.resume().returncode == 0
+    assert scene.ran() == ["1.1", "1.2"]
+
+
+def test_a_stubborn_job_that_outlived_is_killed_when_its_grace_is_over(scene: Scene) -> None:
+    scene.killed(f"trap '' TERM; {RAN}; while :; do sleep 0.05; done", args=("--gpus", "0", "--grace", "0.3"))
+    said = scene.directory / "said"
+    with said.open("wb") as file:
+        process = scene.start("--resume", stderr=file)
+    until(has_text(said, "still running"))
+    process.terminate()
+    assert process.wait(timeout=10) == 143
+
+
+def test_a_job_that_outlived_still_has_its_timeout(scene: Scene) -> None:
+    scene.killed(f"{RAN}; exec sleep 100", args=(*OURS, "--timeout", "1"))
+    assert scene.resume(timeout=10).returncode == 1
+    assert scene.ran() == ["1.1"]
+
+
+def test_two_schedulers_cannot_resume_one_run(scene: Scene) -> None:
+    for _ in range(8):
+        scene.killed(f"{RAN}; [ -e go ] || exec sleep 99", RAN, keeper_too=True)
+        scene.go()
+        run = scene.journals()[-1].stem
+        all_of_them = [scene.start("--resume", run, stderr=subprocess.PIPE) for _ in range(3)]
+        said = [process.communicate(timeout=15)[1].decode() for process in all_of_them]
+        assert sorted(scene.ran()) == ["1.1", "1.2", "2.1"], said
+        for process, words in zip(all_of_them, said, strict=True):
+            assert process.returncode == 0 or "is still running, so it cannot be resumed" in words
+        (scene.directory / "ran").unlink()
+        (scene.directory / "go").unlink()
+
+
+def test_a_resumed_run_is_resumed_again(scene: Scene) -> None:
+    scene.killed(RAN, HOLD, f"{RAN}; [ -e go2 ] || exec sleep 99", RAN, when="2.1\n")
+    process = scene.start("--resume", "--gpus", "1")
+    until(lambda: "3.1" in scene.ran())
+    process.kill()
+    process.wait()
+    process = scene.start("--resume")
+    scene.go()
+    (scene.directory / "go2").touch()
+    until(lambda: scene.records("job exited"))
+    for pid in scene.processes():
+        if Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x0099\0":
+            os.kill(pid, signal.SIGTERM)
+    assert process.wait(timeout=15) == 1
+    assert scene.ran() == ["1.1", "2.1", "3.1", "4.1"]
+
+
+# Runs that were stopped.
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_what_a_signal_ended_is_run_again(scene: Scene, number: int, code: int) -> None:
+    process = scene.start(*OURS, scene.lines(f"{RAN}; [ -e go ] || exec sleep 99", RAN))
+    until(scene.ran)
+    process.send_signal(number)
+    if number == signal.SIGINT:
+        until(lambda: scene.records("stop asked"))
+        process.send_signal(number)
+    assert process.wait(timeout=15) == code
+    scene.go()
+    assert scene.resume().returncode == 0
+    assert scene.ran() == ["1.1", "1.2", "2.1"]
+
+
+def test_the_first_ctrl_c_leaves_the_rest_to_be_resumed(scene: Scene) -> None:
+    process = scene.start(*OURS, scene.lines(HOLD, RAN))
+    until(scene.ran)
+    process.send_signal(signal.SIGINT)
+    until(lambda: scene.records("stop asked"))
+    scene.go()
+    assert process.wait(timeout=15) == 130
+    assert scene.ran() == ["1.1"]
+    assert scene.resume().returncode == 0
+    assert scene.ran() == ["1.1", "2.1"]
+
+
+@pytest.mark.parametrize("rule", ["soon,fail=1", "now,fail=1"])
+def test_a_run_that_halted_goes_on(scene: Scene, rule: str) -> None:
+    args = ("--gpus", "0", "1", "-q", "--halt", rule)
+    lines = (f"{RAN}; until [ -e two ]; do sleep 0.02; done; false", f"{RAN}; touch two; sleep 0.5", RAN, RAN)
+    assert scene.run(*args, scene.lines(*lines)).returncode == 1
+    assert sorted(scene.ran()) == ["1.1", "2.1"]
+    done = scene.resume()
+    assert done.returncode == 1
+    again = ["2.2"] if rule.startswith("now") else []
+    assert sorted(scene.ran()[2:]) == [*again, "3.1", "4.1"], done.stderr
+
+
+def test_a_run_that_ended_by_a_bug_goes_on(scene: Scene) -> None:
+    bug = (
+        "from simple_gpu_scheduler.run import outcomes\n"
+        "ended = outcomes.Outcomes.ended\n"
+        "def broken(self, attempt, *args, **settings):\n"
+        "    if attempt.job.number == 2: raise AssertionError('a bug')\n"
+        "    return ended(self, attempt, *args, **settings)\n"
+        "outcomes.Outcomes.ended = broken\n"
+        "from simple_gpu_scheduler.cli.main import simple_gpu_scheduler as s; s()\n"
+    )
+    name = scene.lines(RAN, RAN, f"{RAN} # 3")
+    done = subprocess.run(
+        [sys.executable, "-c", bug, *OURS, name],
+        capture_output=True,
+        text=True,
+        cwd=scene.directory,
+        timeout=15,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert scene.resume().returncode == 0
+    assert scene.ran() == ["1.1", "2.1", "3.1"]
+
+
+# Journals that are not what they should be.
+
+
+def refused(scene: Scene, *args: str) -> str:
+    done = scene.resume(*args)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    return done.stderr
+
+
+def changed(journal: Path, change: Callable[[dict], object]) -> None:
+    first, *rest = journal.read_text().splitlines(keepends=True)
+    record = json.loads(first)
+    change(record)
+    journal.write_text("".join([json.dumps(record, separators=(",", ":")) + "\n", *rest]))
+
+
+def test_a_journal_that_is_none_or_of_a_newer_version_is_refused_with_a_sentence(scene: Scene) -> None:
+    scene.run(*OURS, scene.lines(RAN))
+    [journal] = scene.journals()
+    for text in (
+        "",
+        "hello\n",
+        '{"a": 1}\n',
+        '{"event":"job read"}\n',
+        "\0" * 100,
+        '{"event":"run began","version":1}\n',
+    ):
+        (scene.directory / "x.jsonl").write_text(text)
+        assert "cannot be used" in refused(scene, "x.jsonl")
+    changed(journal, lambda record: record.update(version=99))
+    assert "newer version (format 99)" in refused(scene)
+    assert "no such file" in refused(scene, "./nowhere.jsonl")
+    assert "no run is called '20010101'" in refused(scene, "20010101")
+    (scene.directory / "d.jsonl").mkdir()
+    assert "no plain file" in refused(scene, "d.jsonl")
+
+
+def test_a_journal_of_another_user_is_refused(scene: Scene) -> None:
+    scene.run(*OURS, scene.lines(f"{RAN}; false"))
+    [journal] = scene.journals()
+    if os.getuid() != 0:
+        pytest.skip("only root can give a file away")
+    os.chown(journal, NOBODY, NOBODY)
+    assert "is no journal of yours" in refused(scene)
+    assert "is no journal of yours" in refused(scene, str(journal))
+    os.chown(journal, 0, 0)
+    assert scene.resume().returncode == 1
+
+
+def test_without_a_place_for_the_journal_jobs_run_and_it_is_said_loudly(scene: Scene) -> None:
+    (scene.directory / "state").write_text("a file")
+    done = scene.run(*OURS, scene.lines(RAN))
+    assert (done.returncode, scene.ran()) == (1, ["1.1"])
+    assert "no journal can be kept in" in done.stderr
+
+
+def test_a_symlink_in_the_runs_directory_is_followed_only_to_a_journal(scene: Scene) -> None:
+    scene.run(*OURS, scene.lines(RAN))
+    precious = scene.directory / "precious"
+    precious.write_text("precious\n")
+    for target in (precious, "/dev/zero", "/dev/tty", "/nowhere", scene.runs):
+        link = scene.runs / "29990101-000000-abcdef.jsonl"
+        link.symlink_to(target)
+        assert scene.resume(timeout=10).returncode == 0
+        assert refused(scene, link.stem)
+        link.unlink()
+    assert precious.read_text() == "precious\n"
+
+
+# Keeping few runs.
+
+
+@pytest.mark.parametrize("way", ["--keep-runs", "SGS_KEEP_RUNS"])
+def test_the_oldest_runs_go_with_their_side_files_but_none_that_lives(scene: Scene, way: str) -> None:
+    scene.runs.mkdir(parents=True, mode=0o700)
+    old = [f"2001010{number}-000000-abcdef" for number in range(1, 5)]
+    for run in old:
+        for end in (".jsonl", ".input-0", ".sock"):
+            (scene.runs / f"{run}{end}").touch()
+    (scene.runs / "20010101-not-ours").touch()
+    living = scene.start(*OURS, "--cpu-slots", "1", scene.lines(f"{HOLD} #: gpus=0"))
+    until(scene.ran)
+    name = scene.lines("true", name="other.txt")
+    settings = {"env": {**os.environ, "SGS_KEEP_RUNS": "2"}} if way == "SGS_KEEP_RUNS" else {}
+    for _ in range(2):
+        args = ("--keep-runs", "2") if way == "--keep-runs" else ()
+        assert scene.run("--gpus", "1", "-q", *args, name, **settings).returncode == 0
+    assert len(scene.journals()) == 3  # two, and the one that lives
+    assert not [path for path in scene.runs.iterdir() if path.name.startswith(tuple(old))]
+    assert (scene.runs / "20010101-not-ours").exists()
+    scene.go()
+    assert living.wait(timeout=15) == 0
+
+
+def test_a_dry_run_keeps_no_journal(scene: Scene) -> None:
+    assert scene.run("--gpus", "0", "--dry-run", scene.lines(RAN)).returncode == 0
+    assert scene.run("--gpus", "0", "--no-journal", scene.lines("true")).returncode == 0
+    assert scene.journals() == []

@@ -1,0 +1,87 @@
+"""Options with several values, as people type them."""
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.cli.click_extras import Command, SeveralValues, join_values
+from simple_gpu_scheduler.cli.group import DefaultGroup
+from simple_gpu_scheduler.gpus.names import looks_like_gpus
+
+GPUS = SeveralValues(["-g", "--gpus"], takes=looks_like_gpus, example="--gpus 0")
+
+
+def parsed(*args: str) -> dict[str, object]:
+    params = [
+        SeveralValues(["--gpus"], takes=looks_like_gpus, example="--gpus 0 1", metavar="GPU..."),
+        click.Option(["-v", "verbose"], is_flag=True),
+        click.Option(["--policy"]),
+        click.Argument(["files"], nargs=-1),
+    ]
+    command = Command("x", params=params, callback=lambda **values: values, sections=(), examples="")
+    return command.main(args=list(args), standalone_mode=False)
+
+
+@pytest.mark.parametrize(
+    ("args", "gpus", "rest"),
+    [
+        ("--gpus 0 1 2", ["0", "1", "2"], {}),
+        ("--gpus 0,1,2", ["0,1,2"], {}),
+        ("--gpus 0-3", ["0-3"], {}),
+        ("--gpus=0,1", ["0,1"], {}),
+        ("--gpus=0 1", ["0", "1"], {}),
+        ("--gpus 0 1 -v", ["0", "1"], {"verbose": True}),
+        ("--gpus 0 1 --policy fifo", ["0", "1"], {"policy": "fifo"}),
+        ("--gpus 0 1 cmds.txt", ["0", "1"], {"files": ("cmds.txt",)}),
+        ("cmds.txt --gpus 0 more.txt", ["0"], {"files": ("cmds.txt", "more.txt")}),
+        ("--gpus 0 -- 1 2", ["0"], {"files": ("1", "2")}),
+        ("-- --gpus 0", [], {"files": ("--gpus", "0")}),
+        ("--gpus GPU-1a 2 ./3", ["GPU-1a", "2"], {"files": ("./3",)}),
+        ("", [], {}),
+    ],
+)
+def test_it_takes_what_looks_like_its_values_and_no_more(args: str, gpus: list[str], rest: dict[str, object]) -> None:
+    expected = {"gpus": (tuple(gpus),) if gpus else (), "verbose": False, "policy": None, "files": ()} | rest
+    assert parsed(*args.split()) == expected
+
+
+def test_it_may_be_given_several_times() -> None:
+    assert parsed("--gpus", "0", "--gpus", "1", "2")["gpus"] == (("0",), ("1", "2"))
+
+
+@pytest.mark.parametrize(
+    ("args", "found"),
+    [(["--gpus"], "there is none"), (["--gpus", "-v"], "there is none"), (["--gpus", "x"], "'x' is none")],
+)
+def test_none_of_its_values_is_a_clear_error(args: list[str], found: str) -> None:
+    with pytest.raises(click.UsageError) as error:
+        parsed(*args)
+    assert error.value.message == f"--gpus needs GPU... behind it, and {found}. For example: --gpus 0 1"
+
+
+WORDS = st.lists(st.sampled_from(["--gpus", "-g", "--gpus=1", "0", "1", "x", "-v", "--", "--policy"]))
+
+
+@given(WORDS)
+def test_no_word_that_is_not_its_own_is_touched(args: list[str]) -> None:
+    try:
+        joined = join_values(args, [GPUS])
+    except click.UsageError:
+        return
+    words = [word for arg in joined for word in arg.split("\0")]
+    flat = [word for arg in args for word in (arg.split("=") if arg == "--gpus=1" and "--" not in args else [arg])]
+    assert [word for word in words if word not in ("--gpus", "-g")] == [
+        word for word in flat if word not in ("--gpus", "-g")
+    ] or "--" in args
+
+
+def test_a_command_of_the_group_is_called_by_its_name_and_the_run_by_none() -> None:
+    called: list[tuple[str, ...]] = []
+    words = click.Argument(["words"], nargs=-1)
+    status = click.Command("status", callback=lambda words: called.append(("status", *words)), params=[words])
+    default = click.Command("", callback=lambda words: called.append(("default", *words)), params=[words])
+    group = DefaultGroup("program", default, {"status": lambda: status})
+    for args in (["status", "now"], ["./status"], ["now", "status"], []):
+        group.main(args=args, standalone_mode=False)
+    assert called == [("status", "now"), ("default", "./status"), ("default", "now", "status"), ("default",)]

@@ -1,0 +1,252 @@
+"""How a run is shown is decided from what was typed and what the streams are; and what the view counts adds up."""
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.display.live.board import Board, Counts
+from simple_gpu_scheduler.display.live.frame import Failed, Picture, Running, frame
+from simple_gpu_scheduler.events import (
+    AllRead,
+    JobDropped,
+    JobEnded,
+    JobRequeued,
+    JobsRead,
+    JobStarted,
+    LineRefused,
+    TakenOver,
+)
+from simple_gpu_scheduler.events.eta import Eta
+from simple_gpu_scheduler.run.setup.display import OwnStreams, Showing, decide
+from simple_gpu_scheduler.run.setup.sinks import GpuVitals
+
+FAILURE = Outcome("failed", 1)
+
+
+class Typed(NamedTuple):
+    """The options that matter here."""
+
+    progress: str | None = None
+    output: str | None = None
+    logs: str | None = None
+    logs_failed_only: bool = False
+    quiet: bool = False
+    runs_nothing: bool = False
+
+
+def shown(can_draw: bool, stdout: str, **typed: object) -> Showing | str:
+    try:
+        return decide(Typed(**typed), OwnStreams(can_draw, stdout))  # type: ignore[arg-type]
+    except UserError as error:
+        return str(error)
+
+
+BOTH, ERRORS = (1, 2), (2,)
+LIVE_FILES, PLAIN = Showing("live", "files", BOTH), Showing()
+
+
+@pytest.mark.parametrize(
+    ("can_draw", "stdout", "typed", "expected"),
+    [
+        (True, "terminal", {}, PLAIN),
+        (True, "terminal", {"progress": "live"}, LIVE_FILES),
+        (True, "terminal", {"logs": "x"}, LIVE_FILES),
+        (True, "terminal", {"output": "files"}, LIVE_FILES),
+        (True, "pipe", {"output": "files"}, LIVE_FILES),
+        (True, "terminal", {"logs_failed_only": True}, LIVE_FILES),
+        (True, "terminal", {"output": "files", "progress": "plain"}, Showing("plain", "files", BOTH)),
+        (True, "terminal", {"output": "files", "progress": "none"}, Showing("none", "files", BOTH)),
+        (True, "terminal", {"output": "files", "quiet": True}, Showing("plain", "files", BOTH)),
+        (True, "terminal", {"output": "tag"}, Showing("plain", "tag", BOTH)),
+        (True, "terminal", {"output": "inherit"}, PLAIN),
+        (True, "elsewhere", {}, Showing("live", "inherit", ERRORS)),
+        (True, "elsewhere", {"output": "tag"}, Showing("live", "tag", BOTH)),
+        (True, "elsewhere", {"output": "group", "logs": "x"}, Showing("live", "group", BOTH)),
+        (True, "pipe", {}, PLAIN),
+        (True, "pipe", {"progress": "live"}, Showing("live", "inherit", ERRORS)),
+        (True, "pipe", {"output": "group"}, Showing("plain", "group", BOTH)),
+        (True, "pipe", {"output": "group", "progress": "live"}, Showing("live", "group", BOTH)),
+        (False, "elsewhere", {}, PLAIN),
+        (False, "terminal", {"progress": "live"}, PLAIN),
+        (False, "pipe", {"progress": "none"}, Showing("none")),
+        (False, "pipe", {"logs": "x"}, Showing("plain", "files", BOTH)),
+        (False, "terminal", {"progress": "live", "output": "inherit"}, PLAIN),
+        (True, "elsewhere", {"runs_nothing": True, "logs": "x", "progress": "live"}, PLAIN),
+    ],
+    ids=str,
+)
+def test_what_is_typed_and_where_it_goes_decide(can_draw: bool, stdout: str, typed: dict, expected: Showing) -> None:
+    assert shown(can_draw, stdout, **typed) == expected
+
+
+@pytest.mark.parametrize("output", ["inherit", "group", "tag"])
+def test_a_view_and_the_output_of_jobs_do_not_go_to_the_same_terminal(output: str) -> None:
+    assert "want the same terminal" in str(shown(True, "terminal", progress="live", output=output))
+
+
+@given(
+    st.booleans(),
+    st.sampled_from(["terminal", "pipe", "elsewhere"]),
+    st.sampled_from([None, "live", "plain", "none"]),
+    st.sampled_from([None, "inherit", "group", "tag", "files"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_nothing_ever_prints_over_a_view(
+    can_draw: bool, stdout: str, progress: str | None, output: str | None, has_logs: bool, quiet: bool
+) -> None:
+    found = shown(can_draw, stdout, progress=progress, output=output, logs="x" if has_logs else None, quiet=quiet)
+    if isinstance(found, Showing) and found.progress == "live":
+        assert can_draw
+        assert 2 in found.logged
+        assert stdout != "terminal" or (found.output == "files" and 1 in found.logged)
+
+
+# What is counted.
+
+
+def job(number: int) -> Job:
+    return Job(number, b"true", Place(number))
+
+
+class Story:
+    """A run as events, which follow from one another as those of a real one do."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self.read = self.attempts = 0
+        self.waiting: set[int] = set()
+        self.running: dict[int, Attempt] = {}
+        self.ended: dict[int, str] = {}
+
+    def step(self, kind: str, pick: int) -> None:
+        """Something that can happen now."""
+        acts = {"read": self._read, "refuse": self._refuse}
+        if self.waiting:
+            acts |= {"start": self._start, "drop": self._drop}
+        if self.running:
+            acts |= dict.fromkeys(("succeed", "fail", "retry", "interrupt"), self._end)
+        if set(self.ended.values()) & {"failed", "not started"}:
+            acts |= {"requeue": self._requeue}
+        if kind in acts:
+            for event in acts[kind](kind, pick):
+                self.board.take(event, 1.0)
+
+    def _read(self, _kind: str, _pick: int) -> list:
+        self.read += 1
+        self.waiting.add(self.read)
+        return [JobsRead([job(self.read)])]
+
+    def _refuse(self, _kind: str, _pick: int) -> list:
+        self.read += 1
+        self.ended[self.read] = "refused"
+        return [LineRefused(Place(1), "bad", self.read)]
+
+    def _start(self, _kind: str, pick: int) -> list:
+        number = sorted(self.waiting)[pick % len(self.waiting)]
+        self.waiting.discard(number)
+        self.attempts += 1
+        self.running[number] = Attempt(job(number), self.attempts, ("0",), (0,))
+        return [JobStarted(self.running[number])]
+
+    def _drop(self, _kind: str, pick: int) -> list:
+        number = sorted(self.waiting)[pick % len(self.waiting)]
+        self.waiting.discard(number)
+        self.ended[number] = "not started"
+        return [JobDropped(job(number), "no")]
+
+    def _end(self, kind: str, pick: int) -> list:
+        number = sorted(self.running)[pick % len(self.running)]
+        attempt = self.running.pop(number)
+        if kind in ("retry", "interrupt"):
+            self.waiting.add(number)
+        else:
+            self.ended[number] = "succeeded" if kind == "succeed" else "failed"
+        outcome = SUCCESS if kind == "succeed" else FAILURE
+        return [JobEnded(attempt, outcome, 0.0, 1.0, kind != "retry", kind == "interrupt")]
+
+    def _requeue(self, _kind: str, pick: int) -> list:
+        lost = sorted(number for number, how in self.ended.items() if how in ("failed", "not started"))
+        number = lost[pick % len(lost)]
+        del self.ended[number]
+        self.waiting.add(number)
+        return [JobRequeued(job(number), "again")]
+
+    def counts(self) -> Counts:
+        found = list(self.ended.values())
+        not_started = found.count("not started") + found.count("refused")
+        ended = (found.count("succeeded"), found.count("failed"), not_started)
+        return Counts(*ended, len(self.running), len(self.waiting), self.read, all_read=False)
+
+
+KINDS = ["read", "read", "refuse", "start", "start", "drop", "succeed", "fail", "retry", "interrupt", "requeue"]
+
+
+@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 9)), max_size=60))
+def test_the_counts_always_add_up(steps: list[tuple[str, int]]) -> None:
+    board = Board()
+    story = Story(board)
+    for kind, pick in steps:
+        story.step(kind, pick)
+        assert board.counts() == story.counts()
+        assert sorted(key[0] for key in board.running) == sorted(story.running)
+
+
+def test_a_run_that_goes_on_begins_with_what_it_had() -> None:
+    board = Board()
+    outliving = Attempt(job(4), 1, (), ())
+    board.take(TakenOver(1, 2, 1, [(outliving, 30.0, "")], [job(5), job(6)]), 100.0)
+    board.take(AllRead(), 100.0)
+    assert board.counts() == Counts(1, 2, 1, 1, 2, 7, all_read=True)
+    assert board.running[outliving.key].began == 70.0
+    board.take(JobRequeued(job(4), "nobody knows its exit code"), 100.0)
+    assert board.counts() == Counts(1, 2, 1, 0, 3, 7, all_read=True)
+
+
+# What it looks like.
+
+
+def picture(jobs: int = 2, **settings: object) -> Picture:
+    running = [
+        Running(Attempt(job(number)._replace(name="a" * number), 1, (str(number),), (number,)), 5.0, "x" * 200)
+        for number in range(jobs)
+    ]
+    gpus = [GpuVitals(str(number), 50, 2**30, 80 * 2**30, 60, 300.0) for number in range(jobs)]
+    values = {"running": running, "gpus": gpus, "counts": Counts(1, 1, 0, jobs, 3, 5 + jobs, all_read=True)}
+    return Picture(**{**values, "eta": Eta(60.0), **settings})  # type: ignore[arg-type]
+
+
+def texts(lines: list) -> list[str]:
+    return ["".join(text for text, _ in line) for line in lines]
+
+
+FULL = {
+    "waits": [Wait("9", "leased by bob", "bob")],
+    "failures": [Failed("job 1 failed: \u6f22\u5b57" * 9, ["one", "\x1b[31m\u202etwo"])] * 2,
+    "state": "paused",
+}
+
+
+@given(st.integers(0, 30), st.integers(1, 200), st.integers(1, 60), st.booleans())
+def test_it_always_fits(jobs: int, width: int, height: int, is_full: bool) -> None:
+    from rich.cells import cell_len  # noqa: PLC0415 - only here
+
+    lines = texts(frame(picture(jobs, **(FULL if is_full else {})), width, height))
+    assert len(lines) <= height
+    assert all(cell_len(line) <= width for line in lines)
+    assert not any(char in line for line in lines for char in "\x1b\n\r\u202e")
+
+
+def test_what_matters_least_is_left_out_first() -> None:
+    wide, narrow = (texts(frame(picture(), width, 30))[1].split() for width in (120, 60))
+    assert wide == ["GPU", "JOB", "TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER", "LAST", "OUTPUT"]
+    assert narrow == ["GPU", "JOB", "TIME", "MEMORY", "LAST", "OUTPUT"]
+    low = texts(frame(picture(20), 100, 10))
+    assert low[-2:] == ["… and 13 more rows, for which the terminal is too low", low[-1]]
+    assert "7 of 25 done" not in low[-1]
+    assert "2 of 25 done, 1 failed, 20 running, 3 waiting, about 1 min left" in low[-1]

@@ -1,0 +1,189 @@
+"""One line -> a job, a refusal or nothing."""
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.base.jobs import Job, Place
+from simple_gpu_scheduler.jobfile.options import KEYS
+from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LineParser, Refusal
+
+GIB = 2**30
+
+
+def parse(*lines: bytes, gpus: int = 4) -> list[Job | Refusal | None]:
+    parser = LineParser(lambda: (80 * GIB,) * gpus)
+    return [parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1)]
+
+
+def job(line: bytes) -> Job:
+    parsed = parse(line)[0]
+    assert isinstance(parsed, Job)
+    return parsed
+
+
+def problem(*lines: bytes) -> str:
+    parsed = parse(*lines)[-1]
+    assert isinstance(parsed, Refusal)
+    return parsed.problem
+
+
+def test_a_line_is_a_job_with_a_number_and_a_place() -> None:
+    first, second = parse(b"python train.py", b"  python eval.py")
+    assert first == Job(1, b"python train.py", Place(1))
+    assert second == Job(2, b"  python eval.py", Place(2))
+
+
+@pytest.mark.parametrize("line", [b"", b"   ", b"\t", b"# comment", b"  # comment #: gpus=9", b"#!/bin/sh", b"#"])
+def test_blank_lines_and_comments_start_no_job_and_take_no_number(line: bytes) -> None:
+    nothing, second = parse(line, b"true")
+    assert nothing is None
+    assert isinstance(second, Job)
+    assert second.number == 1
+
+
+def test_all_options_are_read() -> None:
+    _, named = parse(
+        b"true #: name=first",
+        b"x #: gpus=2 mem=10G timeout=4h time=90 retries=3 priority=-1 name=big after=first label=ada",
+    )
+    assert named == Job(
+        2,
+        b"x",
+        Place(2),
+        gpus=2,
+        mem=10 * 2**30,
+        timeout=14400,
+        time=90,
+        retries=3,
+        priority=-1,
+        name="big",
+        after=(1,),
+        label="ada",
+    )
+
+
+def test_the_command_is_what_stands_before_the_options() -> None:
+    assert job(b"python a.py   #: gpus=0").command == b"python a.py"
+    assert job(b"echo 'a #: gpus=0'").command == b"echo 'a #: gpus=0'"
+    assert job(b"echo a\\   #: gpus=0").command == b"echo a\\ "
+    assert job(b"python a.py # why #: gpus=0") == Job(1, b"python a.py # why #: gpus=0", Place(1))
+
+
+def test_a_default_holds_for_the_lines_below_it_and_adds_to_earlier_ones() -> None:
+    lines = parse(b"a", b"#: gpus=2", b"b", b"  #: retries=1", b"c", b"d #: gpus=1", b"#:", b"e")
+    jobs = [line for line in lines if isinstance(line, Job)]
+    assert [(job.gpus, job.retries) for job in jobs] == [(1, None), (2, None), (2, 1), (1, 1), (1, None)]
+
+
+def test_defaults_end_with_their_file_and_names_do_not() -> None:
+    parser = LineParser(lambda: (80 * GIB,) * 4)
+    parser.begin("a.txt")
+    parser.parse(1, b"#: gpus=2", 9)
+    parser.parse(2, b"true #: name=x", 14)
+    parser.begin("b.txt")
+    parsed = parser.parse(1, b"true #: after=x", 15)
+    assert parsed == Job(2, b"true", Place(1, "b.txt"), after=(1,))
+    assert str(parsed.place) == "line 1 of b.txt"
+
+
+def test_a_name_given_again_means_the_later_job() -> None:
+    assert parse(b"a #: name=x", b"b #: name=x", b"c #: after=x,x")[2] == Job(3, b"c", Place(3), after=(2,))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (b"gpu=2", "unknown option 'gpu'; did you mean gpus?"),
+        (b"xyz=2", "unknown option 'xyz'; there are gpus, mem, timeout, time, retries, priority, label, name, after"),
+        (b"gpus", "'gpus' has no value; write gpus=VALUE"),
+        (b"gpus=", "'gpus=' has no value; write gpus=VALUE"),
+        (b"gpus=two", "gpus: 'two' is not a whole number from 0 up"),
+        (b"gpus=-1", "gpus: '-1' is not a whole number from 0 up"),
+        (b"gpus=1 gpus=2", "'gpus' is given twice"),
+        (b"gpus=5", "gpus=5: this run has only 4"),
+        (b"timeout=5x", "timeout: '5x' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
+        (b"gpus=1 # note", "a note cannot stand behind options; put it on a line of its own"),
+        (b"mem=lots", "mem: 'lots' is not a size; write 512M or 10G"),
+        (b"priority=high", "priority: 'high' is not a whole number; a larger one starts earlier"),
+        (b"name='a'", "name: ''a'' is not a name; leave out quotes, commas and backslashes"),
+        (b"after=nobody", "after=nobody: no earlier job has that name"),
+        (b"name=\xff", "options must be UTF-8"),
+        ("name=a\u202eb".encode(), "name: 'a\u202eb' is not a name; leave out quotes, commas and backslashes"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_a_sentence(options: bytes, sentence: str) -> None:
+    assert problem(b"true #: " + options) == sentence
+
+
+def test_a_wrong_default_is_refused_and_so_is_what_would_have_had_it() -> None:
+    wrong, below, right, after = parse(b"#: tiemout=4h", b"true", b"#: timeout=4h", b"true")
+    assert isinstance(wrong, Refusal)
+    assert isinstance(below, Refusal)
+    assert below.problem == "the default in line 1 is wrong"
+    assert right is None
+    assert isinstance(after, Job)
+    assert problem(b"#: gpus=9") == "gpus=9: this run has only 4"
+    assert problem(b"#: name=x") == "'name' belongs to one job; put it behind its command"
+
+
+def test_a_refused_line_takes_a_number_so_that_mending_it_renumbers_nothing() -> None:
+    refused, good = parse(b"true #: gpu=1", b"true")
+    assert isinstance(refused, Refusal)
+    assert (refused.number, refused.is_bad_option) == (1, True)
+    assert isinstance(good, Job)
+    assert good.number == 2
+
+
+def test_what_the_system_cannot_start_is_refused() -> None:
+    assert isinstance(parse(b"x" * LONGEST_COMMAND)[0], Job)
+    assert problem(b"x" * (LONGEST_COMMAND + 1)).startswith("the command has 131,072 bytes")
+    assert problem(b"a\0b").startswith("the command has a NUL byte")
+    assert problem(b"a\0b #: gpus=1").startswith("the command has a NUL byte")
+
+
+def test_a_line_of_which_a_part_was_dropped_is_refused_whatever_is_left_of_it() -> None:
+    for text in (b"   ", b"true", b"true #: gpus=1", b"#: gpus=1", b"# a\ntrue"):
+        refused = LineParser(lambda: (80 * GIB,) * 4).parse(1, text, 1_000_000)
+        assert isinstance(refused, Refusal), text
+        assert refused.problem == "the line has 1,000,000 bytes, which is longer than any command with its options"
+    assert LineParser(lambda: (80 * GIB,) * 4).parse(1, b"# only a comment", 1_000_000) is None
+
+
+def test_numbers_without_end_are_refused() -> None:
+    for key in ("mem", "timeout", "gpus", "priority"):
+        assert problem(f"true #: {key}={'9' * 400}".encode()).startswith(f"{key}: ")
+
+
+def test_options_of_a_job_of_several_lines_stand_behind_its_last() -> None:
+    assert job(b"cat <<E\n#: no\nE\ntrue #: gpus=0\n").command == b"cat <<E\n#: no\nE\ntrue"
+    assert problem(b"#: gpus=2\ntrue").startswith("in a job of several lines")
+    assert problem(b"a #: gpus=2\nb #: gpus=1").startswith("in a job of several lines")
+    assert parse(b"# only\n# comments\n") == [None]
+
+
+@given(st.binary())
+@example(b"echo 'a #: gpus=2'")
+@example(b"\xff\xfe caf\xe9")
+def test_any_bytes_without_options_are_the_command_or_refused_or_a_comment(line: bytes) -> None:
+    parsed = parse(line)[0]
+    if isinstance(parsed, Job) and not re.search(rb"#:", line):
+        assert parsed.command == line
+    elif isinstance(parsed, Job):
+        assert line.startswith(parsed.command)
+    elif parsed is None:
+        assert not line.strip() or line.strip().startswith(b"#")
+
+
+@given(st.binary(max_size=30).filter(lambda line: line.strip() and b"#" not in line and b"\0" not in line))
+def test_options_behind_any_command_are_either_read_or_part_of_a_string(command: bytes) -> None:
+    parsed = parse(command + b" #: gpus=3")[0]
+    assert isinstance(parsed, Job)
+    assert (parsed.gpus == 3) == (parsed.command != command + b" #: gpus=3")
+
+
+@given(st.sampled_from(sorted(KEYS)), st.text(max_size=6))
+def test_any_value_is_read_or_refused(key: str, value: str) -> None:
+    assert isinstance(parse(f"true #: {key}={value}".encode())[0], Job | Refusal)

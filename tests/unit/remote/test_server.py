@@ -1,0 +1,279 @@
+"""The socket of a run, with real clients, and a loop that is the test itself."""
+
+import json
+import os
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.events import RunBegan, RunEnded
+from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.records import encode
+from simple_gpu_scheduler.remote.client import ask
+from simple_gpu_scheduler.remote.server import Asked, Server, serve
+from tests.conftest import until
+
+RUN = "20260102-030405-abcdef"
+BEGAN = RunBegan(RUN, 1, "1", "here", "boot", 1, 1, "/", (), ())
+
+
+class Loop:
+    """A server, and the requests that came, which the test answers when it likes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.asked: SimpleQueue[Asked] = SimpleQueue()
+        server = serve(str(path), self.asked.put)
+        assert isinstance(server, Server), server
+        self.server = server
+
+    def connect(self) -> socket.socket:
+        client = socket.socket(socket.AF_UNIX)
+        client.settimeout(20)
+        client.connect(str(self.path))
+        return client
+
+    def answer_one(self, answer: dict[str, object]) -> dict[str, object]:
+        asked = self.asked.get(timeout=20)
+        asked.reply(answer)
+        return asked.request
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Loop]:
+    loop = Loop(tmp_path / "run.sock")
+    yield loop
+    loop.server.close()
+
+
+def read_line(client: socket.socket) -> dict[str, object]:
+    with client.makefile("rb") as file:
+        return json.loads(file.readline())
+
+
+def meanwhile(call: Callable[[], object]) -> list[object]:
+    """What a call comes to that needs the test to go on; empty until then."""
+    results: list[object] = []
+
+    def run() -> None:
+        try:
+            results.append(call())
+        except UserError as error:
+            results.append(str(error))
+
+    threading.Thread(target=run, daemon=True).start()
+    return results
+
+
+def make_journal(directory: Path, *more: str) -> tuple[str, int]:
+    path = directory / f"{RUN}.jsonl"
+    fd = files.create(str(path))
+    os.write(fd, (encode(BEGAN, 1) + "".join(more)).encode())
+    return str(path), fd
+
+
+def test_a_request_is_put_on_the_inbox_and_its_answer_written_back(loop: Loop) -> None:
+    with loop.connect() as client:
+        client.sendall(b'{"do": "stat')
+        client.sendall(b'us"}\n')
+        assert loop.answer_one({"fine": "\udc80"}) == {"do": "status"}
+        assert read_line(client) == {"fine": "\udc80"}
+
+
+def test_one_connection_may_ask_several_times(loop: Loop) -> None:
+    with loop.connect() as client:
+        client.sendall(b'{"n": 1}\n{"n": 2}\n')
+        assert loop.answer_one({"a": 1}) == {"n": 1}
+        assert loop.answer_one({"a": 2}) == {"n": 2}
+        with client.makefile("rb") as file:
+            assert [json.loads(file.readline())["a"] for _ in range(2)] == [1, 2]
+
+
+@pytest.mark.parametrize("line", [b"no", b"[1]", b"\xff", b"", b"[" * 100_000])
+def test_what_is_no_request_is_answered_with_a_sentence_and_the_next_one_counts(loop: Loop, line: bytes) -> None:
+    with loop.connect() as client, client.makefile("rb") as file:
+        client.sendall(line + b'\n{"n": 1}\n')
+        assert json.loads(file.readline()) == {"error": "a request is a line with one JSON object"}
+        loop.answer_one({"a": 1})
+        assert json.loads(file.readline()) == {"a": 1}
+
+
+def test_a_request_has_a_longest_length(loop: Loop) -> None:
+    def send(client: socket.socket) -> None:
+        with suppress(OSError):  # it is not read to its end
+            client.sendall(b"x" * (1 << 20) + b"x" * 100_000)
+
+    with loop.connect() as client:
+        meanwhile(lambda: send(client))
+        assert read_line(client) == {"error": "a request has at most 1048576 bytes"}
+
+
+def test_who_says_nothing_or_leaves_keeps_nobody_from_asking(loop: Loop) -> None:
+    silent = [loop.connect() for _ in range(20)]
+    for client in silent[:10]:
+        client.sendall(b'{"half": ')
+    asked = loop.connect()
+    asked.sendall(b'{"n": 0}\n')
+    for client in silent[:5]:
+        client.close()
+    with loop.connect() as client:
+        client.sendall(b'{"n": 1}\n')
+        requests = [loop.asked.get(timeout=20) for _ in range(2)]
+        [mine] = [each for each in requests if each.request == {"n": 1}]
+        mine.reply({"a": 1})
+        assert read_line(client) == {"a": 1}
+    for client in (*silent, asked):
+        client.close()
+
+
+def test_to_reply_does_not_wait_for_a_client_that_does_not_read(loop: Loop) -> None:
+    with loop.connect() as client:
+        client.sendall(b'{"n": 1}\n')
+        loop.answer_one({"long": "x" * 20_000_000})
+        with loop.connect() as other:
+            other.sendall(b'{"n": 2}\n')
+            loop.answer_one({"a": 2})
+            assert read_line(other) == {"a": 2}
+
+
+def test_beyond_64_clients_others_wait_until_one_leaves(loop: Loop) -> None:
+    first = [loop.connect() for _ in range(64)]
+    for client in first:
+        client.sendall(b"no\n")
+        read_line(client)
+    with loop.connect() as late:
+        late.sendall(b"no\n")
+        late.settimeout(0.1)
+        with pytest.raises(TimeoutError):
+            late.recv(1)
+        first[0].close()
+        late.settimeout(20)
+        assert late.recv(1)
+    for client in first:
+        client.close()
+
+
+def test_the_socket_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        loop = Loop(tmp_path / "run.sock")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(loop.path.stat().st_mode) == 0o600
+    loop.server.close()
+    assert not loop.path.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+def test_another_user_is_refused(loop: Loop, tmp_path: Path) -> None:
+    loop.path.chmod(0o666)
+    for directory in (tmp_path, *tmp_path.parents):
+        if directory.stat().st_uid == 0 and directory != Path("/") and "pytest" in str(directory):
+            directory.chmod(0o755)
+    script = (
+        "import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+        "print(s.makefile().readline())"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(loop.path)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"error": "this run is another user's"}
+    assert loop.asked.empty()
+
+
+def test_a_socket_that_a_dead_run_left_is_replaced_and_another_file_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "run.sock"
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(path))
+    loop = Loop(path)
+    with loop.connect():
+        pass
+    loop.server.close()
+    path.write_text("mine")
+    problem = serve(str(path), print)
+    assert isinstance(problem, str)
+    assert "there is another file of this name" in problem
+    assert path.read_text() == "mine"
+
+
+def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
+    problem = serve(str(tmp_path / "no" / "run.sock"), print)
+    assert isinstance(problem, str)
+    assert problem.startswith(f"no socket can be made at {tmp_path}/no/run.sock: No such file or directory")
+
+
+def test_who_waits_when_the_run_ends_is_told_so(loop: Loop) -> None:
+    with loop.connect() as client:
+        client.sendall(b'{"n": 1}\n')
+        loop.asked.get(timeout=20)
+        loop.server.close()
+        assert read_line(client) == {"error": "the run has ended"}
+
+
+def test_an_answer_that_was_given_before_the_end_is_still_written(loop: Loop) -> None:
+    with loop.connect() as client:
+        client.sendall(b'{"n": 1}\n')
+        loop.answer_one({"a": 1})
+        loop.server.close()
+        assert read_line(client) == {"a": 1}
+
+
+def test_the_end_waits_until_a_long_answer_is_written(loop: Loop) -> None:
+    with loop.connect() as client:
+        client.sendall(b'{"n": 1}\n')
+        loop.answer_one({"long": "x" * 5_000_000})
+        results = meanwhile(lambda: read_line(client))
+        loop.server.close()
+        assert not loop.server._asking
+        until(lambda: results)
+
+
+def test_a_path_longer_than_a_sockets_is_no_problem(tmp_path: Path) -> None:
+    directory = tmp_path / ("d" * 200)
+    directory.mkdir()
+    journal, fd = make_journal(directory)
+    files.lock(fd, files.SCHEDULER)
+    asked: SimpleQueue[Asked] = SimpleQueue()
+    server = serve(f"{directory}/{RUN}.sock", asked.put)
+    assert isinstance(server, Server)
+    results = meanwhile(lambda: ask(journal, {"do": "x"}))
+    asked.get(timeout=20).reply({"a": 1})
+    until(lambda: results == [{"a": 1}])
+    server.close()
+    os.close(fd)
+
+
+def test_asking_a_run_that_died_or_ended_says_so(tmp_path: Path) -> None:
+    journal, fd = make_journal(tmp_path)
+    with pytest.raises(UserError, match=f"run {RUN} has died; simple_gpu_scheduler --resume {RUN} goes on with it"):
+        ask(journal, {"do": "status"})
+    os.write(fd, encode(RunEnded(1, 0, 0, 0, 1, all_read=True), 2).encode())
+    with pytest.raises(UserError, match=f"run {RUN} has ended"):
+        ask(journal, {"do": "status"})
+    os.close(fd)
+
+
+def test_a_living_run_without_a_socket_is_said_to_live(tmp_path: Path) -> None:
+    journal, fd = make_journal(tmp_path)
+    files.lock(fd, files.SCHEDULER)
+    with pytest.raises(UserError, match=f"run {RUN} lives, but nothing listens at .*; signals reach it"):
+        ask(journal, {"do": "status"})
+    os.close(fd)
+
+
+def test_an_error_is_raised_as_a_sentence_with_the_runs_name(tmp_path: Path) -> None:
+    journal, fd = make_journal(tmp_path)
+    files.lock(fd, files.SCHEDULER)
+    loop = Loop(tmp_path / f"{RUN}.sock")
+    results = meanwhile(lambda: ask(journal, {"do": "x"}))
+    loop.answer_one({"error": "no"})
+    until(lambda: results == [f"run {RUN}: no"])
+    loop.server.close()
+    os.close(fd)

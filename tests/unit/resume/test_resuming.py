@@ -1,0 +1,230 @@
+"""What is left of a run, and which lines of an input it had: pure, from records and lines."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.events import JobsRead, LineRefused, ReadMark
+from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
+from simple_gpu_scheduler.journal import VERSION
+from simple_gpu_scheduler.journal.read import read_records
+from simple_gpu_scheduler.journal.records import encode, record
+from simple_gpu_scheduler.journal.run_state import RunState
+from simple_gpu_scheduler.resume.remaining import Matcher, what_is_left
+from simple_gpu_scheduler.scheduling import Begin
+
+BEGAN = record("run began", 1.0, run="r", version=VERSION)
+LINES = [
+    b"a",
+    b"b",
+    b" b",
+    b"b #: gpus=2",
+    b"b   #: gpus=2",
+    b"b #: gpus=0 retries=1",
+    b"c #: name=x",
+    b"d #: name=y",
+    b"e #: after=x",
+    b"\xff\xfe",
+    b"f #: nonsense=1",
+    b"g #: gpus=9",
+    b"# a remark",
+    b"",
+]
+lines_of_a_file = st.lists(st.sampled_from(LINES), max_size=12)
+
+
+def parser() -> LineParser:
+    return LineParser(lambda: (1.0,) * 4)
+
+
+def parsed(source: Any, lines: list[bytes], name: str = "") -> list[Job | Refusal]:
+    source.begin(name)
+    found = (source.parse(number, line, len(line)) for number, line in enumerate(lines, 1))
+    return [each for each in found if each is not None]
+
+
+def written(found: list[Job | Refusal], *more: str) -> RunState:
+    """What a journal tells in which these were read, and these records came behind."""
+    text = BEGAN
+    for each in found:
+        read = isinstance(each, Job)
+        text += encode(JobsRead([each]) if read else LineRefused(each.place, each.problem, each.number), 2.0)
+    state = RunState()
+    state.feed(read_records((text + "".join(more)).encode("utf-8", "surrogateescape")).records)
+    assert state.unreadable == 0
+    return state
+
+
+def lacks_name(found: Job | Refusal) -> bool:
+    return isinstance(found, Refusal) and "no earlier job has that name" in found.problem
+
+
+def contents(found: list[Job | Refusal]) -> Counter:
+    """How often each is there, whatever its number and place."""
+    return Counter(each._replace(number=0, place=None) if isinstance(each, Job) else each.problem for each in found)
+
+
+@given(lines_of_a_file.flatmap(lambda lines: st.tuples(st.just(lines), st.permutations(lines))), st.data())
+def test_only_what_is_there_more_often_than_in_the_run_is_passed_on(both: Any, data: Any) -> None:
+    """For lines without `after`, whose content is that of other lines."""
+    had, again = ([line for line in lines if b"after" not in line] for lines in both)
+    cut = data.draw(st.integers(0, len(had)))
+    extra = [line for line in data.draw(lines_of_a_file) if b"after" not in line]
+    at = data.draw(st.integers(0, len(again)))
+    now = again[at:] + extra + again[:at]
+    run = parsed(parser(), had[:cut])
+    passed = parsed(Matcher(parser(), written(run)), now)
+    fresh = parsed(parser(), now)
+    assert contents(passed) == contents(fresh) - contents(run)
+    first = max((each.number for each in run), default=0) + 1
+    assert [each.number for each in passed] == list(range(first, first + len(passed)))
+
+
+@given(lines_of_a_file, lines_of_a_file)
+def test_what_a_job_comes_after_is_the_newest_before_it_of_that_name(had: list[bytes], more: list[bytes]) -> None:
+    """The same lines as those of one input: numbers apart, the run and the input together say the same."""
+    run = parsed(parser(), had)
+    assume(not any(lacks_name(each) for each in run))  # which the run knows when its input is read again
+    matcher = Matcher(parser(), written(run))
+    assert parsed(matcher, had) == []
+    passed = parsed_on(matcher, more, len(had))
+    whole = parsed(parser(), had + more)
+    assert run + passed == [each._replace(place=by.place) for each, by in zip(whole, run + passed, strict=True)]
+
+
+def parsed_on(source: Any, lines: list[bytes], behind: int) -> list[Job | Refusal]:
+    found = (source.parse(number, line, len(line)) for number, line in enumerate(lines, behind + 1))
+    return [each for each in found if each is not None]
+
+
+@given(st.lists(st.sampled_from(LINES[:10]), max_size=10), st.integers(0, 10))
+def test_a_run_cut_anywhere_and_its_whole_input_give_the_whole_run(lines: list[bytes], cut: int) -> None:
+    whole = parsed(parser(), lines)
+    assume(not any(lacks_name(each) for each in whole))  # as above
+    state = written(whole[:cut])
+    assert whole[:cut] + parsed(Matcher(parser(), state), lines) == whole
+
+
+def test_after_goes_by_the_runs_numbers_when_lines_have_moved() -> None:
+    run = parsed(parser(), [b"a", b"b #: name=x", b"c #: after=x"])
+    matcher = Matcher(parser(), written(run))
+    lines = [b"new #: name=n", b"b #: name=x", b"c #: after=x", b"d #: after=x", b"e #: after=n,x", b"a"]
+    assert [(job.command, job.number, job.after) for job in parsed(matcher, lines)] == [
+        (b"new", 4, ()),
+        (b"d", 5, (2,)),
+        (b"e", 6, (4, 2)),
+    ]
+
+
+def test_a_name_of_the_run_may_be_used_by_an_input_without_it() -> None:
+    run = parsed(parser(), [b"a", b"b #: name=x"])
+    [job] = parsed(Matcher(parser(), written(run)), [b"c #: after=x"])
+    assert (job.number, job.after) == (3, (2,))
+
+
+def test_a_job_behind_another_one_of_its_name_is_another_job() -> None:
+    run = parsed(parser(), [b"a #: name=x", b"b #: after=x"])
+    [first, second] = parsed(Matcher(parser(), written(run)), [b"a2 #: name=x", b"b #: after=x"])
+    assert (first.number, second.number, second.after) == (3, 4, (3,))
+
+
+def test_defaults_count_as_options_of_each_job() -> None:
+    run = parsed(parser(), [b"#: gpus=2", b"a", b"b"])
+    passed = parsed(Matcher(parser(), written(run)), [b"b #: gpus=2", b"a", b"#: gpus=2", b"a"])
+    assert [(job.command, job.gpus) for job in passed] == [(b"a", 1)]
+
+
+def test_two_inputs_share_what_the_run_had() -> None:
+    matcher = Matcher(parser(), written(parsed(parser(), [b"a", b"a"], "one")))
+    assert parsed(matcher, [b"a"], "two") == []
+    assert [job.number for job in parsed(matcher, [b"a", b"a"], "three")] == [3]
+
+
+def test_behind_a_place_that_is_remembered_only_what_was_read_since_is_compared() -> None:
+    """A queue gets the same command twice: the second is another job, unless it was read and the place not written."""
+    mark = ReadMark("q", offset=2, line=2)
+    run = parsed(parser(), [b"a"])
+    state = written(run, encode(JobsRead([], mark), 3.0), encode(JobsRead([run[0]._replace(number=2)]), 4.0))
+    matcher = Matcher(parser(), state)
+    matcher.begin("", mark)
+    assert matcher.parse(2, b"a", 1) is None
+    assert matcher.parse(3, b"a", 1).number == 3
+
+
+# What is left.
+
+
+def started(job: int, attempt: int = 1) -> str:
+    return record("job started", 5.0, job=job, attempt=attempt, gpus=["0"], slots=[0])
+
+
+def ended(job: int, outcome: str, attempt: int = 1, **values: Any) -> str:
+    fields = {"code": 1, "started": 5.0, "runtime": 1.0, "final": True} | values
+    return record("job ended", 6.0, job=job, attempt=attempt, outcome=outcome, **fields)
+
+
+def state_of(*records: str, jobs: int = 1) -> RunState:
+    return written(parsed(parser(), [b"job %d" % number for number in range(jobs)]), *records)
+
+
+@pytest.mark.parametrize(
+    ("records", "begin"),
+    [
+        ((), Begin(1, 0)),
+        ((started(1),), Begin(2, 1)),
+        ((started(1), ended(1, "failed", final=False)), Begin(2, 0)),
+        ((started(1), ended(1, "failed", final=False), started(1, 2)), Begin(3, 1)),
+        ((started(1), ended(1, "killed", interrupted=True)), Begin(2, 1)),
+        ((started(1), started(1, 2)), Begin(3, 2)),
+        ((started(1), ended(1, "failed"), record("job requeued", 7.0, job=1, why="")), Begin(2, 0)),
+    ],
+)
+def test_a_job_that_has_not_come_to_its_end_goes_on_with_its_next_attempt(records: Any, begin: Begin) -> None:
+    left = what_is_left(state_of(*records), {}, failed_too=False)
+    assert [(job.number, each) for job, each in left.waiting] == [(1, begin)]
+    assert not left.outliving
+    assert not left.ended
+
+
+@pytest.mark.parametrize("outcome", ["failed", "killed", "timed out", "not started"])
+@pytest.mark.parametrize("failed_too", [False, True])
+def test_what_did_not_succeed_is_left_only_when_it_is_asked_for(outcome: str, failed_too: bool) -> None:
+    left = what_is_left(state_of(started(1), ended(1, outcome)), {}, failed_too=failed_too)
+    if failed_too:
+        assert [each for _, each in left.waiting] == [Begin(2, 1)]  # all retries again
+    else:
+        assert [each[1] for each in left.ended] == [outcome]
+
+
+@pytest.mark.parametrize("failed_too", [False, True])
+def test_what_succeeded_or_was_cancelled_is_never_left(failed_too: bool) -> None:
+    records = started(1), ended(1, "succeeded"), record("job dropped", 7.0, job=2, reason="", cancelled=True)
+    left = what_is_left(state_of(*records, jobs=2), {}, failed_too=failed_too)
+    assert [each[1] for each in left.ended] == ["succeeded", "not started"]
+    assert not left.waiting
+
+
+def test_a_dropped_job_is_left_when_it_is_asked_for() -> None:
+    state = state_of(record("job dropped", 7.0, job=1, reason="job 2 did not succeed"))
+    assert [each[1] for each in what_is_left(state, {}, failed_too=False).ended] == ["not started"]
+    assert [begin for _, begin in what_is_left(state, {}, failed_too=True).waiting] == [Begin(1, 0)]
+
+
+def test_an_attempt_that_still_runs_is_no_waiting_job() -> None:
+    state = state_of(started(1), started(2), started(2, 2), started(3), ended(3, "succeeded"), jobs=3)
+    left = what_is_left(state, {(1, 1): 70, (2, 1): 71, (3, 1): 72}, failed_too=True)
+    assert [(each.attempt.key, each.pid, each.began_at) for each in left.outliving] == [((1, 1), 70, 5.0)]
+    assert [(job.number, begin) for job, begin in left.waiting] == [(2, Begin(3, 2))]
+    assert [each[0].number for each in left.ended] == [3]
+
+
+def test_the_sentence_tells_what_a_person_should_know() -> None:
+    state = state_of(started(1), ended(1, "succeeded"), started(2), ended(2, "failed"), started(3), jobs=4)
+    assert what_is_left(state, {(3, 1): 0}, failed_too=False).sentence("r") == (
+        "resuming run r: 1 succeeded, 1 did not (--resume-failed tries them again), "
+        "1 still running, which are waited for (job 3), 1 waiting"
+    )

@@ -1,0 +1,545 @@
+"""The loop, with a clock and an engine made by hand: no time passes and no process is started."""
+
+import signal
+from collections.abc import Callable
+from heapq import heappop, heappush
+from queue import Empty
+
+import pytest
+
+from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.engines import Ended
+from simple_gpu_scheduler.events import (
+    Event,
+    JobDropped,
+    JobEnded,
+    JobsRead,
+    JobStarted,
+    LeftBehind,
+    LineRefused,
+    Noticed,
+    RunEnded,
+    StatusAsked,
+    StopAsked,
+)
+from simple_gpu_scheduler.events.publisher import Publisher
+from simple_gpu_scheduler.gpus import Gpu, Look, Reason
+from simple_gpu_scheduler.gpus.leases import Hold, Holder, NoLease
+from simple_gpu_scheduler.gpus.pool import Allotment
+from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, SourceEnded
+from simple_gpu_scheduler.jobfile.parse import Refusal
+from simple_gpu_scheduler.run.loop import Runner
+from simple_gpu_scheduler.run.messages import Message
+from simple_gpu_scheduler.run.rules import RunRules
+from simple_gpu_scheduler.scheduling import Rules
+from simple_gpu_scheduler.scheduling.halt import parse_halt
+from simple_gpu_scheduler.scheduling.policies import POLICIES
+from simple_gpu_scheduler.scheduling.scheduler import Scheduler
+from simple_gpu_scheduler.scheduling.slots import Limits
+from simple_gpu_scheduler.system.signals import Signalled
+
+KILLED = Outcome("killed", signal.SIGKILL)
+TERMINATED = Outcome("killed", signal.SIGTERM)
+
+
+class FakeLease(NoLease):
+    """A lease that another scheduler may have; that it comes, the test says."""
+
+    def __init__(self) -> None:
+        self.is_anothers = self.is_ours = self.is_waited_for = False
+
+    def take(self, *, past_the_line: bool = False) -> bool:
+        self.is_waited_for = self.is_waited_for and not past_the_line
+        self.is_ours = not self.is_anothers
+        return self.is_ours
+
+    def wait_in_line(self) -> None:
+        assert not self.is_waited_for, "it stands in line twice"
+        self.is_waited_for = True
+
+    def release(self) -> None:
+        self.is_ours = False
+
+    def holder(self) -> Holder | None:
+        return Holder("leased by bob (pid 7, train.py)", "bob") if self.is_anothers else None
+
+
+class World:
+    """A clock that goes on only when the loop waits, messages at set times, and an engine that obeys or does not."""
+
+    def __init__(self, gpus: str = "01", **rules) -> None:
+        halt = parse_halt(rules.pop("halt", "never"))
+        run_rules = {name: rules.pop(name) for name in ("timeout", "grace", "reads_all") if name in rules}
+        self.time = 0.0
+        self.queue: list[tuple[float, int, Message]] = []
+        self.events: list[tuple[float, Event]] = []
+        self.stops: list[tuple[float, int, bool]] = []
+        self.takes: dict[int, float] = {}
+        self.outcomes: dict[int, list[Outcome]] = {}
+        self.stubborn: set[int] = set()
+        self.leaves_something: set[int] = set()
+        self.anothers: set[int] = set()
+        self.has_ended_in_time: set[int] = set()
+        self.reads = 0
+        self.leases = {gpu: FakeLease() for gpu in gpus}
+        self.others: dict[str, Reason] = {}
+        self.scheduler = Scheduler(Limits(tuple(gpus)), POLICIES["fifo"](), Rules(**rules))
+        self.runner = Runner(
+            self.scheduler,
+            self,
+            Allotment([Gpu(name) for name in gpus], self.leases, self),
+            Publisher([self]),
+            self,
+            self,
+            self.read_more,
+            lambda: True,
+            RunRules(halt=halt, **run_rules),
+        )
+
+    def at(self, time: float, message: Message) -> None:
+        heappush(self.queue, (time, len(self.queue) + len(self.events) * 1000, message))
+
+    def jobs(self, *jobs: Job | Refusal, ends: bool = True) -> "World":
+        self.at(0, Batch(list(jobs)))
+        if ends:
+            self.at(0, SourceEnded())
+        return self
+
+    def read_more(self) -> None:
+        self.reads += 1
+
+    # The clock.
+    def now(self) -> float:
+        return self.time
+
+    def wall(self) -> float:
+        return 1_000_000 + self.time
+
+    # The inbox.
+    def get(self, *, timeout: float | None = None) -> Message:
+        if timeout is not None and (not self.queue or self.queue[0][0] > self.time + timeout):
+            self.time += timeout
+            raise Empty
+        assert self.queue, "the loop would sleep for ever"
+        self.time = max(self.time, self.queue[0][0])
+        return heappop(self.queue)[2]
+
+    # The engine.
+    def start(self, attempt: Attempt, _hold: Hold) -> None:
+        outcomes = self.outcomes.get(attempt.job.number, [SUCCESS])
+        outcome = outcomes[min(attempt.number, len(outcomes)) - 1]
+        self.at(self.time + self.takes.get(attempt.job.number, 1), Ended(attempt, outcome))
+
+    def stop(self, attempt: Attempt, *, force: bool) -> bool:
+        self.stops.append((self.time, attempt.job.number, force))
+        if attempt.job.number in self.anothers:
+            return False
+        if force or attempt.job.number not in self.stubborn:
+            self.queue = [entry for entry in self.queue if getattr(entry[2], "attempt", None) != attempt]
+            self.at(self.time, Ended(attempt, KILLED if force else TERMINATED))
+        return True
+
+    def has_ended(self, attempt: Attempt) -> bool:
+        return attempt.job.number in self.has_ended_in_time
+
+    def settle(self, ended: Ended) -> bool:
+        if ended.attempt.job.number in self.leaves_something and not ended.is_settled:
+            self.at(self.time + 5, ended._replace(is_settled=True))
+            return False
+        return True
+
+    # The probe.
+    def look(self, gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
+        return Look(self.others.get(gpu.id))
+
+    def remarks(self) -> list[str]:
+        return []
+
+    # The sink. Its close is the engine's too.
+    def take(self, event: Event) -> None:
+        self.events.append((self.time, event))
+
+    def recorded(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def run(self) -> int:
+        self.runner.run()
+        self.runner._publisher.close()
+        return self.runner.exit_code()
+
+    def of(self, kind: type) -> list:
+        return [event for _, event in self.events if isinstance(event, kind)]
+
+    def starts(self) -> list[tuple[float, int]]:
+        return [(time, event.attempt.job.number) for time, event in self.events if isinstance(event, JobStarted)]
+
+    def summary(self) -> RunEnded:
+        [summary] = self.of(RunEnded)
+        return summary
+
+
+def job(number: int, **options) -> Job:
+    return Job(number, b"true", Place(number), **options)
+
+
+def jobs(count: int) -> list[Job]:
+    return [job(number) for number in range(1, count + 1)]
+
+
+def failing(world: World, *numbers: int) -> World:
+    for number in numbers:
+        world.outcomes[number] = [Outcome("failed", 1)]
+    return world
+
+
+def test_a_gpu_is_given_to_the_next_job_as_soon_as_one_ends() -> None:
+    world = World().jobs(*jobs(4))
+    world.takes = {1: 3, 2: 1}
+    assert world.run() == 0
+    assert world.starts() == [(0, 1), (0, 2), (1, 3), (2, 4)]
+    assert world.summary() == RunEnded(4, 0, 0, 0, 3, all_read=True)
+
+
+def test_an_empty_input_is_a_success() -> None:
+    assert World().jobs().run() == 0
+
+
+def test_each_end_is_told_with_its_times() -> None:
+    world = World().jobs(job(1))
+    world.takes = {1: 2.5}
+    world.run()
+    [end] = world.of(JobEnded)
+    assert (end.outcome, end.started_at, end.runtime, end.is_final) == (SUCCESS, 1_000_000, 2.5, True)
+
+
+def test_a_failure_makes_the_exit_code_one() -> None:
+    world = failing(World().jobs(*jobs(3)), 2)
+    assert world.run() == 1
+    assert world.summary()[:4] == (2, 1, 0, 0)
+
+
+def test_a_refused_line_makes_the_exit_code_two_and_the_others_run() -> None:
+    world = failing(World().jobs(job(1), Refusal(2, Place(2), "why", is_bad_option=True), job(3)), 1)
+    assert world.run() == 2
+    assert world.of(LineRefused) == [LineRefused(Place(2), "why", 2)]
+    assert world.summary()[:4] == (1, 1, 0, 1)
+
+
+def test_a_job_is_ended_at_its_time_out_and_killed_after_the_grace_period() -> None:
+    world = World(timeout=10, grace=3).jobs(job(1), job(2, timeout=4), job(3))
+    world.takes = {1: 100, 2: 100, 3: 1}
+    world.stubborn = {1}
+    assert world.run() == 1
+    assert world.stops == [(4, 2, False), (10, 1, False), (13, 1, True)]
+    assert [end.outcome.kind for end in world.of(JobEnded)] == ["timed out", "succeeded", "timed out"]
+    assert world.summary()[:4] == (1, 0, 2, 0)
+
+
+def test_without_a_grace_period_a_job_is_killed_at_once() -> None:
+    world = World(timeout=10, grace=0).jobs(job(1))
+    world.takes = {1: 100}
+    world.run()
+    assert world.stops == [(10, 1, True)]
+
+
+def test_a_timed_out_job_is_tried_again() -> None:
+    world = World(timeout=10, retries=1).jobs(job(1))
+    world.takes = {1: 100}
+    assert world.run() == 1
+    assert [end.is_final for end in world.of(JobEnded)] == [False, True]
+    assert world.summary()[:4] == (0, 0, 1, 0)
+
+
+def test_a_job_that_succeeds_at_the_second_attempt_has_succeeded() -> None:
+    world = World(retries=2, retry_delay=7).jobs(job(1))
+    world.outcomes = {1: [Outcome("failed", 1), SUCCESS]}
+    assert world.run() == 0
+    assert world.starts() == [(0, 1), (8, 1)]
+
+
+def test_what_an_attempt_leaves_behind_is_gone_before_its_gpu_is_given_away() -> None:
+    world = World("0").jobs(*jobs(2))
+    world.leaves_something = {1}
+    assert world.run() == 0
+    assert world.starts() == [(0, 1), (6, 2)]
+    assert world.of(JobEnded)[0].runtime == 1
+
+
+def test_a_job_that_ended_in_time_has_not_timed_out_because_the_loop_was_late() -> None:
+    world = World("0", timeout=3).jobs(job(1))
+    world.takes, world.has_ended_in_time = {1: 5}, {1}
+    assert world.run() == 0
+    assert world.stops == []
+
+
+def test_time_outs_do_not_strike_while_the_leftovers_are_ended() -> None:
+    world = World("0", timeout=3).jobs(job(1))
+    world.leaves_something = {1}
+    assert world.run() == 0
+    assert world.stops == []
+
+
+def test_processes_that_cannot_be_ended_are_said_and_make_the_run_a_failure() -> None:
+    world = World("0")
+    world.start = lambda attempt, _hold: world.at(1, Ended(attempt, SUCCESS, is_settled=True, beyond_us="42"))
+    assert world.jobs(job(1)).run() == 1
+    assert [(event.attempt.job.number, event.beyond_us) for event in world.of(LeftBehind)] == [(1, "42")]
+
+
+def test_the_first_ctrl_c_starts_nothing_more_and_waits() -> None:
+    world = World("0").jobs(*jobs(3), ends=False)
+    world.takes = {1: 10}
+    world.at(5, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert world.stops == []
+    assert world.of(StopAsked) == [StopAsked("Ctrl-C", False, False, 1)]
+    assert world.summary() == RunEnded(1, 0, 0, 2, 10, all_read=False, code=130, left=2)
+
+
+def test_the_second_ends_what_runs_and_the_third_kills_it() -> None:
+    world = World("0", grace=60).jobs(job(1))
+    world.takes, world.stubborn = {1: 1000}, {1}
+    for time in (5, 6, 7):
+        world.at(time, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert world.stops == [(6, 1, False), (7, 1, True)]
+    assert world.summary()[:4] == (0, 1, 0, 0)
+
+
+def test_term_ends_what_runs_at_once_and_kills_it_after_the_grace_period() -> None:
+    world = World("0", grace=3).jobs(*jobs(2))
+    world.takes, world.stubborn = {1: 1000}, {1}
+    world.at(5, Signalled(signal.SIGTERM))
+    assert world.run() == 143
+    assert world.stops == [(5, 1, False), (8, 1, True)]
+
+
+def test_a_stop_does_not_call_a_timed_out_job_by_another_name() -> None:
+    world = World("0", timeout=5, grace=10).jobs(job(1))
+    world.takes, world.stubborn = {1: 1000}, {1}
+    world.at(7, Signalled(signal.SIGTERM))
+    assert world.run() == 143
+    assert world.stops == [(5, 1, False), (15, 1, True)]
+    assert world.summary()[:4] == (0, 0, 1, 0)
+
+
+def test_the_third_ctrl_c_kills_what_times_out_and_hurries_what_ends_leftovers() -> None:
+    world = World("01", timeout=2, grace=60).jobs(job(1), job(2))
+    world.takes, world.stubborn, world.leaves_something = {1: 1000, 2: 1}, {1}, {2}
+    for time in (3, 4, 5):
+        world.at(time, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert world.stops == [(2, 1, False), (5, 1, True), (5, 2, True)]
+
+
+def test_a_job_that_became_another_users_is_waited_for_and_said() -> None:
+    world = World("0", timeout=2, grace=3).jobs(job(1), job(2))
+    world.takes, world.anothers = {1: 10}, {1}
+    assert world.run() == 1
+    assert world.starts() == [(0, 1), (10, 2)]
+    assert [notice.sentence for notice in world.of(Noticed)] == [
+        "job 1 runs as another user and cannot be ended; waiting for its end"
+    ]
+
+
+def test_a_bug_in_a_thread_is_raised_by_the_loop() -> None:
+    world = World("0").jobs(job(1))
+    world.at(0.5, Broken(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        world.run()
+
+
+def test_quit_is_as_term() -> None:
+    world = World("0").jobs(job(1))
+    world.takes = {1: 100}
+    world.at(1, Signalled(signal.SIGQUIT))
+    assert world.run() == 131
+    assert world.stops == [(1, 1, False)]
+
+
+def test_ctrl_c_after_a_halt_ends_what_runs() -> None:
+    world = failing(World("01", halt="soon,fail=1").jobs(*jobs(3)), 1)
+    world.takes = {2: 100}
+    world.at(5, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert world.stops == [(5, 2, False)]
+
+
+def test_a_job_that_was_to_be_tried_again_has_failed_when_the_run_is_stopped() -> None:
+    world = failing(World("0", retries=5, retry_delay=100).jobs(*jobs(1)), 1)
+    world.at(5, Signalled(signal.SIGTERM))
+    assert world.run() == 143
+    assert [end.is_final for end in world.of(JobEnded)] == [False, True]
+    assert world.summary()[:4] == (0, 1, 0, 0)
+
+
+def test_what_a_job_left_running_is_said_unless_it_was_ended_itself() -> None:
+    world = World("0")
+    world.start = lambda attempt, _hold: world.at(1, Ended(attempt, SUCCESS, is_settled=True, swept=2))
+    assert world.jobs(job(1)).run() == 0
+    assert [event.swept for event in world.of(LeftBehind)] == [2]
+    world = World("0", timeout=1)
+    world.takes, world.leaves_something = {1: 5}, {1}
+    world.jobs(job(1)).run()
+    assert world.of(LeftBehind) == []
+
+
+def test_hangup_changes_nothing() -> None:
+    world = World("0").jobs(*jobs(2))
+    world.at(0.5, Signalled(signal.SIGHUP))
+    assert world.run() == 0
+    assert world.of(Noticed)[0].sentence == "SIGHUP: the terminal is gone, the run goes on"
+
+
+def test_usr1_tells_what_runs_and_what_waits() -> None:
+    world = World("0").jobs(*jobs(3))
+    world.at(0.5, Signalled(signal.SIGUSR1))
+    assert world.run() == 0
+    [status] = world.of(StatusAsked)
+    assert [(attempt.job.number, time) for attempt, time in status.running] == [(1, 0.5)]
+    assert status.waiting == 2
+
+
+def test_nothing_more_is_read_after_a_stop() -> None:
+    world = World("0").jobs(*jobs(1), ends=False)
+    world.takes = {1: 10}
+    world.at(5, Signalled(signal.SIGINT))
+    world.at(6, Batch([job(2)]))
+    world.run()
+    assert world.reads == 1
+    assert world.summary().not_started == 1
+
+
+def test_halt_soon_starts_nothing_more() -> None:
+    world = failing(World("0", halt="soon,fail=2").jobs(*jobs(5)), 1, 2, 3)
+    assert world.run() == 1
+    assert world.starts() == [(0, 1), (1, 2)]
+    assert world.of(StopAsked) == [StopAsked("--halt: 2 jobs did not succeed", False, False, 0)]
+    assert world.summary()[:4] == (0, 2, 0, 3)
+
+
+def test_halt_now_ends_what_runs() -> None:
+    world = failing(World("01", halt="now,fail=1").jobs(*jobs(5)), 1)
+    world.takes = {2: 100}
+    assert world.run() == 1
+    assert world.stops == [(1, 2, False)]
+
+
+def test_halt_by_a_share_waits_for_the_whole_input() -> None:
+    world = failing(World("0", halt="soon,fail=50%").jobs(*jobs(4), ends=False), 1, 2)
+    world.at(100, SourceEnded())
+    assert world.run() == 1
+    assert world.of(StopAsked) == []
+    world = failing(World("0", halt="soon,fail=50%").jobs(*jobs(4)), 1, 2)
+    world.run()
+    assert world.starts() == [(0, 1), (1, 2)]
+
+
+def test_jobs_after_a_failure_are_not_started_and_said() -> None:
+    world = failing(World("0").jobs(job(1, name="a"), job(2, after=(1,)), job(3)), 1)
+    assert world.run() == 1
+    assert [event.job.number for event in world.of(JobDropped)] == [2]
+    assert world.summary()[:4] == (1, 1, 0, 1)
+
+
+def test_a_source_that_fails_is_said_and_makes_the_run_a_failure() -> None:
+    world = World("0")
+    world.at(0, SourceEnded("reading stdin failed"))
+    assert world.run() == 1
+    assert world.of(Noticed) == [Noticed("reading stdin failed", is_failure=True)]
+
+
+def test_reading_ahead_has_a_bound() -> None:
+    world = World("0").jobs(*jobs(READ_AHEAD + 2))
+    world.takes = dict.fromkeys(range(1, READ_AHEAD + 3), 1)
+    reads_at_start: list[int] = []
+    world.at(0.5, Signalled(signal.SIGUSR1))
+    take = world.take
+    world.take = lambda event: (
+        reads_at_start.append(world.reads) if isinstance(event, StatusAsked) else None,
+        take(event),
+    )
+    world.run()
+    assert reads_at_start == [0]
+    assert world.reads == 1
+
+
+def test_a_policy_that_ranks_reads_all() -> None:
+    world = World("0", reads_all=True).jobs(*jobs(READ_AHEAD + 2), ends=False)
+    world.at(0.5, Signalled(signal.SIGINT))
+    world.run()
+    assert world.reads == 1
+
+
+def test_a_sink_that_fails_stops_no_job_and_is_said() -> None:
+    class Broken:
+        def take(self, _event: Event) -> None:
+            raise OSError(28, "No space left on device")
+
+        def close(self) -> None:
+            raise AssertionError("it has been left out")
+
+    world = World("0")
+    world.runner._publisher._sinks.insert(0, Broken())
+    assert world.jobs(*jobs(2)).run() == 1
+    assert world.summary()[:4] == (2, 0, 0, 0)
+    [notice] = world.of(Noticed)
+    assert notice.sentence == "Broken stopped recording: [Errno 28] No space left on device; the jobs go on"
+
+
+def test_a_sink_that_cannot_close_is_said() -> None:
+    class Broken:
+        def take(self, _event: Event) -> None:
+            pass
+
+        def close(self) -> None:
+            raise OSError(5, "Input/output error")
+
+    world = World("0")
+    world.runner._publisher._sinks.append(Broken())
+    assert world.jobs(*jobs(1)).run() == 1
+    assert len(world.of(Noticed)) == 1
+
+
+def test_a_wait_for_longer_than_the_system_can_is_cut() -> None:
+    world = World("0", timeout=1e300).jobs(job(1))
+    waits: list[float | None] = []
+    get: Callable[..., Message] = world.get
+
+    def recording(*, timeout: float | None = None) -> Message:
+        waits.append(timeout)
+        return get(timeout=timeout)
+
+    world.get = recording
+    assert world.run() == 0
+    assert max(wait for wait in waits if wait) <= 86_400
+
+
+def test_an_end_is_told_before_its_gpu_is_anybodys_and_a_job_before_it_starts() -> None:
+    world = World("0").jobs(job(1))
+    told: list[tuple[str, bool]] = []
+    lease = world.leases["0"]
+    release, start = lease.release, world.start
+
+    def kinds() -> set[type]:
+        return {type(event) for _, event in world.events}
+
+    def released() -> None:
+        told.append(("end", JobEnded in kinds()))
+        release()
+
+    def started(attempt: Attempt, hold: Hold) -> None:
+        told.append(("start", {JobsRead, JobStarted} <= kinds()))
+        start(attempt, hold)
+
+    lease.release = released
+    world.start = started
+    world.run()
+    assert ("start", True) in told
+    assert ("end", True) in told
+    assert ("start", False) not in told
+    assert ("end", False) not in told

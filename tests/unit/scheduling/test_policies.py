@@ -1,0 +1,248 @@
+"""Who is to start next, under each policy: against plain references, in random workloads."""
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.scheduling.policies import POLICIES, Policy, aged
+from simple_gpu_scheduler.scheduling.policies.shared import Account
+from simple_gpu_scheduler.scheduling.scheduler import Scheduler
+from simple_gpu_scheduler.scheduling.slots import Limits, Room
+from simple_gpu_scheduler.simulation.simulate import Arrival
+
+DAY = 86_400.0
+
+
+class Spec(NamedTuple):
+    """A job that comes, as the tests write it."""
+
+    at: float
+    duration: float
+    time: float | None = None
+    label: str = ""
+    gpus: int = 1
+    priority: int = 0
+    name: str = "train"
+
+
+def arrivals(specs: list[Spec]) -> list[Arrival]:
+    return [
+        Arrival(
+            each.at,
+            Job(
+                number,
+                each.name.encode(),
+                Place(number),
+                each.gpus,
+                time=each.time,
+                priority=each.priority,
+                label=each.label,
+            ),
+            each.duration,
+        )
+        for number, each in enumerate(sorted(specs, key=lambda each: each.at), 1)
+    ]
+
+
+def scheduler(policy: Policy, gpus: int) -> Scheduler:
+    return Scheduler(Limits(tuple("01234567"[:gpus])), policy, label=lambda job: job.label)
+
+
+class Decision(NamedTuple):
+    """One start: when, who, who else waited (with him), and what ran: label and begin of each."""
+
+    now: float
+    chosen: Arrival
+    waiting: list[Arrival]
+    running: list[tuple[str, float]]
+    over: list[tuple[str, float, float]]
+
+
+def decisions(policy: Policy, specs: list[Spec], gpus: int) -> Iterator[Decision]:
+    """Every start, one by one, with jobs that need one GPU each; and no GPU may idle while one waits."""
+    coming = arrivals(specs)
+    subject, rooms = scheduler(policy, gpus), dict.fromkeys("01234567"[:gpus], Room())
+    waiting: dict[int, Arrival] = {}
+    began: dict[int, float] = {}
+    over: list[tuple[str, float, float]] = []
+    ends: list[tuple[float, int, Attempt]] = []
+    while coming or ends:
+        now = min([each.at for each in coming[:1]] + [each[0] for each in ends[:1]])
+        while ends and ends[0][0] <= now:
+            _, number, attempt = heappop(ends)
+            subject.end(attempt, SUCCESS, now)
+            over.append((attempt.job.label, began.pop(number), now))
+        while coming and coming[0].at <= now:
+            waiting[coming[0].job.number] = coming[0]
+            subject.add(coming.pop(0).job, now)
+        for attempt in subject.plan(now, rooms):
+            number = attempt.job.number
+            running = [(each.job.label, began[each.job.number]) for _, _, each in ends]
+            yield Decision(now, waiting[number], list(waiting.values()), running, list(over))
+            heappush(ends, (now + waiting.pop(number).duration, number, attempt))
+            began[number] = now
+        assert len(ends) == gpus or not waiting, "a GPU idles"
+    assert not waiting, "a job is lost"
+
+
+def workloads(times: st.SearchStrategy[float], labels: str = "a") -> st.SearchStrategy[list[Spec]]:
+    def spec(at: int, time: float, label: str, priority: int) -> Spec:
+        return Spec(at, time, time, label, priority=priority)
+
+    one = st.builds(spec, st.integers(0, 300), times, st.sampled_from(labels), st.integers(-2, 2))
+    return st.lists(one, min_size=1, max_size=40)
+
+
+ANY_TIME = st.one_of(st.integers(1, 200).map(float), st.floats(0.01, 5000))
+ONE_OF_EACH_CLASS = st.sampled_from([1.5, 2.0, 5.0, 8.0, 31.0, 64.0, 1000.0])
+
+
+def came(each: Arrival) -> tuple[float, int]:
+    return each.at, each.job.number
+
+
+REFERENCES: dict[str, Callable[[Arrival, float], float]] = {
+    "fifo": lambda _each, _now: 0,
+    "priority": lambda each, _now: -each.job.priority,
+    "sjf": lambda each, _now: each.duration,
+    "lpt": lambda each, _now: each.at - each.duration,
+    "aged": lambda each, _now: each.at + each.duration - 3600 * each.job.priority,
+}
+
+
+@pytest.mark.parametrize("policy", sorted(REFERENCES))
+@settings(max_examples=60, deadline=None)
+@given(workloads(ANY_TIME), st.integers(1, 3))
+def test_each_start_is_the_one_that_a_plain_search_finds(policy: str, specs: list[Spec], gpus: int) -> None:
+    key = REFERENCES[policy]
+    for now, chosen, waiting, *_ in decisions(POLICIES[policy](), specs, gpus):
+        assert chosen == min(waiting, key=lambda each: (key(each, now), each.job.number))
+
+
+@settings(max_examples=100, deadline=None)
+@given(workloads(ONE_OF_EACH_CLASS), st.integers(1, 3))
+def test_hrrn_starts_the_largest_ratio_of_all_that_wait(specs: list[Spec], gpus: int) -> None:
+    for now, chosen, waiting, *_ in decisions(POLICIES["hrrn"](), specs, gpus):
+        limit = min(each.at + 100 * each.duration for each in waiting)
+        allowed = [each for each in waiting if each.at <= limit]
+        assert chosen == min(allowed, key=lambda each: (-(now - each.at) / each.duration, each.duration, *came(each)))
+
+
+@settings(max_examples=100, deadline=None)
+@given(workloads(ANY_TIME), st.integers(1, 3), st.floats(0, 50))
+def test_under_aged_only_who_comes_soon_enough_after_a_job_overtakes_it(
+    specs: list[Spec], gpus: int, ageing: float
+) -> None:
+    for _, chosen, waiting, *_ in decisions(aged(ageing), specs, gpus):
+        for passed in waiting:
+            worth = 3600 * (chosen.job.priority - passed.job.priority)
+            lead = ageing * (passed.duration - chosen.duration) + worth
+            assert chosen.at - passed.at <= lead + 1e-6 or came(chosen) <= came(passed)
+
+
+@settings(max_examples=60, deadline=None)
+@given(workloads(st.sampled_from([1.0, 50.0, DAY / 2, 3 * DAY]), "abc"), st.integers(1, 3))
+def test_fair_starts_the_label_that_has_used_least_of_late(specs: list[Spec], gpus: int) -> None:
+    for now, chosen, waiting, running, over in decisions(POLICIES["fair"](), specs, gpus):
+        if any(now - each.at > DAY / 2 for each in waiting):  # who has waited for very long may go first
+            return
+        use = dict.fromkeys("abc", 0.0)
+        for label, began, end in over:
+            use[label] += (end - began) * 2 ** ((end - now) / DAY)
+        for label, began in running:
+            use[label] += now - began + 1
+        assert use[chosen.job.label] <= min(use[each.job.label] for each in waiting) + 1e-6
+        assert chosen.job.number == min(each.job.number for each in waiting if each.job.label == chosen.job.label)
+
+
+@settings(max_examples=100, deadline=None)
+@given(workloads(ANY_TIME, "abcd"), st.integers(1, 3))
+def test_round_robin_gives_no_label_two_turns_while_another_waits(specs: list[Spec], gpus: int) -> None:
+    had_a_turn: dict[str, set[str]] = {}  # since each label that waits began to wait, or had its own
+    for _, chosen, waiting, *_ in decisions(POLICIES["round-robin"](), specs, gpus):
+        others = {each.job.label for each in waiting} - {chosen.job.label}
+        had_a_turn = {label: had_a_turn.get(label, set()) for label in others}
+        for label, had in had_a_turn.items():
+            assert chosen.job.label not in had, f"{label} was passed twice"
+            had.add(chosen.job.label)
+        assert chosen.job.number == min(each.job.number for each in waiting if each.job.label == chosen.job.label)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 4), st.floats(0, 3 * DAY), st.floats(0, DAY)), max_size=20))
+def test_what_was_used_is_forgotten_by_half_in_a_day(runs: list[tuple[int, float, float]]) -> None:
+    account, now, expected = Account(), 1e9, 0.0
+    for width, pause, length in runs:
+        expected *= 2 ** (-pause / DAY)
+        now += pause
+        assert account.use(now) == pytest.approx(expected, abs=1e-3)
+        account.add(width, now)
+        assert account.use(now) == pytest.approx(expected + width, abs=1e-3), "who has begun counts for a second"
+        account.end(width, now, now + length)
+        now += length
+        expected = expected * 2 ** (-length / DAY) + width * length
+
+
+@pytest.mark.parametrize("policy", ["fair", "round-robin"])
+@pytest.mark.parametrize("forwards", [True, False])
+def test_what_is_put_back_leaves_no_trace(policy: str, forwards: bool) -> None:
+    subject, rooms = scheduler(POLICIES[policy](), 3), dict.fromkeys("012", Room())
+    for number, label in enumerate("aaab", 1):
+        subject.add(Job(number, b"true", Place(number), label=label), 0)
+    starts = subject.plan(0, dict.fromkeys("0", Room()))
+    assert [each.job.number for each in starts] == [1]
+    subject.put_back(starts[0])
+    subject.cancel(4)
+    starts = subject.plan(0, dict.fromkeys("01", Room()))
+    assert [each.job.number for each in starts] == [1, 2]
+    subject.add(Job(5, b"true", Place(5), label="b"), 10)  # time passes
+    for each in starts if forwards else reversed(starts):
+        subject.put_back(each)
+    assert [each.job.number for each in subject.plan(10, rooms)] == [1, 5, 2]
+
+
+def test_what_is_tried_again_later_has_its_old_place() -> None:
+    """By `retry` or by the quarantine, with what it took with it."""
+    line, rooms = scheduler(aged(), 1), {"0": Room()}
+    failing = Job(1, b"x", Place(1), time=10.0, name="first")
+    line.add(failing, 0)
+    line.add(Job(2, b"y", Place(2), time=10.0, after=(1,)), 1)
+    [attempt] = line.plan(0, rooms)
+    [dropped] = line.end(attempt, Outcome("failed", 1), 100).dropped
+    line.add(Job(3, b"z", Place(3), time=10.0), 1000)
+    assert line.try_again([attempt], [dropped.job]) == ()
+    order = []
+    for now in (5000, 5010, 5020):
+        [attempt] = line.plan(now, rooms)
+        line.end(attempt, SUCCESS, now + 10)
+        order.append(attempt.job.number)
+    assert order == [1, 2, 3]
+
+
+def test_a_scout_is_early_among_others_of_whom_nothing_is_known() -> None:
+    line = scheduler(POLICIES["hrrn"](), 1)
+    commands = [b"a 1", b"a 2", b"b 1", b"b 2"]
+    for number, command in enumerate(commands, 1):
+        line.add(Job(number, command, Place(number)), number)
+    [attempt] = line.plan(100, {"0": Room()})
+    assert attempt.job.number == 1
+    line.end(attempt, Outcome("failed", 1), 110)
+    [attempt] = line.plan(110, {"0": Room()})
+    assert attempt.job.number == 3
+
+
+@pytest.mark.parametrize("policy", ["fair", "round-robin"])
+def test_labels_that_have_gone_are_forgotten(policy: str) -> None:
+    subject, shared = POLICIES[policy](), {"0": Room()}
+    line = scheduler(subject, 1)
+    for number in range(1, 10_001):
+        now = number * 600.0
+        line.add(Job(number, b"true", Place(number), label=f"l{number}"), now)
+        [attempt] = line.plan(now, shared)
+        line.end(attempt, SUCCESS, now + 1)
+    assert len(subject._accounts if policy == "fair" else subject._turns) < 2500
