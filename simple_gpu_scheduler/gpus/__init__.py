@@ -85,3 +85,14 @@ class FixedProbe:
     def remarks(self) -> list[str]:
         """There is nothing to say."""
         return []
+
+
+class GpuVitals(NamedTuple):
+    """What a GPU does, as far as that is told: per cent, bytes, degrees, watts."""
+
+    gpu: str
+    utilization: int | None = None
+    used: int | None = None
+    total: int | None = None
+    temperature: int | None = None
+    power: float | None = None

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.run.setup.sinks import GpuVitals
 
-from . import NO_LIMIT, Gpu
+from . import NO_LIMIT, Gpu, GpuVitals
 from .discover import Machine, open_nvml
 from .nvml import Nvml
 

@@ -10,7 +10,7 @@ from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.base.text import safe, show_command, show_waits
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.events.eta import Eta
-from simple_gpu_scheduler.run.setup.sinks import GpuVitals
+from simple_gpu_scheduler.gpus import GpuVitals
 
 from .board import Counts
 

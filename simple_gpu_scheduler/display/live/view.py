@@ -14,8 +14,8 @@ from contextlib import suppress
 
 from simple_gpu_scheduler.display.lines import Words
 from simple_gpu_scheduler.events import Event, JobEnded
+from simple_gpu_scheduler.gpus import GpuVitals
 from simple_gpu_scheduler.output.log_file import last_lines, last_shown, read_tail
-from simple_gpu_scheduler.run.setup.sinks import GpuVitals
 from simple_gpu_scheduler.system.threads import need_thread, start_thread
 
 from .board import Board, UnderWay

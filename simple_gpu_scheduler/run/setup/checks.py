@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.events.publisher import Publisher, Sink
+from simple_gpu_scheduler.gpus import GpuVitals
 from simple_gpu_scheduler.inputs.reader import Parser
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import files
@@ -24,7 +25,7 @@ from simple_gpu_scheduler.run.options import Options
 from simple_gpu_scheduler.system.threads import Meanwhile
 
 from .display import Showing
-from .sinks import SINKS, GpuVitals, Notifying, SinkOptions
+from .sinks import SINKS, Notifying, SinkOptions
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.gpus.discover import Machine

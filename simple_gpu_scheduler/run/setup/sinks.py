@@ -8,22 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.display.lines import PlainLines, Words
 from simple_gpu_scheduler.events.publisher import Sink
+from simple_gpu_scheduler.gpus import GpuVitals
 from simple_gpu_scheduler.notify.message import Occasion
 from simple_gpu_scheduler.run.rules import log_of
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.notify.child import Bystanders
-
-
-class GpuVitals(NamedTuple):
-    """What a GPU does, as far as that is told: per cent, bytes, degrees, watts."""
-
-    gpu: str
-    utilization: int | None = None
-    used: int | None = None
-    total: int | None = None
-    temperature: int | None = None
-    power: float | None = None
 
 
 class Notifying(NamedTuple):

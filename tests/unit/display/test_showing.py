@@ -22,8 +22,8 @@ from simple_gpu_scheduler.events import (
     TakenOver,
 )
 from simple_gpu_scheduler.events.eta import Eta
+from simple_gpu_scheduler.gpus import GpuVitals
 from simple_gpu_scheduler.run.setup.display import OwnStreams, Showing, decide
-from simple_gpu_scheduler.run.setup.sinks import GpuVitals
 
 FAILURE = Outcome("failed", 1)
 
