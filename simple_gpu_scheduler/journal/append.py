@@ -183,18 +183,3 @@ class PatientAppender:
                 self._done.put(error)
             else:
                 self._done.put(None)
-
-
-def is_remote(path: str) -> bool:
-    """Whether a file lies on a file system that another machine keeps, and that may hang with it."""
-    device = os.stat(path).st_dev
-    number = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
-            kinds = [line.partition(" - ")[2].split()[0] for line in mounts if line.split()[2] == number]
-    except (OSError, IndexError):
-        return False
-    return any(kind.startswith(_REMOTE) for kind in kinds)
-
-
-_REMOTE = ("nfs", "cifs", "smb", "fuse", "lustre", "beegfs", "gpfs", "afs", "ceph", "9p", "glusterfs", "pvfs")

@@ -11,6 +11,8 @@ from simple_gpu_scheduler.base.text import safe
 
 _LONGEST = 60  # of a name of 255 bytes, so that more can stand behind it
 
+_REMOTE = ("nfs", "cifs", "smb", "fuse", "lustre", "beegfs", "gpfs", "afs", "ceph", "9p", "glusterfs", "pvfs")
+
 
 def replace_file(target: str, data: bytes) -> None:
     """Through a file beside it, so that who reads it meanwhile has the old one. An OSError says why not.
@@ -56,3 +58,15 @@ def write_file(path: str, data: bytes) -> None:
         replace_file(target, data)
     except OSError as error:
         raise UserError(f"cannot write {safe(path)}: {error.strerror}") from None
+
+
+def is_remote(path: str) -> bool:
+    """Whether a file lies on a file system that another machine keeps, and that may hang with it."""
+    device = os.stat(path).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as mounts:
+            kinds = [line.partition(" - ")[2].split()[0] for line in mounts if line.split()[2] == number]
+    except (OSError, IndexError):
+        return False
+    return any(kind.startswith(_REMOTE) for kind in kinds)

@@ -11,9 +11,9 @@ from simple_gpu_scheduler.events import RunBegan
 from simple_gpu_scheduler.events.publisher import Sink
 from simple_gpu_scheduler.inputs.gather import Input
 from simple_gpu_scheduler.journal import VERSION, files
-from simple_gpu_scheduler.journal.append import Appender, PatientAppender, is_remote
+from simple_gpu_scheduler.journal.append import Appender, PatientAppender
 from simple_gpu_scheduler.journal.sink import Journal
-from simple_gpu_scheduler.system.files import write_at_once
+from simple_gpu_scheduler.system.files import is_remote, write_at_once
 from simple_gpu_scheduler.system.process_tree import read_process
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import pytest
 
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.journal import append as subject
-from simple_gpu_scheduler.journal.append import Appender, PatientAppender, is_remote
+from simple_gpu_scheduler.journal.append import Appender, PatientAppender
+from simple_gpu_scheduler.system.files import is_remote
 from tests.conftest import until
 
 LINES = [b'{"event":"%05d","x":"%s"}\n' % (number, b"y" * (number % 90)) for number in range(600)]
