@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from simple_gpu_scheduler.cli.options.policy import SHARING
+from simple_gpu_scheduler.scheduling.policies.names import SHARING
 from simple_gpu_scheduler.simulation.learn.lessons import Exam
 
 from .text import duration

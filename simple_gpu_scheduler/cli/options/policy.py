@@ -9,11 +9,10 @@ from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import Parsed
 from simple_gpu_scheduler.scheduling.policies import POLICIES
-from simple_gpu_scheduler.scheduling.policies.names import Chosen, names, parse_ageing, parse_policy
+from simple_gpu_scheduler.scheduling.policies.names import SHARING, Chosen, names, parse_ageing, parse_policy
 from simple_gpu_scheduler.scheduling.templates import LABELS
 
 _LARGEST = 1_000_000  # a file of weights has a few kilobytes
-SHARING = ("fair", "round-robin")
 
 
 def policy_options() -> list[click.Parameter]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from . import POLICIES, Policy, aged
 
 LEARNED = "learned"
+SHARING = ("fair", "round-robin")
 
 
 class Chosen(NamedTuple):
