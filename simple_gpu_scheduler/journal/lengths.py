@@ -1,17 +1,26 @@
 """How long jobs took in this user's earlier runs: reads the newest journals, as many as can be read in a moment."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from io import BytesIO
+from itertools import islice
+from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.scheduling.estimates import Recalled
-from simple_gpu_scheduler.simulation.workloads.past_runs import history_of
+from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, RUNS_KEPT, Recalled
+from simple_gpu_scheduler.scheduling.templates import template_of
 
 from . import files
+from .read import Record, read_records
 
 # About a third of a second.
 _MOST_BYTES = 32 * 2**20
+_AT_ONCE = 2_000
+_ENDED = b'{"event":"job ended"'
+_READ = b'{"event":"job read"'
+_SUCCEEDED = b'"succeeded"'
 
 
 def recall(environment: Mapping[str, str]) -> Recalled:
@@ -32,3 +41,42 @@ def _read(parts: list[tuple[str, int]]) -> Iterator[bytes]:
     for path, most in parts:
         with suppress(OSError, UserError):
             yield files.read(path, most)
+
+
+def history_of(journals: Iterable[bytes]) -> dict[str, list[float]]:
+    """How long the newest successes of each template took, the oldest first; of journals that come the oldest first.
+
+    A journal may lack its begin. What cannot be read is passed over, and so is a job whose reading is missing. It is
+    asked for when a run begins, so only the lines that tell something are parsed, and only what is used is checked.
+    """
+    found: dict[str, deque[float]] = {}
+    for journal in journals:
+        for template, runtime in _successes(journal):
+            found.setdefault(template, deque(maxlen=RUNS_KEPT)).append(runtime)
+    return {template: list(runs) for template, runs in found.items()}
+
+
+def _successes(journal: bytes) -> Iterator[tuple[str, float]]:
+    commands: dict[int, str] = {}
+    for record in _telling(journal):
+        number = record.get("job")
+        if type(number) is not int:
+            continue
+        if record["event"] == "job read":
+            command = record.get("command")
+            if type(command) is str:
+                commands[number] = command
+        elif number in commands and record.get("outcome") == "succeeded":
+            runtime: Any = record.get("runtime")
+            if type(runtime) in (float, int) and 0 <= runtime < MOST_SECONDS:
+                yield template_of(commands[number]), runtime
+
+
+def _telling(journal: bytes) -> Iterator[Record]:
+    lines = (
+        line
+        for line in BytesIO(journal)  # which makes no copy
+        if line.startswith(_READ) or (line.startswith(_ENDED) and _SUCCEEDED in line)
+    )
+    while some := [*islice(lines, _AT_ONCE)]:  # all of them at once would take a hundred megabytes
+        yield from read_records(b"".join(some)).records

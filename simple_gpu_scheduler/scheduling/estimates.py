@@ -13,6 +13,8 @@ from simple_gpu_scheduler.base.jobs import Job
 
 from .templates import template_of_job
 
+# Seconds: from the epoch to the year 4147. Beyond are milliseconds, or nonsense.
+MOST_SECONDS = 2.0**36
 RUNS_KEPT = 20  # of each template
 _NOBODY = 0  # for the number of a job, while others of its template wait
 _MOST_TEMPLATES = 100_000

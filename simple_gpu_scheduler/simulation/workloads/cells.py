@@ -4,9 +4,8 @@ import re
 from contextlib import suppress
 
 from simple_gpu_scheduler.base.units import parse_duration
+from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
-# Seconds: from the epoch to the year 4147. Beyond are milliseconds, or nonsense.
-MOST_SECONDS = 2.0**36
 _MOST = 10**9
 _LONGEST_SHOWN = 40
 _CLOCK = re.compile(r"(?:(\d{1,5})-)?(?:(\d{1,6}):)?(\d{1,2}):(\d{1,2}(?:\.\d{1,9})?)", re.ASCII)

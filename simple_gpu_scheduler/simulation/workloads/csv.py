@@ -9,7 +9,9 @@ from datetime import datetime, timezone
 from io import StringIO
 from operator import itemgetter
 
-from .cells import MOST_SECONDS, length, seconds, shown, whole
+from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
+
+from .cells import length, seconds, shown, whole
 from .rows import Row, left_out
 
 # What each may be called; the first that is there counts.

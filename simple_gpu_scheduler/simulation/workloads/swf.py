@@ -5,7 +5,9 @@ It does not know where the text is from. Pure.
 
 from collections.abc import Sequence
 
-from .cells import MOST_SECONDS, seconds, whole
+from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
+
+from .cells import seconds, whole
 from .rows import Row, left_out
 
 _FIELDS = 18

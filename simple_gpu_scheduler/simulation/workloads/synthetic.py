@@ -10,8 +10,9 @@ from random import Random
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.units import parse_duration
+from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
-from .cells import MOST_SECONDS, shown
+from .cells import shown
 from .rows import Row
 
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simple_gpu_scheduler.journal.lengths import history_of
 from simple_gpu_scheduler.journal.run_state import read_state
 from simple_gpu_scheduler.scheduling.estimates import Estimates
 from simple_gpu_scheduler.scheduling.policies import POLICIES
@@ -18,7 +19,7 @@ from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.scheduling.templates import template_of
 from simple_gpu_scheduler.simulation.simulate import simulate
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.past_runs import history_of, rows_of
+from simple_gpu_scheduler.simulation.workloads.past_runs import rows_of
 from simple_gpu_scheduler.simulation.workloads.rows import ESTIMATES, Row, arrivals
 from simple_gpu_scheduler.simulation.workloads.swf import read_swf
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate, parse_synthetic
