@@ -1,21 +1,15 @@
-"""The workload that `simulate` and `tune` are given: a trace, past runs, or one that is invented."""
+"""The workload to simulate: read from a trace or from past runs, or made up."""
 
 import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import click
+from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.cli.click_extras import Parsed
-from simple_gpu_scheduler.cli.options.policy import fair_by_option
-from simple_gpu_scheduler.scheduling.estimates import Estimates
-from simple_gpu_scheduler.scheduling.templates import LABELS
-from simple_gpu_scheduler.simulation.workloads.rows import ESTIMATES, Row, arrivals, left_out
-from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate, parse_synthetic
+from simple_gpu_scheduler.simulation.workloads.rows import Row, arrivals, left_out
+from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate
 
 from .compare import Site
 from .simulate import Arrival
@@ -25,9 +19,6 @@ if TYPE_CHECKING:
 
 HISTORY = "history"
 _JOURNAL = '{"event":"'
-_DEFAULT = "jobs=1000"
-_GPUS = 8
-_MOST_GPUS = 100_000
 _APART = 1_000_003  # the seeds of --repeat, so that no workload comes again under the next --seed
 
 
@@ -52,78 +43,8 @@ class Found(NamedTuple):
     gpus: int = 0
 
 
-def trace_options() -> list[click.Parameter]:
-    """Fresh ones, for one command."""
-    return [
-        click.Argument(["trace"], required=False, metavar="[TRACE]"),
-        click.Option(
-            ["--gpus"],
-            type=Parsed("number", _parse_gpus),
-            metavar="N",
-            help="On how many.  [default: of past runs as many as they used, else 8]",
-        ),
-        click.Option(
-            ["--synthetic"],
-            type=Parsed("words", parse_synthetic),
-            metavar="WORDS",
-            help='An invented workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5", or for gap '
-            "load=0.9, which it comes to on average.",
-        ),
-        click.Option(
-            ["--seed"], type=click.IntRange(0), default=1, metavar="N", help="Of what is drawn by chance.  [default: 1]"
-        ),
-        click.Option(
-            ["--repeat"],
-            type=click.IntRange(1, 100_000),
-            default=1,
-            metavar="N",
-            help="So many workloads of --synthetic, each with another seed.  [default: 1]",
-        ),
-        click.Option(
-            ["--estimates"],
-            type=click.Choice(ESTIMATES),
-            help="What is known of lengths: all; what the users said; what jobs of a kind took before; nothing.  "
-            "[default: past of past runs, requested where a trace has that, else exact]",
-        ),
-        fair_by_option("Among whom fair and round-robin share; the label of a trace is its user.  [default: label]"),
-    ]
-
-
-def _parse_gpus(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) <= _MOST_GPUS:
-        raise ValueError(f"'{text}' is not a number from 1 to {_MOST_GPUS:,}: here it is how many GPUs there are, as 8")
-    return int(text)
-
-
-def take_trace(options: dict[str, Any]) -> Trace:
-    """What these options say, taken out of all options of a command."""
-    trace, synthetic, gpus = options.pop("trace"), options.pop("synthetic"), options.pop("gpus")
-    seed, repeat = options.pop("seed"), options.pop("repeat")
-    estimates, fair_by = options.pop("estimates"), options.pop("fair_by") or "label"
-    if trace is not None and synthetic is not None:
-        hint = "quote the words of --synthetic" if "=" in trace else "choose one"
-        raise click.UsageError(f"TRACE and --synthetic are two workloads; {hint}")
-    if trace is None and synthetic is None:
-        raise click.UsageError(
-            f"say what to simulate: a trace's file, a run, {HISTORY} for all your runs, or --synthetic '{_DEFAULT}'"
-        )
-    if synthetic is None and repeat > 1:
-        raise click.UsageError("--repeat goes with --synthetic: a trace is always the same")
-    try:
-        if synthetic is not None:
-            gpus = gpus or _GPUS
-            found = Found("synthetic", _invent(synthetic, gpus, seed, repeat), "exact", [])
-        else:
-            found = _read(trace)
-        known = estimates or found.estimates
-        learns = known != "none"
-        site = Site(gpus or found.gpus or _GPUS, lambda: Estimates(learns=learns), LABELS[fair_by])
-        return _trace(found, site, known)._replace(fair_by=fair_by)
-    except MemoryError:
-        raise UserError(f"{safe(trace or '--synthetic')} does not fit into the memory of this machine") from None
-
-
-def _trace(found: Found, site: Site, estimates: str) -> Trace:
+def to_trace(found: Found, site: Site, estimates: str) -> Trace:
+    """The jobs of what was found, as they would come to this site."""
     name, remarks = safe(found.name), list(found.remarks)
     if estimates == "requested" and not any(row.requested is not None for rows in found.workloads for row in rows):
         raise UserError(f"{name} tells of no job how long its user said; choose another of --estimates")
@@ -137,14 +58,14 @@ def _trace(found: Found, site: Site, estimates: str) -> Trace:
     return Trace(found.name, workloads, site, estimates, remarks)
 
 
-def _invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> list[list[Row]]:
-    try:
-        return [generate(synthetic, gpus, seed + _APART * number) for number in range(repeat)]
-    except ValueError as error:
-        raise click.UsageError(f"--synthetic: {error}") from None
+def invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> Found:
+    """So many workloads of one kind; a ValueError says what cannot be."""
+    rows = [generate(synthetic, gpus, seed + _APART * number) for number in range(repeat)]
+    return Found("synthetic", rows, "exact")
 
 
-def _read(trace: str) -> Found:
+def read_trace(trace: str) -> Found:
+    """What a word stands for: stdin, all past runs, a file, or one past run."""
     if trace == "-":
         return _found_in("stdin", sys.stdin.buffer.read())
     if trace == HISTORY:  # a file of that name is ./history

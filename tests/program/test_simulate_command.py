@@ -12,13 +12,13 @@ from statistics import fmean, quantiles
 import pytest
 
 from simple_gpu_scheduler.base.jobs import Job, Place
+from simple_gpu_scheduler.cli.options.workload import take_trace
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.policies.names import parse_policy
 from simple_gpu_scheduler.simulation.compare import Site, compare
 from simple_gpu_scheduler.simulation.measures import Measures, Simulated, Spread, measure, spread
 from simple_gpu_scheduler.simulation.simulate import Arrival
 from simple_gpu_scheduler.simulation.text import row
-from simple_gpu_scheduler.simulation.traces import take_trace
 from simple_gpu_scheduler.simulation.workloads.rows import arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import generate, parse_synthetic
 from tests.conftest import ROOT, Program

@@ -13,12 +13,13 @@ from simple_gpu_scheduler.base.extras import figure_maker
 from simple_gpu_scheduler.base.text import print_text, safe
 from simple_gpu_scheduler.cli.click_extras import Command, SeveralValues
 from simple_gpu_scheduler.cli.options.policy import choose_policy
+from simple_gpu_scheduler.cli.options.workload import take_trace, trace_options
 from simple_gpu_scheduler.scheduling.policies import MAY_STARVE, POLICIES
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, names
 from simple_gpu_scheduler.simulation.compare import Result, compare
 from simple_gpu_scheduler.simulation.measures import measure
 from simple_gpu_scheduler.simulation.text import heading, introduction, row, to_json
-from simple_gpu_scheduler.simulation.traces import Trace, take_trace, trace_options
+from simple_gpu_scheduler.simulation.traces import Trace
 from simple_gpu_scheduler.simulation.waits_figure import draw_waits
 from simple_gpu_scheduler.system.files import replace_file
 

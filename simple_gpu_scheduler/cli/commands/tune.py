@@ -11,11 +11,12 @@ import click
 from simple_gpu_scheduler.base.text import print_text
 from simple_gpu_scheduler.cli.click_extras import Command
 from simple_gpu_scheduler.cli.options.policy import choose_policy
+from simple_gpu_scheduler.cli.options.workload import take_trace, trace_options
 from simple_gpu_scheduler.simulation.compare import compare
 from simple_gpu_scheduler.simulation.learn.lessons import Exam
 from simple_gpu_scheduler.simulation.measures import measure
 from simple_gpu_scheduler.simulation.text import heading, introduction, row
-from simple_gpu_scheduler.simulation.traces import HISTORY, Trace, take_trace, trace_options
+from simple_gpu_scheduler.simulation.traces import HISTORY, Trace
 from simple_gpu_scheduler.simulation.tune import Tuned, settings, tune
 from simple_gpu_scheduler.simulation.tune_text import advice, to_json
 

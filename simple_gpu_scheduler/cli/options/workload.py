@@ -1,0 +1,95 @@
+"""The options of `simulate` and `tune` that say which workload to simulate, and on how many GPUs."""
+
+from typing import Any
+
+import click
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.cli.click_extras import Parsed
+from simple_gpu_scheduler.scheduling.estimates import Estimates
+from simple_gpu_scheduler.scheduling.templates import LABELS
+from simple_gpu_scheduler.simulation.compare import Site
+from simple_gpu_scheduler.simulation.traces import HISTORY, Found, Trace, invent, read_trace, to_trace
+from simple_gpu_scheduler.simulation.workloads.rows import ESTIMATES
+from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, parse_synthetic
+
+from .policy import fair_by_option
+
+_DEFAULT = "jobs=1000"
+_GPUS = 8
+_MOST_GPUS = 100_000
+
+
+def trace_options() -> list[click.Parameter]:
+    """Fresh ones, for one command."""
+    return [
+        click.Argument(["trace"], required=False, metavar="[TRACE]"),
+        click.Option(
+            ["--gpus"],
+            type=Parsed("number", _parse_gpus),
+            metavar="N",
+            help="On how many.  [default: of past runs as many as they used, else 8]",
+        ),
+        click.Option(
+            ["--synthetic"],
+            type=Parsed("words", parse_synthetic),
+            metavar="WORDS",
+            help='An invented workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5", or for gap '
+            "load=0.9, which it comes to on average.",
+        ),
+        click.Option(
+            ["--seed"], type=click.IntRange(0), default=1, metavar="N", help="Of what is drawn by chance.  [default: 1]"
+        ),
+        click.Option(
+            ["--repeat"],
+            type=click.IntRange(1, 100_000),
+            default=1,
+            metavar="N",
+            help="So many workloads of --synthetic, each with another seed.  [default: 1]",
+        ),
+        click.Option(
+            ["--estimates"],
+            type=click.Choice(ESTIMATES),
+            help="What is known of lengths: all; what the users said; what jobs of a kind took before; nothing.  "
+            "[default: past of past runs, requested where a trace has that, else exact]",
+        ),
+        fair_by_option("Among whom fair and round-robin share; the label of a trace is its user.  [default: label]"),
+    ]
+
+
+def _parse_gpus(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) <= _MOST_GPUS:
+        raise ValueError(f"'{text}' is not a number from 1 to {_MOST_GPUS:,}: here it is how many GPUs there are, as 8")
+    return int(text)
+
+
+def take_trace(options: dict[str, Any]) -> Trace:
+    """What these options say, taken out of all options of a command."""
+    trace, synthetic, gpus = options.pop("trace"), options.pop("synthetic"), options.pop("gpus")
+    seed, repeat = options.pop("seed"), options.pop("repeat")
+    estimates, fair_by = options.pop("estimates"), options.pop("fair_by") or "label"
+    if trace is not None and synthetic is not None:
+        hint = "quote the words of --synthetic" if "=" in trace else "choose one"
+        raise click.UsageError(f"TRACE and --synthetic are two workloads; {hint}")
+    if trace is None and synthetic is None:
+        raise click.UsageError(
+            f"say what to simulate: a trace's file, a run, {HISTORY} for all your runs, or --synthetic '{_DEFAULT}'"
+        )
+    if synthetic is None and repeat > 1:
+        raise click.UsageError("--repeat goes with --synthetic: a trace is always the same")
+    try:
+        found = read_trace(trace) if synthetic is None else _invent(synthetic, gpus or _GPUS, seed, repeat)
+        known = estimates or found.estimates
+        learns = known != "none"
+        site = Site(gpus or found.gpus or _GPUS, lambda: Estimates(learns=learns), LABELS[fair_by])
+        return to_trace(found, site, known)._replace(fair_by=fair_by)
+    except MemoryError:
+        raise UserError(f"{safe(trace or '--synthetic')} does not fit into the memory of this machine") from None
+
+
+def _invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> Found:
+    try:
+        return invent(synthetic, gpus, seed, repeat)
+    except ValueError as error:
+        raise click.UsageError(f"--synthetic: {error}") from None
