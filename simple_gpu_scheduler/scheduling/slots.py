@@ -156,7 +156,7 @@ class Slots:
 
     def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
         """Whether an attempt that has its places has the memory too, after a closer look."""
-        return not attempt.job.mem or all(
+        return not (attempt.gpus and attempt.job.mem) or all(  # a CPU job's `mem` asks for nothing
             gpu in rooms and self._left(self._position(slot), rooms[gpu]) >= 0
             for gpu, slot in zip(attempt.gpus, attempt.slots, strict=True)
         )

@@ -204,6 +204,10 @@ def test_a_gpu_is_given_to_the_next_job_as_soon_as_one_ends() -> None:
     assert world.summary() == RunEnded(4, 0, 0, 0, 3, all_read=True)
 
 
+def test_memory_that_a_cpu_job_asks_for_is_ignored() -> None:
+    assert World().jobs(job(1, gpus=0, mem=1000)).run() == 0
+
+
 def test_an_empty_input_is_a_success() -> None:
     assert World().jobs().run() == 0
 
