@@ -51,13 +51,11 @@ class GpuWatch:
             self._allotment.let_go(now, self._scheduler.wants_gpus)
 
     def take(self, attempt: Attempt, its_mark: bytes, now: float) -> Hold | None:
-        """What an attempt holds of its GPUs; None, and it waits again, when somebody was first or has the memory."""
+        """What an attempt holds of its GPUs, all of them; None when somebody was there first, or has the memory."""
         hold = self._allotment.take(its_mark, attempt.gpus, now)
         if hold and attempt.job.mem and not self._scheduler.fits(attempt, self._allotment.rooms()):
             self._allotment.give_back(its_mark, attempt.gpus, unused=True)
-            hold = None
-        if hold is None:
-            self._scheduler.put_back(attempt)
+            return None
         return hold
 
     def next_wake(self, now: float, running: Running) -> float:

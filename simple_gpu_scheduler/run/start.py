@@ -1,8 +1,8 @@
-"""Starting what fits: from the scheduler's plan to leased GPUs and an attempt under way. It acts for the loop."""
+"""Starting what fits: from the scheduler's choice to leased GPUs and an attempt under way. It acts for the loop."""
 
-from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.events import JobStarted
 from simple_gpu_scheduler.events.publisher import Publisher
+from simple_gpu_scheduler.scheduling.backfill import Choice
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.system.marks import mark
 
@@ -35,26 +35,24 @@ class Starting:
         """Start it, give back what is not used, and say what waits."""
         if not is_stopping:
             self._watch.review(self._attempts.runtimes)
-        while not self._start_all(now):
-            pass
+        self._start_all(now)
         self._watch.let_go(now)
         self._watch.look(now)
         self._outcomes.drop(self._scheduler.drop_unfit())
 
-    def _start_all(self, now: float) -> bool:
-        """Start what is planned; False when some of it could not, so that there is to be another plan."""
-        starts = self._scheduler.plan(now, self._watch.rooms())
-        for at, attempt in enumerate(starts):
-            if not self._start(attempt, now):
-                for later in starts[at + 1 :]:  # or they would pass it
-                    self._scheduler.put_back(later)
-                return False
-        return True
+    def _start_all(self, now: float) -> None:
+        rooms = self._watch.rooms()
+        while choice := self._scheduler.next(now, rooms):
+            if not self._start(choice, now):  # somebody was there first, so the rooms have changed
+                rooms = self._watch.rooms()
 
-    def _start(self, attempt: Attempt, now: float) -> bool:
+    def _start(self, choice: Choice, now: float) -> bool:
+        """Take the places first, and only then commit; False when they could not be taken."""
+        attempt = choice.attempt
         hold = self._watch.take(attempt, mark(attempt, self._rules.run_id), now)
-        if hold is None:  # it has its place again
+        if hold is None:
             return False
+        self._scheduler.start(choice, now)
         self._outcomes.started(attempt)
         self._publisher.publish(JobStarted(attempt, self._rules.log_of(attempt.job)))
         self._attempts.start(attempt, hold, self._rules.timeout)

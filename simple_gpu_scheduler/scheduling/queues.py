@@ -65,11 +65,6 @@ class Lineup:
         rank = self._policy.rank(job, since, length)
         self._push(Waiting(rank, job.number, attempt, job, since, length, time, kind))
 
-    def put_back(self, waiting: Waiting, now: float) -> None:
-        """It was taken, and cannot start there: it has its place again."""
-        self._policy.ended(waiting, now, is_undone=True)
-        self._push(waiting)
-
     def in_order(self, now: float, load: Load) -> Iterator[Waiting]:
         """The first of each queue, as they are to start."""
         return self._in_order(self._heads.values(), now, load)
@@ -93,8 +88,7 @@ class Lineup:
             yield from [each for each in self._policy.ordered(heads, now, load) if each is not first]
 
     def take(self, waiting: Waiting, now: float, *, passes: bool) -> None:
-        """It is the first of its queue, and starts. Who `passes` a wide one takes nobody's turn."""
-        heappop(self._queues[waiting.kind])
+        """It starts. A job that `passes` a wide one takes nobody's turn."""
         self._leave(waiting.number)
         self._pass_over_gone(waiting.kind)
         if not passes:
@@ -102,7 +96,7 @@ class Lineup:
 
     def ended(self, waiting: Waiting, runtime: float, now: float, *, succeeded: bool) -> None:
         """What was taken has come to its end, and tells of others of its kind."""
-        self._policy.ended(waiting, now, is_undone=False)
+        self._policy.ended(waiting, now)
         if not self.by_time:
             return
         if succeeded:
@@ -174,8 +168,8 @@ class Lineup:
             self.add(each.job, each.attempt, each.since)
 
     def _pass_over_gone(self, kind: Kind) -> None:
-        queue = self._queues[kind]
-        while queue and not self._is_here(queue[0]):
+        queue, here = self._queues[kind], self._here
+        while queue and here.get(queue[0].number) is not queue[0]:  # as in `_is_here`, which would take longer
             heappop(queue)
         if queue:
             self._set_head(queue[0])

@@ -176,18 +176,13 @@ class World:
         return self.subject.fits(attempt, self.rooms(now))
 
     def start_all(self, now: int) -> None:
-        starts: list[Attempt] | None = None
-        while starts is None or self.has_refused(starts, now):
-            starts = self.subject.plan(now, self.rooms(now))
-
-    def has_refused(self, starts: list[Attempt], now: int) -> bool:
-        for at, attempt in enumerate(starts):
-            if not (self.take(attempt, now) and self.has_memory(attempt, now)):
-                for each in starts[at:]:
-                    self.subject.put_back(each)
-                return True
-            self.started(attempt, now)
-        return False
+        rooms = self.rooms(now)
+        while choice := self.subject.next(now, rooms):
+            if self.take(choice.attempt, now) and self.has_memory(choice.attempt, now):
+                self.subject.start(choice, now)
+                self.started(choice.attempt, now)
+            else:
+                rooms = self.rooms(now)
 
     def started(self, attempt: Attempt, now: int) -> None:
         self.began[attempt.key] = now
