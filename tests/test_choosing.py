@@ -160,19 +160,19 @@ class Twins:
 
 
 @pytest.mark.parametrize("policy", sorted(MAKERS))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_asking_changes_nothing_whatever_happens_before_and_after(policy: str, seed: int, per_gpu: int) -> None:
     rng = Random(seed)
     twins = Twins(rng, policy, per_gpu)
-    for _ in range(120):
+    for _ in range(100):
         twins.happen()
         twins.start_all()
         twins.now += rng.choice([0.0, 0.0, 1.0, 5.0])
 
 
 @pytest.mark.parametrize("policy", sorted(MAKERS))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_a_choice_that_could_not_start_comes_again_while_the_rooms_are_the_same(
     policy: str, seed: int, per_gpu: int
