@@ -84,6 +84,7 @@ class World:
         self.reads = 0
         self.leases = {gpu: FakeLease() for gpu in gpus}
         self.others: dict[str, Reason] = {}
+        self.free: dict[str, float] = {}
         self.scheduler = Scheduler(Limits(tuple(gpus)), POLICIES["fifo"](), Rules(**rules))
         self.runner = Runner(
             self.scheduler,
@@ -151,7 +152,7 @@ class World:
 
     # The probe.
     def look(self, gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
-        return Look(self.others.get(gpu.id))
+        return Look(self.others.get(gpu.id), self.free.get(gpu.id, float("inf")))
 
     def remarks(self) -> list[str]:
         return []
@@ -202,6 +203,32 @@ def test_a_gpu_is_given_to_the_next_job_as_soon_as_one_ends() -> None:
     assert world.run() == 0
     assert world.starts() == [(0, 1), (0, 2), (1, 3), (2, 4)]
     assert world.summary() == RunEnded(4, 0, 0, 0, 3, all_read=True)
+
+
+def gpus_of_starts(world: World) -> list[tuple[float, int, str]]:
+    return [
+        (time, event.attempt.job.number, "".join(event.attempt.gpus))
+        for time, event in world.events
+        if isinstance(event, JobStarted)
+    ]
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+def test_a_job_whose_gpu_is_anothers_starts_on_the_next_one_and_in_its_turn(delay: float) -> None:
+    world = World("012", delay=delay).jobs(*jobs(3))
+    world.leases["0"].is_anothers = True
+    world.takes = {1: 2, 2: 3, 3: 1}
+    assert world.run() == 0
+    at_once = [(0, 1, "1"), (0, 2, "2"), (2, 3, "1")]
+    assert gpus_of_starts(world) == ([(0, 1, "1"), (5, 2, "1"), (10, 3, "1")] if delay else at_once)
+
+
+def test_a_job_for_which_a_closer_look_finds_too_little_memory_goes_elsewhere() -> None:
+    world = World("01").jobs(job(1, mem=8), job(2, mem=8))
+    world.free = {"0": 7.0}
+    world.takes = {1: 2, 2: 1}
+    assert world.run() == 0
+    assert gpus_of_starts(world) == [(0, 1, "1"), (2, 2, "1")]
 
 
 def test_memory_that_a_cpu_job_asks_for_is_ignored() -> None:
