@@ -23,7 +23,6 @@ from simple_gpu_scheduler.events import (
     Noticed,
     StatusAsked,
 )
-from simple_gpu_scheduler.events.ledger import Tally
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.leases import LeaseCame
 from simple_gpu_scheduler.gpus.pool import Allotment
@@ -81,17 +80,16 @@ class Runner:
         self._read_more = read_more
         self._stop_reading = stop_reading
         self._rules = rules
-        self._tally = Tally()
+        self._ledger = publisher.ledger
         self._attempts = Attempts(engine, clock, rules.grace, self.complain)
-        self._outcomes = Outcomes(scheduler, publisher, self._tally)
+        self._outcomes = Outcomes(scheduler, publisher)
         self._watch = GpuWatch(scheduler, allotment, publisher, self._outcomes, Quarantine(rules.quarantine))
         self._starting = Starting(scheduler, self._watch, self._outcomes, self._attempts, publisher, rules)
         self._adopted = Adopted(rules.run_id, clock, rules.grace)
-        self._reader_waits = self._all_read = self._may_read_more = False
-        self._stopping = Stopping(scheduler, self._attempts, self._adopted, self._tally, publisher, rules.halt)
-        parts = scheduler, self._attempts, self._adopted, self._outcomes, allotment, publisher, self._tally
-        self._control = Control(rules, *parts, self._stopping.stop, lambda: self._all_read)
-        publisher.add(self._control)
+        self._reader_waits = self._reader_has_ended = self._may_read_more = False
+        self._stopping = Stopping(scheduler, self._attempts, self._adopted, publisher, rules.halt)
+        parts = scheduler, self._attempts, self._adopted, self._outcomes, allotment, publisher
+        self._control = Control(rules, *parts, self._stopping.stop)
         self._on: Mapping[type, Callable[[Any], None]] = {
             Batch: self._on_batch,
             FileRead: lambda message: publisher.publish(InputEnded(message.path)),
@@ -108,20 +106,16 @@ class Runner:
 
     def take_over(self, left: "Resumption") -> None:
         """Go on with what an earlier scheduler has left of this run."""
-        self._control.take_over(left)
-        for job, kind, begin in left.ended:
-            self._outcomes.recall(job, kind, begin)
-        for _ in range(left.refused):
-            self._tally.refuse()
+        for job, fate, begin in left.ended:
+            self._scheduler.remember(job, begin, succeeded=fate == "succeeded")
         now = self._clock.now()
         for each in left.outliving:
             self._scheduler.adopt(each.attempt, each.excused, now)
             self._adopted.add(each, self._rules.timeout)
         # Before those that are dropped at once: they are told by events of their own.
-        self._publisher.publish(left.as_event(self._tally.summary(0, all_read=False), self._adopted.runtimes()))
+        self._publisher.publish(left.as_event(self._adopted.runtimes()))
         for job, begin in left.waiting:
             self._outcomes.drop(self._scheduler.add(job, now, begin))
-        self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
 
     def leave_out(self, failed: Iterable[int]) -> None:
         """These are not run, and have failed before: what comes after one of them must not start."""
@@ -139,7 +133,7 @@ class Runner:
                 self._on[type(message)](message)
             self._attempts.enforce_deadlines()
             self._adopted.enforce_deadlines()
-            self._starting.start_what_fits(self._clock.now(), is_stopping=self._stopping.is_asked)
+            self._starting.start_what_fits(self._clock.now(), is_stopping=self._ledger.is_stopping)
             self._attempts.recorded()
             self._let_reader_go_on()
             if self._recall and self._scheduler.asks_times:
@@ -147,26 +141,22 @@ class Runner:
                 self._recall = None
         self._attempts.close()
         self._outcomes.give_up_retries()
-        left = self._scheduler.waiting + self._outcomes.interrupted
-        summary = self._tally.summary(self._clock.now() - began, all_read=self._all_read)
-        self._publisher.publish(summary._replace(code=self.exit_code(), left=left))
+        self._publisher.publish(self._ledger.summary(self._clock.now() - began, self._stopping.signal))
 
     def exit_code(self) -> int:
         """What became of the run; to be asked when its sinks are closed, since that may fail too."""
-        if self._publisher.has_lost_a_sink:
-            self._tally.fail()
-        return self._tally.exit_code(self._stopping.signal)
+        return self._ledger.exit_code(self._stopping.signal)
 
     def _is_over(self) -> bool:
         if self._attempts or self._adopted:
             return False
-        if self._stopping.is_asked:
+        if self._ledger.is_stopping:
             return True
-        if self._all_read and self._may_read_more and not self._scheduler.waiting:
+        if self._reader_has_ended and self._may_read_more and not self._scheduler.waiting:
             # A pipe that has ended for now: only when it is closed for good can nobody have written to it.
             self._may_read_more = False
-            self._all_read = not self._stop_reading()
-        return self._all_read and not self._scheduler.waiting
+            self._reader_has_ended = not self._stop_reading()
+        return self._reader_has_ended and not self._scheduler.waiting
 
     def _next_message(self) -> Message | None:
         now = self._clock.now()
@@ -186,23 +176,21 @@ class Runner:
     def _on_batch(self, batch: Batch) -> None:
         jobs = [job for job in batch.jobs if isinstance(job, Job)]
         self._publisher.publish(JobsRead(jobs, batch.mark))
-        self._tally.read += len(batch.jobs)
         now = self._clock.now()
         for job in batch.jobs:
             if isinstance(job, Refusal):
-                self._tally.refuse()
                 self._publisher.publish(LineRefused(job.place, job.problem, job.number))
             else:
                 self._outcomes.drop(self._scheduler.add(job, now))
         self._reader_waits = True
 
     def _on_source_ended(self, ended: SourceEnded) -> None:
-        self._all_read = True
+        self._reader_has_ended = True
         self._publisher.publish(AllRead())
         self._may_read_more = ended.more_may_come
         if ended.problem:
             self.complain(ended.problem)
-        self._stopping.check_failures(all_read=self._all_read)
+        self._stopping.check_failures()
 
     def _on_ended(self, ended: Ended) -> None:
         run, now = self._attempts.end(ended), self._clock.now()
@@ -213,13 +201,11 @@ class Runner:
         event, dropped = self._outcomes.ended(attempt, outcome, run.began_at, run.runtime(now), now, run.ending)
         # Behind the event: when its GPU is somebody else's, its end must be on record.
         self._allotment.give_back(mark(attempt, self._rules.run_id), attempt.gpus)
-        if ended.beyond_us:
-            self._tally.fail()
         if ended.beyond_us or (ended.swept and not run.ending):  # who is ended has no time to tidy up
             self._publisher.publish(LeftBehind(attempt, ended.swept, ended.beyond_us))
         if run.ending != "cancelled":  # which tells nothing of its GPU
             self._watch.ended(event, dropped)
-        self._stopping.check_failures(all_read=self._all_read)
+        self._stopping.check_failures()
 
     def _on_outlived(self, message: Outlived) -> None:
         end, now = self._adopted.end(message), self._clock.now()
@@ -228,7 +214,7 @@ class Runner:
             self._publisher.publish(JobRequeued(end.attempt.job, "nobody knows its exit code"))
         else:
             self._outcomes.ended(end.attempt, end.outcome, end.began_at, end.runtime, now, end.ending)
-            self._stopping.check_failures(all_read=self._all_read)
+            self._stopping.check_failures()
 
     def _on_signal(self, message: Signalled) -> None:
         if message.number == signal.SIGUSR1:
@@ -238,13 +224,12 @@ class Runner:
 
     def _let_reader_go_on(self) -> None:
         has_room = self._rules.reads_all or self._scheduler.waiting < READ_AHEAD
-        if self._reader_waits and has_room and not self._stopping.is_asked:
+        if self._reader_waits and has_room and not self._ledger.is_stopping:
             self._reader_waits = False
             self._read_more()
 
     def complain(self, what: str) -> None:
         """Something other than a job went wrong, and the exit code tells of it."""
-        self._tally.fail()
         self._publisher.publish(Noticed(what, is_failure=True))
 
     def _tell_status(self) -> None:

@@ -4,12 +4,10 @@ It acts for the loop, in its thread. It knows nothing of sockets; a bad request 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job
-from simple_gpu_scheduler.events import Event, JobsRead, LineRefused, Paused, StopAsked
-from simple_gpu_scheduler.events.eta import Progress, estimate
-from simple_gpu_scheduler.events.ledger import Tally
+from simple_gpu_scheduler.events import Paused
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Allotment
 from simple_gpu_scheduler.resume.adopted import Adopted
@@ -19,9 +17,6 @@ from .attempts import Attempts
 from .outcomes import Outcomes
 from .rules import RunRules
 
-if TYPE_CHECKING:
-    from simple_gpu_scheduler.resume.remaining import Resumption
-
 Answer = dict[str, Any]
 
 _WHY_STOPPED = "simple_gpu_scheduler stop"
@@ -30,7 +25,7 @@ _RETRIED = "simple_gpu_scheduler retry"
 
 
 class Control:
-    """Of one run. It is a sink too, since it must know what happens."""
+    """Of one run."""
 
     def __init__(
         self,
@@ -41,9 +36,7 @@ class Control:
         outcomes: Outcomes,
         allotment: Allotment,
         publisher: Publisher,
-        tally: Tally,
         stop: Callable[..., None],
-        all_read: Callable[[], bool],
     ) -> None:
         self._rules = rules
         self._scheduler = scheduler
@@ -52,14 +45,8 @@ class Control:
         self._outcomes = outcomes
         self._allotment = allotment
         self._publisher = publisher
-        self._tally = tally
+        self._ledger = publisher.ledger
         self._stop_run = stop
-        self._all_read = all_read
-        self._progress = Progress()
-        self._is_stopping = False
-        self._last_read = 0
-        self._refused: set[int] = set()
-        self._cancelled: set[int] = set()
         self._on: Mapping[str, Callable[[Answer], Answer]] = {
             "status": lambda _request: self._status(),
             "stop": self._stop,
@@ -68,29 +55,6 @@ class Control:
             "cancel": lambda request: self._for_each(request, self._cancel),
             "retry": self._retry,
         }
-
-    def take_over(self, left: "Resumption") -> None:
-        """What there was of the run before this scheduler."""
-        waiting = [job for job, _ in left.waiting]
-        numbers = {job.number for job in waiting} | {job.number for job, *_ in left.ended}
-        numbers |= {each.attempt.job.number for each in left.outliving}
-        self._last_read = max(numbers, default=0)
-        self._refused |= set(range(1, self._last_read)) - numbers
-        self._progress.take(JobsRead(waiting))
-
-    def take(self, event: Event, /) -> None:
-        """Something has happened."""
-        if isinstance(event, JobsRead) and event.jobs:
-            self._last_read = max(self._last_read, event.jobs[-1].number)
-        elif isinstance(event, LineRefused):
-            self._last_read = max(self._last_read, event.number)
-            self._refused.add(event.number)
-        elif isinstance(event, StopAsked):
-            self._is_stopping = True
-        self._progress.take(event)
-
-    def close(self) -> None:
-        """Nothing happens any more."""
 
     def answer(self, request: Answer) -> Answer:
         """What becomes of a request; `error` says in a sentence why nothing does."""
@@ -104,29 +68,18 @@ class Control:
             return {"error": str(error)}
 
     def _status(self) -> Answer:
-        runtimes = self._runtimes()
-        counts = self._tally.summary(0, all_read=False)
-        starts = not (self._is_stopping or self._scheduler.is_paused)
-        running = [(attempt.job, runtime) for attempt, runtime in runtimes]
-        known = self._progress.known(running, self._scheduler.waiting)
-        eta = estimate(known, starts=starts, all_read=self._all_read())
+        runtimes, ledger = self._runtimes(), self._ledger
+        eta = ledger.eta([(attempt.job, runtime) for attempt, runtime in runtimes])
         return {
             "run": self._rules.run_id.decode(),
             "running": [self._show(attempt, runtime) for attempt, runtime in runtimes],
-            "counts": {
-                "waiting": self._scheduler.waiting,
-                "running": len(runtimes),
-                "succeeded": counts.succeeded,
-                "failed": counts.failed + counts.timed_out,
-                "not started": counts.not_started - len(self._cancelled),
-                "cancelled": len(self._cancelled),
-            },
-            "paused": self._scheduler.is_paused,
-            "stopping": self._is_stopping,
+            "counts": ledger.counts().by_state(),
+            "paused": ledger.is_paused,
+            "stopping": ledger.is_stopping,
             "waits": [f"gpu {wait.gpu}: {wait.sentence}" for wait in self._allotment.waits(self._scheduler)],
             "eta": None if eta.seconds is None else round(eta.seconds, 1),
             "eta_unknown": eta.why_not,
-            "all_read": self._all_read(),
+            "all_read": ledger.all_read,
         }
 
     def _show(self, attempt: Attempt, runtime: float) -> Answer:
@@ -149,16 +102,16 @@ class Control:
         now = request.get("now", False)
         if not isinstance(now, bool):
             raise _BadRequestError("`now` is true or false")
-        if now or not self._is_stopping:
+        if now or not self._ledger.is_stopping:
             self._stop_run(_WHY_STOPPED, end_running=now)
         left = len(self._attempts) + len(self._adopted)
         jobs = f"{left} running job{'' if left == 1 else 's'}"
         return {"done": f"it starts nothing more, and {'ends' if now else 'waits for'} {jobs}", "running": left}
 
     def _pause(self, *, is_paused: bool) -> Answer:
-        if self._is_stopping:
+        if self._ledger.is_stopping:
             raise _BadRequestError(_STOPPING)
-        if self._scheduler.is_paused == is_paused:
+        if self._ledger.is_paused == is_paused:
             return {"done": "it was paused already" if is_paused else "it was not paused"}
         self._scheduler.is_paused = is_paused
         self._publisher.publish(Paused(is_paused))
@@ -173,11 +126,9 @@ class Control:
                 return self._end(attempt)
         dropped = self._scheduler.cancel(number)
         if not dropped:
-            return {"error": self._say_ended(number)}
+            return {"error": self._say_how_it_stands(number)}
         self._outcomes.drop(dropped[:1], is_cancelled=True)
         self._outcomes.drop(dropped[1:])
-        if self._outcomes.failed[number][2] == "not started":  # else it had failed before, and has now for good
-            self._cancelled.add(number)
         return {"done": "it was cancelled", "also": [job.number for job, _ in dropped[1:]]}
 
     def _end(self, attempt: Attempt) -> Answer:
@@ -188,51 +139,51 @@ class Control:
 
     def _retry(self, request: Answer) -> Answer:
         numbers = _numbers(request)
-        if self._is_stopping:
+        if self._ledger.is_stopping:
             raise _BadRequestError(_STOPPING)
-        failed = self._outcomes.failed
+        ended = self._ledger.ended
         chosen: dict[int, Job] = {}
         answers = {number: self._choose(number, chosen) for number in sorted(numbers)}
         also = self._taken_along(chosen)
-        again = [attempt for number in chosen if (attempt := failed[number][0])]
-        never_tried = [job for number, job in (chosen | also).items() if failed[number][0] is None]
-        self._cancelled.difference_update(chosen)
+        again = [attempt for number in chosen if (attempt := ended[number].attempt)]
+        never_tried = [job for number, job in (chosen | also).items() if ended[number].attempt is None]
         self._outcomes.requeue(again, never_tried, _RETRIED)
         return {"jobs": [{"job": number, **answers[number]} for number in numbers], "also": list(also)}
 
     def _choose(self, number: int, chosen: dict[int, Job]) -> Answer:
         """Put a job among those that are tried again, if it can be; those that it comes after were here before it."""
-        if number in self._outcomes.failed:
-            _, job, _ = self._outcomes.failed[number]
-            missing = [each for each in job.after if each in self._outcomes.failed and each not in chosen]
+        ended = self._ledger.ended
+        if number in ended:
+            job = ended[number].job
+            missing = [each for each in job.after if each in ended and each not in chosen]
             if missing:
                 return {"error": f"it comes after job {missing[0]}, which did not succeed: retry that one too"}
             chosen[number] = job
             return {"done": "it waits again"}
-        if any(attempt.job.number == number for attempt, _ in self._runtimes()):
-            return {"error": "it is running"}
-        return {"error": "it is waiting" if self._progress.is_waiting(number) else self._say_ended(number)}
+        return {"error": self._say_how_it_stands(number)}
 
     def _taken_along(self, chosen: Mapping[int, Job]) -> dict[int, Job]:
         """The jobs that were not started because of these, and that nothing else keeps from it; in their order."""
         along: dict[int, Job] = {}
-        for number, (_, job, kind) in sorted(self._outcomes.failed.items(), key=lambda entry: entry[0]):
-            if kind != "not started" or not job.after or number in chosen or number in self._cancelled:
+        ended = self._ledger.ended
+        for number, (_, job, fate, _) in sorted(ended.items(), key=lambda entry: entry[0]):
+            if fate != "not started" or not job.after or number in chosen:
                 continue
-            lost = [each for each in job.after if each in self._outcomes.failed]
+            lost = [each for each in job.after if each in ended]
             if lost and all(each in chosen or each in along for each in lost):
                 along[number] = job
         return along
 
-    def _say_ended(self, number: int) -> str:
-        if not 0 < number <= self._last_read:
-            return "there is no such job"
-        if number in self._refused:
+    def _say_how_it_stands(self, number: int) -> str:
+        ledger = self._ledger
+        if number in ledger.refused:
             return "its line was refused"
-        if number in self._outcomes.failed:
-            kind = self._outcomes.failed[number][2]
-            return "it was not started" if kind == "not started" else f"it has ended: {kind}"
-        return "it has succeeded"
+        state = ledger.state_of(number)
+        if state in (None, "waiting", "running"):
+            return f"it is {state}" if state else "there is no such job"
+        if state == "failed":
+            return f"it has ended: {ledger.ended[number].fate}"
+        return "it has succeeded" if state == "succeeded" else f"it was {state}"
 
     def _runtimes(self) -> list[tuple[Attempt, float]]:
         return [*self._adopted.runtimes(), *self._attempts.runtimes()]

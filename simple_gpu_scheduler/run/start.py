@@ -53,7 +53,6 @@ class Starting:
         if hold is None:
             return False
         self._scheduler.start(choice, now)
-        self._outcomes.started(attempt)
         self._publisher.publish(JobStarted(attempt, self._rules.log_of(attempt.job)))
         self._attempts.start(attempt, hold, self._rules.timeout)
         return True

@@ -3,7 +3,6 @@
 import signal
 
 from simple_gpu_scheduler.events import Noticed, StopAsked
-from simple_gpu_scheduler.events.ledger import Tally
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.resume.adopted import Adopted
 from simple_gpu_scheduler.scheduling.halt import Halt
@@ -23,17 +22,15 @@ class Stopping:
         scheduler: Scheduler,
         attempts: Attempts,
         adopted: Adopted,
-        tally: Tally,
         publisher: Publisher,
         halt: Halt | None,
     ) -> None:
         self._scheduler = scheduler
         self._attempts = attempts
         self._adopted = adopted
-        self._tally = tally
         self._publisher = publisher
+        self._ledger = publisher.ledger
         self._halt = halt
-        self.is_asked = False
         self._told_to_end = False
         self.signal, self._at = 0, float("-inf")  # and when that came
 
@@ -46,11 +43,10 @@ class Stopping:
             return
         self.signal, self._at = number, now
         name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-        self.stop(name, end_running=self.is_asked or number != signal.SIGINT)
+        self.stop(name, end_running=self._ledger.is_stopping or number != signal.SIGINT)
 
     def stop(self, why: str, *, end_running: bool) -> None:
         """Start nothing more; with `end_running` also end what runs, and by force when that has been said before."""
-        self.is_asked = True
         self._scheduler.stop()
         force = end_running and self._told_to_end
         self._told_to_end = self._told_to_end or end_running
@@ -59,11 +55,11 @@ class Stopping:
             self._attempts.stop(force=force)
             self._adopted.stop(force=force)
 
-    def check_failures(self, *, all_read: bool) -> None:
+    def check_failures(self) -> None:
         """Stop when so many jobs have failed that the rest is not worth it."""
-        is_left = self._attempts or self._adopted or self._scheduler.waiting or not all_read
-        failed = self._tally.failed
-        if not self._halt or self.is_asked or not is_left or not failed:
+        ledger = self._ledger
+        failed, is_left = ledger.failed, ledger.running or ledger.waiting or not ledger.all_read
+        if not self._halt or ledger.is_stopping or not is_left or not failed:
             return
-        if self._halt.is_reached(failed, self._tally.read, all_read=all_read):
+        if self._halt.is_reached(failed, ledger.counts().total, all_read=ledger.all_read):
             self.stop(f"--halt: {failed} job{'' if failed == 1 else 's'} did not succeed", end_running=self._halt.now)

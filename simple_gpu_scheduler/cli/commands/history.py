@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simple_gpu_scheduler.journal.find import Look
     from simple_gpu_scheduler.journal.rows import JobRow, RunRow
 
-_FILTERS = ("failed", "waiting", "running", "succeeded", "not_started")
+_FILTERS = ("failed", "waiting", "running", "succeeded", "not_started", "cancelled")
 _DEFAULT_COUNT = 20
 _BETWEEN = "  "
 _RUN_HEADINGS = ("RUN", "BEGUN", "TOOK", "STATE", "JOBS", "DIRECTORY")
@@ -44,7 +44,7 @@ needs: choose the other one too. A line that was refused is no command, and is o
 \b
 --json: an array of runs
   run, journal, begun, ended, state, seconds, directory, host, argv, code,
-  succeeded, failed, running, waiting, not_started
+  succeeded, failed, running, waiting, not_started, cancelled
 or of jobs
   job, name, state, attempts, outcome, code, reason, gpus, started, ended,
   runtime, line, source, options, after, command
@@ -73,7 +73,8 @@ def _options() -> list[click.Parameter]:
         click.Option(["--waiting"], is_flag=True, help="Jobs that wait, or waited when their run ended."),
         click.Option(["--running"], is_flag=True, help="Jobs that run, or ran when their run died."),
         click.Option(["--succeeded"], is_flag=True, help="Jobs that succeeded."),
-        click.Option(["--not-started"], is_flag=True, help="Jobs that were cancelled, or that will not start."),
+        click.Option(["--not-started"], is_flag=True, help="Jobs that were not started and will not be."),
+        click.Option(["--cancelled"], is_flag=True, help="Jobs that were cancelled."),
         click.Option(["--commands"], is_flag=True, help="As commands that can be piped in again."),
         click.Option(
             ["-0", "--null", "null"], is_flag=True, help="With --commands: NUL behind each job, for newlines."

@@ -204,7 +204,7 @@ def test_what_did_not_succeed_is_left_only_when_it_is_asked_for(outcome: str, fa
 def test_what_succeeded_or_was_cancelled_is_never_left(failed_too: bool) -> None:
     records = started(1), ended(1, "succeeded"), record("job dropped", 7.0, job=2, reason="", cancelled=True)
     left = what_is_left(state_of(*records, jobs=2), {}, failed_too=failed_too)
-    assert [each[1] for each in left.ended] == ["succeeded", "not started"]
+    assert [each[1] for each in left.ended] == ["succeeded", "cancelled"]
     assert not left.waiting
 
 

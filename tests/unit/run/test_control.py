@@ -1,14 +1,22 @@
 """What may be asked of a run, with the loop's clock and engine made by hand; and how long a run will take."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.display.live.board import Board
-from simple_gpu_scheduler.events import GpuSetAside, JobDropped, JobEnded, JobRequeued, JobStarted, Paused, StopAsked
+from simple_gpu_scheduler.events import (
+    GpuSetAside,
+    JobDropped,
+    JobEnded,
+    JobRequeued,
+    JobStarted,
+    Paused,
+    RunEnded,
+    StopAsked,
+)
 from simple_gpu_scheduler.events.eta import Estimates, Eta, Known, estimate
+from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.remote.server import Asked
@@ -42,11 +50,8 @@ class Asking(World):
             runner._outcomes,
             runner._allotment,
             runner._publisher,
-            runner._tally,
             runner._stopping.stop,
-            lambda: runner._all_read,
         )
-        runner._publisher._sinks.append(self.control)
         runner._on = {**runner._on, Asked: lambda asked: asked.reply(self.control.answer(asked.request))}
 
     def end_elsewhere(self, _run: bytes, keys: list[tuple[int, int]], *, force: bool) -> None:
@@ -178,13 +183,14 @@ def test_a_running_job_that_is_cancelled_is_ended_and_not_tried_again() -> None:
     assert world.starts() == [(0, 1), (0, 2), (7, 3)]
 
 
-def test_a_job_that_waits_for_its_next_attempt_has_failed_when_it_is_cancelled() -> None:
+def test_a_job_that_waits_for_its_next_attempt_can_be_cancelled() -> None:
     world = failing(Asking(retries=3, retry_delay=100).jobs(job(1)), 1)
     world.ask(5, "cancel", jobs=[1])
     assert world.run() == 1
     assert said(world.answers[0]) == [(1, "it was cancelled")]
     assert [event.is_final for event in world.of(JobEnded)] == [False, True]
-    assert world.summary()[:4] == (0, 1, 0, 0)
+    assert [event.is_cancelled for event in world.of(JobEnded)] == [False, True]
+    assert world.summary() == RunEnded(0, 0, 0, 0, 5, all_read=True, code=1, cancelled=1)
 
 
 def test_what_cannot_be_cancelled_is_said_for_each_job() -> None:
@@ -224,7 +230,7 @@ def test_a_retry_takes_along_who_was_not_started_because_of_it_but_not_who_was_c
     assert world.run() == 1
     assert world.answers[1] == {"jobs": [{"job": 1, "done": "it waits again"}], "also": [2, 3]}
     assert [number for _, number in world.starts()] == [1, 5, 6, 1, 2, 3]
-    assert world.summary()[:4] == (5, 0, 0, 1)
+    assert (world.summary()[:4], world.summary().cancelled) == ((5, 0, 0, 0), 1)
 
 
 def test_what_cannot_be_retried_is_said_for_each_job() -> None:
@@ -289,7 +295,7 @@ def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
     assert world.ended_elsewhere == [(2, (7, 2), False)]
     [end] = [event for event in world.of(JobEnded) if event.attempt.job.number == 7]
     assert (end.outcome, end.is_final, end.is_interrupted) == (TERMINATED, True, False)
-    assert world.summary()[:4] == (2, 1, 0, 0)
+    assert (world.summary()[:4], world.summary().cancelled) == ((2, 0, 0, 0), 1)
 
 
 @pytest.mark.parametrize("request_", ["cancel", "stop"])
@@ -323,7 +329,8 @@ def test_a_job_that_is_cancelled_does_not_count_for_halt() -> None:
     world.takes = {1: 100, 2: 100}
     world.ask(1, "cancel", jobs=[1]).ask(2, "cancel", jobs=[2]).run()
     assert world.of(StopAsked) == [StopAsked("--halt: 2 jobs did not succeed", True, False, 1)]
-    assert world.summary()[:4] == (1, 5, 0, 0)
+    summary = world.summary()
+    assert (summary[:4], summary.cancelled, summary.interrupted) == ((1, 2, 0, 0), 2, 1)
 
 
 def test_a_cancelled_job_that_fails_when_it_is_retried_counts_for_halt() -> None:
@@ -356,14 +363,11 @@ def test_a_retry_goes_on_with_the_number_of_the_attempts_that_were_before() -> N
     assert starts == [(4, 1), (1, 3), (1, 4), (2, 2)]
 
 
-def test_a_view_counts_a_job_once_that_is_dropped_as_soon_as_the_run_goes_on() -> None:
+def test_a_job_is_counted_once_that_is_dropped_as_soon_as_the_run_goes_on() -> None:
     world = Asking()
-    board = Board()
-    take = board.take
-    world.runner._publisher.add(SimpleNamespace(take=lambda event: take(event, 0.0), close=lambda: None))
     waiting = ((job(2, after=(1,)), Begin()), (job(3), Begin()))
     world.runner.take_over(Resumption(waiting=waiting, ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
-    assert board.counts()[:6] == (0, 1, 1, 0, 1, 3)
+    assert world.runner._ledger.counts() == Counts(waiting=1, failed=1, not_started=1)
 
 
 def test_a_job_that_waits_again_and_is_cancelled_keeps_its_number_of_attempts() -> None:
@@ -382,8 +386,8 @@ def test_a_job_that_failed_tells_nothing_of_how_long_others_take() -> None:
 
 def test_what_was_before_this_scheduler_is_known() -> None:
     world = Asking()
-    world.control.take_over(
-        Resumption(((job(4), Begin(2)),), (), ((job(1), "succeeded", Begin()), (job(3), "failed", Begin(2, 1))), 1)
+    world.runner.take_over(
+        Resumption(((job(4), Begin(2)),), (), ((job(1), "succeeded", Begin()), (job(3), "failed", Begin(2, 1))), (2,))
     )
     answer = world.control.answer({"do": "retry", "jobs": [1, 2, 4, 5]})
     assert said(answer) == [

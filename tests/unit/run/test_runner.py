@@ -338,7 +338,7 @@ def test_the_second_ends_what_runs_and_the_third_kills_it() -> None:
         world.at(time, Signalled(signal.SIGINT))
     assert world.run() == 130
     assert world.stops == [(6, 1, False), (7, 1, True)]
-    assert world.summary()[:4] == (0, 1, 0, 0)
+    assert world.summary() == RunEnded(0, 0, 0, 0, 7, all_read=True, code=130, left=1, interrupted=1)
 
 
 def test_term_ends_what_runs_at_once_and_kills_it_after_the_grace_period() -> None:
@@ -400,12 +400,12 @@ def test_ctrl_c_after_a_halt_ends_what_runs() -> None:
     assert world.stops == [(5, 2, False)]
 
 
-def test_a_job_that_was_to_be_tried_again_has_failed_when_the_run_is_stopped() -> None:
+def test_a_job_that_was_to_be_tried_again_is_interrupted_when_the_run_is_stopped() -> None:
     world = failing(World("0", retries=5, retry_delay=100).jobs(*jobs(1)), 1)
     world.at(5, Signalled(signal.SIGTERM))
     assert world.run() == 143
-    assert [end.is_final for end in world.of(JobEnded)] == [False, True]
-    assert world.summary()[:4] == (0, 1, 0, 0)
+    assert [(end.is_final, end.is_interrupted) for end in world.of(JobEnded)] == [(False, False), (True, True)]
+    assert world.summary() == RunEnded(0, 0, 0, 0, 5, all_read=True, code=143, left=1, interrupted=1)
 
 
 def test_what_a_job_left_running_is_said_unless_it_was_ended_itself() -> None:
