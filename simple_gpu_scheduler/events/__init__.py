@@ -77,6 +77,13 @@ class JobStarted(NamedTuple):
     log: str = ""
 
 
+class JobBegan(NamedTuple):
+    """An attempt that waited in a cluster's queue runs now, `where` the cluster says."""
+
+    attempt: Attempt
+    where: str = ""
+
+
 class JobEnded(NamedTuple):
     """An attempt has ended and nothing of it is left; `is_final` unless the job is tried again.
 
@@ -205,6 +212,7 @@ Event = (
     | JobRequeued
     | Paused
     | JobStarted
+    | JobBegan
     | JobEnded
     | JobDropped
     | LeftBehind

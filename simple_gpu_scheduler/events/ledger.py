@@ -14,6 +14,7 @@ from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Kind
 from . import (
     AllRead,
     Event,
+    JobBegan,
     JobDropped,
     JobEnded,
     JobRequeued,
@@ -132,6 +133,7 @@ class Ledger:
             AllRead: lambda _event, _now: setattr(self, "all_read", True),
             TakenOver: self._take_over,
             JobStarted: self._start,
+            JobBegan: self._begin,
             JobEnded: self._end,
             JobDropped: self._drop,
             JobRequeued: lambda event, _now: self._requeue(event.job),
@@ -233,6 +235,10 @@ class Ledger:
     def _start(self, event: JobStarted, now: float) -> None:
         self._wait_no_more(event.attempt.job.number)
         self.running[event.attempt.key] = Started(event.attempt, now, event.log)
+
+    def _begin(self, event: JobBegan, now: float) -> None:
+        key = event.attempt.key
+        self.running[key] = self.running[key]._replace(since=now)
 
     def _end(self, event: JobEnded, _now: float) -> None:
         attempt, kind = event.attempt, event.outcome.kind

@@ -120,6 +120,9 @@ _LINES: Mapping[type, Callable[[Any, float], str]] = {
         "line refused", at, job=event.number, line=event.place.line, source=event.place.source, problem=event.problem
     ),
     events.JobStarted: _started,
+    events.JobBegan: lambda event, at: record(
+        "job began", at, job=event.attempt.job.number, attempt=event.attempt.number, where=event.where
+    ),
     events.JobEnded: _ended,
     events.JobDropped: lambda event, at: record(
         "job dropped", at, job=event.job.number, reason=event.reason, cancelled=event.is_cancelled

@@ -9,8 +9,7 @@ from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.find import choose, load
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.journal.run_state import Key, RunState
-
-from .survivors import find_alive
+from simple_gpu_scheduler.keeper.survivors import find_alive
 
 _PATIENCE = 10.0
 _PAUSE = 0.01

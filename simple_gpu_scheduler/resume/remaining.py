@@ -8,42 +8,25 @@ from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job
 from simple_gpu_scheduler.events import ReadMark, TakenOver
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
 from simple_gpu_scheduler.journal.run_state import JobState, Key, RunState
+from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.scheduling import Begin
-
-
-class Outliving(NamedTuple):
-    """An attempt that its scheduler's death did not end: its process, where that is known, and since when it runs.
-
-    With a `status` it has ended since, and that is what nobody has acted on yet.
-    """
-
-    attempt: Attempt
-    pid: int
-    began_at: float
-    excused: int
-    status: int | None = None
-    log: str = ""
-    gpus: tuple[str, ...] = ()
 
 
 class Resumption(NamedTuple):
     """What the new scheduler is told of the run before its first line."""
 
     waiting: tuple[tuple[Job, Begin], ...] = ()
-    outliving: tuple[Outliving, ...] = ()
+    survivors: tuple[Survivor, ...] = ()
     ended: tuple[tuple[Job, Fate, Begin], ...] = ()
     refused: tuple[int, ...] = ()
 
     def as_event(self, runtimes: Iterable[tuple[Attempt, float]]) -> TakenOver:
         """The same, with how long those have run that still do."""
-        outliving = {each.attempt.key: each for each in self.outliving}
+        logs = {each.attempt.key: each.log for each in self.survivors}
         return TakenOver(
             [(job, fate) for job, fate, _ in self.ended],
             self.refused,
-            [
-                (attempt._replace(gpus=outliving[attempt.key].gpus), runtime, outliving[attempt.key].log)
-                for attempt, runtime in runtimes
-            ],
+            [(attempt, runtime, logs[attempt.key]) for attempt, runtime in runtimes],
             [job for job, _ in self.waiting],
         )
 
@@ -53,7 +36,7 @@ class Resumption(NamedTuple):
             fate if fate in ("succeeded", "cancelled") else "did not succeed" for _, fate, _ in self.ended
         )
         counts.update(
-            "did not succeed" if each.status else "succeeded" for each in self.outliving if each.status is not None
+            "did not succeed" if each.status else "succeeded" for each in self.survivors if each.status is not None
         )
         failed = counts["did not succeed"] + len(self.refused)
         parts = [f"{counts['succeeded']} succeeded"]
@@ -61,7 +44,7 @@ class Resumption(NamedTuple):
             parts.append(f"{failed} did not (--resume-failed tries them again)")
         if counts["cancelled"]:
             parts.append(f"{counts['cancelled']} cancelled")
-        running = [str(each.attempt.job.number) for each in self.outliving if each.status is None]
+        running = [str(each.attempt.job.number) for each in self.survivors if each.status is None]
         if running:
             parts.append(f"{len(running)} still running, which are waited for (job {', '.join(running[:10])})")
         return f"resuming run {run}: {', '.join(parts)}, {len(self.waiting)} waiting"
@@ -70,23 +53,21 @@ class Resumption(NamedTuple):
 def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool) -> Resumption:
     """`alive` are the attempts that still run, and their pids; 0 where that is not known."""
     waiting: list[tuple[Job, Begin]] = []
-    outliving: list[Outliving] = []
+    survivors: list[Survivor] = []
     ended: list[tuple[Job, Fate, Begin]] = []
     for number in sorted(state.jobs):
         each = state.jobs[number]
         job, key = each.job, (number, each.attempts)
-        attempt = Attempt(job, each.attempts, (), ())
+        attempt = Attempt(job, each.attempts, each.gpus, ())
         if each.exited is not None:
-            outliving.append(Outliving(attempt, 0, each.started_at, each.interrupted, each.exited, each.log, each.gpus))
+            survivors.append(Survivor(attempt, 0, each.started_at, each.interrupted, each.exited, each.log))
         elif each.state == "running" and key in alive:
-            outliving.append(
-                Outliving(attempt, alive[key], each.started_at, each.interrupted, None, each.log, each.gpus)
-            )
+            survivors.append(Survivor(attempt, alive[key], each.started_at, each.interrupted, None, each.log))
         elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):
             waiting.append((job, _begin(each, failed_too=failed_too)))
         else:
             ended.append((job, _fate(each), Begin(each.attempts + 1, each.attempts)))
-    return Resumption(tuple(waiting), tuple(outliving), tuple(ended), tuple(state.refused))
+    return Resumption(tuple(waiting), tuple(survivors), tuple(ended), tuple(state.refused))
 
 
 def _begin(each: JobState, *, failed_too: bool) -> Begin:

@@ -13,8 +13,8 @@ from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, Waiting
 
 from .estimates import UNKNOWN, Estimates, History
+from .slots import Need
 
-Need = tuple[int, int]  # GPUs, and memory on each
 Label = Callable[[Job], str]
 
 _NO_LENGTH = -10_000
@@ -36,10 +36,11 @@ class Lineup:
     what memory it needs.
     """
 
-    def __init__(self, policy: Policy, estimates: Estimates, label: Label) -> None:
+    def __init__(self, policy: Policy, estimates: Estimates, label: Label, need: Callable[[Job], Need]) -> None:
         self._policy = policy
         self._estimates = estimates
         self._label = label
+        self._need = need
         self.by_time = policy.by_time
         self._queues: dict[Kind, list[Waiting]] = {}
         self._heads: dict[Kind, Waiting] = {}  # the first of each queue
@@ -53,15 +54,16 @@ class Lineup:
     def add(self, job: Job, attempt: int, since: float) -> None:
         """One more."""
         length, time = 0.0, UNKNOWN
+        gpus, mem = self._need(job)
         if self.by_time:
             length, time = self._estimates.take_in(job)
-        elif job.gpus > 1 or job.mem:  # somebody may have to let it pass, or be let pass by it
+        elif gpus > 1 or mem:  # somebody may have to let it pass, or be let pass by it
             self.by_time = True
             self._place_anew(list(self._here))
             length, time = self._estimates.take_in(job)
         roughly = frexp(length)[1] + (_NO_LENGTH if time == UNKNOWN else 0)  # a guess is no length
         label = self._label(job) if self._policy.by_label else ""
-        kind = (job.gpus, (job.mem or 0) if job.gpus else 0, roughly, label)
+        kind = (gpus, mem, roughly, label)
         rank = self._policy.rank(job, since, length)
         self._push(Waiting(rank, job.number, attempt, job, since, length, time, kind))
 

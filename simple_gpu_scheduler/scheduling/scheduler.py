@@ -55,7 +55,7 @@ class Scheduler:
     ) -> None:
         self._slots = Slots(limits)
         self._rules = rules
-        self._lineup = Lineup(policy, estimates or Estimates(), label)
+        self._lineup = Lineup(policy, estimates or Estimates(), label, self._slots.need)
         self._delayed: list[_Delayed] = []
         self._dependencies = Dependencies()
         self._running: dict[tuple[int, int], _Running] = {}
@@ -65,8 +65,6 @@ class Scheduler:
         self._not_again: set[int] = set()
         self._no_start_before = float("-inf")
         self._front: Front | None = None  # the job that the last start passed, until something else happens
-        self._stopped = False
-        self.is_paused = False
 
     @property
     def waiting(self) -> int:
@@ -78,14 +76,10 @@ class Scheduler:
         """The attempts under way, the oldest first."""
         return [each.attempt for each in self._running.values()]
 
-    def stop(self) -> None:
-        """Start nothing more."""
-        self._stopped = True
-
     @property
     def wants_gpus(self) -> int:
         """How many GPUs the widest job needs that only waits for them; 0 when there is none."""
-        return 0 if self._stopped or self.is_paused else self._lineup.most_gpus
+        return self._lineup.most_gpus
 
     @property
     def wants_memory(self) -> int:
@@ -102,6 +96,10 @@ class Scheduler:
         """An attempt of an earlier scheduler still runs. It takes no slot here; `end` it as the others."""
         self._begins[attempt.job.number] = Begin(attempt.number, excused)
         self._running[attempt.key] = _Running(attempt, now, None)
+
+    def begin(self, attempt: Attempt, now: float) -> None:
+        """An attempt that waited in a cluster's queue runs now: its length counts from here."""
+        self._running[attempt.key] = self._running[attempt.key]._replace(since=now)
 
     def interrupt(self, attempt: Attempt) -> None:
         """An attempt is over and tells nothing: it is made again, and does not count."""
@@ -148,7 +146,7 @@ class Scheduler:
         while self._delayed and self._delayed[0].due <= now:
             self._front = None
             self._lineup.add(*heappop(self._delayed)[2:])
-        if self._stopped or self.is_paused or now < self._no_start_before:
+        if now < self._no_start_before:
             return None
         return choose(self._lineup, self._slots, rooms, now, self._front)
 
@@ -207,12 +205,12 @@ class Scheduler:
 
     def next_wake(self, now: float) -> float:
         """When `next` may have something to start though nothing has happened; infinity for never."""
-        if self._stopped or self.is_paused:
-            return _NEVER
         start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
         return min(self._delayed[0].due if self._delayed else _NEVER, start)
 
-    def end(self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False) -> Verdict:
+    def end(
+        self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False, may_retry: bool = True
+    ) -> Verdict:
         """An attempt has ended and nothing of it is left; those that wait for one `is_interrupted` go on waiting."""
         self._now = now
         job, running = attempt.job, self._leave(attempt)
@@ -225,7 +223,7 @@ class Scheduler:
                 self._line_up(released, self._since.pop(released.number, now))
             return Verdict(retries=False)
         since = (running.waiting or running).since
-        if self._may_retry(attempt, outcome):
+        if may_retry and self._has_retries(attempt, outcome):
             heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
             return Verdict(retries=True)
         self._since[job.number] = since
@@ -237,9 +235,9 @@ class Scheduler:
         self._slots.give_back(attempt)
         return running
 
-    def _may_retry(self, attempt: Attempt, outcome: Outcome) -> bool:
+    def _has_retries(self, attempt: Attempt, outcome: Outcome) -> bool:
         retries = self._rules.retries if attempt.job.retries is None else attempt.job.retries
-        may = not (attempt.job.number in self._not_again or outcome.kind == "not started" or self._stopped)
+        may = not (attempt.job.number in self._not_again or outcome.kind == "not started")
         return may and attempt.number - self._begins.get(attempt.job.number, AT_FIRST).excused <= retries
 
     def _line_up(self, job: Job, since: float) -> None:

@@ -15,15 +15,20 @@ _UNLIMITED = float("inf")
 _LONG_AGO = float("-inf")
 
 Key = tuple[int, int]  # of an attempt
+Need = tuple[int, int]  # GPUs, and memory on each
 
 
 class Limits(NamedTuple):
-    """What a run may use at the same time. `totals` is the memory of each GPU, where it is known."""
+    """What a run may use at the same time. `totals` is the memory of each GPU, where it is known.
+
+    With `elsewhere` a cluster chooses the GPUs: each job takes one of the CPU slots, whatever it needs.
+    """
 
     gpus: tuple[str, ...]
     jobs_per_gpu: int = 1
     cpu_slots: int = 1
     totals: tuple[float, ...] = ()
+    elsewhere: bool = False
 
 
 class Room(NamedTuple):
@@ -63,6 +68,7 @@ class Slots:
         self._gpus = limits.gpus
         self._totals = limits.totals or (_UNLIMITED,) * len(limits.gpus)
         self._per_gpu = per_gpu
+        self._elsewhere = limits.elsewhere
         # The free slots of each GPU, in order.
         self._free = [list(range(gpu * per_gpu, (gpu + 1) * per_gpu)) for gpu in range(len(limits.gpus))]
         self.open = list(range(len(limits.gpus)))  # the GPUs that have a place, by position and in order
@@ -73,6 +79,12 @@ class Slots:
         first_cpu = len(limits.gpus) * per_gpu
         self._free_cpu = list(range(first_cpu, first_cpu + limits.cpu_slots))
         self._first_cpu = first_cpu
+
+    def need(self, job: Job) -> Need:
+        """How many of our GPUs a job needs, and the memory on each."""
+        if not job.gpus or self._elsewhere:
+            return (0, 0)
+        return (job.gpus, job.mem or 0)
 
     @property
     def load(self) -> float:
@@ -129,7 +141,7 @@ class Slots:
 
         It names the first free slots, and takes none of them.
         """
-        if not job.gpus:
+        if not positions:
             return Attempt(job, number, (), (self._free_cpu[0],))
         gpus, free = self._gpus, self._free
         chosen = positions[: job.gpus]

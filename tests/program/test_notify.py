@@ -461,7 +461,7 @@ import os, subprocess, sys, time
 from pathlib import Path
 from queue import SimpleQueue
 from simple_gpu_scheduler.notify.child import Bystanders
-from simple_gpu_scheduler.engines import ENGINES, EngineOptions
+from simple_gpu_scheduler.engines.children import Children
 from simple_gpu_scheduler.events import RunEnded
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
 from simple_gpu_scheduler.gpus.leases import Hold
@@ -469,7 +469,7 @@ from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.sink import Notify
 inbox = SimpleQueue()
 bystanders = Bystanders()
-engine = ENGINES["local"](EngineOptions(inbox.put, "run", environment=os.environb, bystanders=bystanders))
+engine = Children(inbox.put, "run", environment=os.environb, spared=bystanders.pids)
 def notify(command):
     sink = Notify(Notifier(command, "/bin/sh", os.environb, bystanders), frozenset(["end"]), lambda job: "")
     sink.take(RunEnded(0, 0, 0, 0, 0.0, True))

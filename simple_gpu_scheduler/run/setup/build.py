@@ -7,37 +7,39 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
+from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import Trouble, UserError
-from simple_gpu_scheduler.engines import EngineOptions
+from simple_gpu_scheduler.engines import Setting
 from simple_gpu_scheduler.events import Noticed, RunEnded
 from simple_gpu_scheduler.events.publisher import Publisher, Sink
-from simple_gpu_scheduler.gpus.discover import Machine, allot, allot_without_leases, find_machine
+from simple_gpu_scheduler.gpus.discover import Machine, find_machine
 from simple_gpu_scheduler.inputs import gather
 from simple_gpu_scheduler.inputs.reader import Parser, Reader
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.output import place
-from simple_gpu_scheduler.run.loop import Runner
+from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.messages import Message
 from simple_gpu_scheduler.run.options import Options
 from simple_gpu_scheduler.run.rules import RunRules
+from simple_gpu_scheduler.run.state import State
 from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
-from simple_gpu_scheduler.system.marks import TREE, Family
 from simple_gpu_scheduler.system.signals import signals_to
 from simple_gpu_scheduler.system.threads import Meanwhile, need_thread
 
 from . import checks
 from . import journal as recording
 from .display import Showing, decide, look_at_streams
+from .lengths import find_estimates
 from .sinks import Notifying
-from .world import find_estimates, find_world
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.joblog.resume import SkippingParser
     from simple_gpu_scheduler.resume.find import Resumed
+    from simple_gpu_scheduler.resume.remaining import Resumption
 
 _BEGUN_WITHIN = 5.0
 _WITHOUT_KEEPER = (
@@ -91,7 +93,7 @@ def _run_begun(options: Options, machine: "Meanwhile[Machine]", begun: Begun, re
     room = threading.Semaphore(0)
     reader = Reader(list(begun.gathered.sources), begun.parser, inbox.put, room.acquire, by_null=options.null)
     with signals_to(inbox.put):
-        left = checks.take_over(resumed, inbox, failed_too=options.resume_failed) if resumed else None
+        left = checks.what_is_left(resumed, failed_too=options.resume_failed) if resumed else None
         need_thread(reader.run)
         found = machine.get()
         if begun.gathered.introductions:  # before it is said that others can write
@@ -102,14 +104,14 @@ def _run_begun(options: Options, machine: "Meanwhile[Machine]", begun: Begun, re
         remarks = () if options.runs_nothing else found.remarks
         for remark in (*begun.gathered.introductions, *([where] if where else ()), *remarks):
             begun.publisher.publish(Noticed(remark))
-        runner = _build(options, begun, found, inbox, room, reader)
+        state = _build(options, begun, found, inbox, room, reader, resumed, left)
         for problem in begun.problems:
-            runner.complain(problem)
+            state.complain(problem)
         if left:
-            runner.take_over(left)
-        _run(runner, begun, inbox)
+            loop.resume(state, left)
+        _run(state, begun, inbox)
     _end(options, begun)
-    return runner.exit_code()
+    return loop.exit_code(state)
 
 
 def _begin(
@@ -148,10 +150,10 @@ def _begin(
     )
 
 
-def _run(runner: Runner, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
+def _run(state: State, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
     """From here on others may ask what it does."""
     if begun.by_log:
-        runner.leave_out(begun.by_log.stay_failed)
+        loop.leave_out(state, begun.by_log.stay_failed)
     if begun.keeper:
         begun.keeper.on_end = lambda: inbox.put(Trouble(_WITHOUT_KEEPER))
         if begun.keeper.is_gone.is_set():
@@ -159,7 +161,7 @@ def _run(runner: Runner, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
     server = checks.listen(begun.record.path, inbox, begun.publisher)
     gc.freeze()  # what has been loaded stays, so it need not be looked through again
     gc.enable()
-    runner.run()
+    loop.run(state)
     if server:
         server.close()
 
@@ -185,8 +187,31 @@ def _build(
     inbox: "SimpleQueue[Message]",
     room: threading.Semaphore,
     reader: Reader,
-) -> Runner:
-    tree = os.environb.get(TREE, b"")
+    resumed: "Resumed | None",
+    left: "Resumption | None",
+) -> State:
+    name = "simulated" if options.dry_run else options.engine
+    world = engines.build(
+        name,
+        Setting(
+            begun.run_id,
+            machine,
+            options.wants,
+            inbox,
+            room.release,
+            begun.shell,
+            options.grace,
+            os.environb,
+            place.stream_opener(begun.logs, begun.run_id, begun.showing, inbox.put),
+            begun.notifying.bystanders.pids if begun.notifying else frozenset,
+            begun.keeper,
+            begun.record.path,
+            resumed.size if resumed else 0,
+            left.survivors if left else (),
+            input_ends=options.no_follow or not any(each.kind in gather.QUEUES for each in begun.gathered.inputs),
+            has_lengths=not options.dry_run,
+        ),
+    )
     limits = Limits(tuple(gpu.id for gpu in machine.gpus), options.jobs_per_gpu, options.cpu_slots, machine.totals)
     rules = Rules(options.retries, options.retry_delay, 0 if options.dry_run else options.delay)
     run_rules = RunRules(
@@ -198,27 +223,7 @@ def _build(
         run_id=begun.run_id.encode(),
         logs=begun.logs,
     )
-    open_streams = place.stream_opener(begun.logs, begun.run_id, begun.showing, inbox.put)
-    bystanders = begun.notifying.bystanders if begun.notifying else None
-    engine_options = EngineOptions(
-        inbox.put, begun.run_id, begun.shell, options.grace, os.environb, begun.keeper, open_streams, bystanders
-    )
-    if options.runs_nothing:
-        allotment = allot_without_leases(machine)
-    else:
-        allotment = allot(machine, options.wants, inbox.put, Family(begun.run_id, tree), tree)
-    world = find_world(options, engine_options, inbox, room.release, begun.gathered)
     policy = options.policy.make()
     estimates, recall = find_estimates(options, policy, inbox)
-    return Runner(
-        Scheduler(limits, policy, rules, estimates, options.label),
-        world.engine,
-        allotment,
-        begun.publisher,
-        world.inbox,
-        world.clock,
-        world.read_more,
-        reader.stop,
-        run_rules,
-        recall,
-    )
+    scheduler = Scheduler(limits, policy, rules, estimates, options.label)
+    return State(run_rules, scheduler, world, begun.publisher, reader.stop, recall)

@@ -18,8 +18,6 @@ from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.notify.message import Occasion
 from simple_gpu_scheduler.output.place import make_directory
 from simple_gpu_scheduler.remote.server import Server, serve
-from simple_gpu_scheduler.resume import survivors
-from simple_gpu_scheduler.resume.survivors import Outlived
 from simple_gpu_scheduler.run.messages import Message
 from simple_gpu_scheduler.run.options import Options
 from simple_gpu_scheduler.system.threads import Meanwhile
@@ -69,16 +67,11 @@ def left_out(parser: "SkippingParser", options: Options) -> str:
     return resume.sentence(parser, options.joblog or "")
 
 
-def take_over(resumed: "Resumed", inbox: "SimpleQueue[Message]", *, failed_too: bool) -> "Resumption":
-    from simple_gpu_scheduler.resume.remaining import what_is_left  # noqa: PLC0415 - a run that begins needs none of it
+def what_is_left(resumed: "Resumed", *, failed_too: bool) -> "Resumption":
+    """Of a run that is resumed."""
+    from simple_gpu_scheduler.resume import remaining  # noqa: PLC0415 - a run that starts needs none of it
 
-    left = what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
-    for each in left.outliving:
-        if each.status is not None:
-            inbox.put(Outlived(each.attempt.key, each.status))
-    keys = {each.attempt.key: each.pid for each in left.outliving if each.status is None}
-    survivors.watch(resumed.path, resumed.size, resumed.run_id.encode(), keys, inbox.put)
-    return left
+    return remaining.what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
 
 
 def listen(journal: str, inbox: "SimpleQueue[Message]", publisher: Publisher) -> Server | None:

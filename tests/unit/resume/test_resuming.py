@@ -186,7 +186,7 @@ def state_of(*records: str, jobs: int = 1) -> RunState:
 def test_a_job_that_has_not_come_to_its_end_goes_on_with_its_next_attempt(records: Any, begin: Begin) -> None:
     left = what_is_left(state_of(*records), {}, failed_too=False)
     assert [(job.number, each) for job, each in left.waiting] == [(1, begin)]
-    assert not left.outliving
+    assert not left.survivors
     assert not left.ended
 
 
@@ -217,7 +217,7 @@ def test_a_dropped_job_is_left_when_it_is_asked_for() -> None:
 def test_an_attempt_that_still_runs_is_no_waiting_job() -> None:
     state = state_of(started(1), started(2), started(2, 2), started(3), ended(3, "succeeded"), jobs=3)
     left = what_is_left(state, {(1, 1): 70, (2, 1): 71, (3, 1): 72}, failed_too=True)
-    assert [(each.attempt.key, each.pid, each.began_at) for each in left.outliving] == [((1, 1), 70, 5.0)]
+    assert [(each.attempt.key, each.pid, each.began_at) for each in left.survivors] == [((1, 1), 70, 5.0)]
     assert [(job.number, begin) for job, begin in left.waiting] == [(2, Begin(3, 2))]
     assert [each[0].number for each in left.ended] == [3]
 
