@@ -3,7 +3,6 @@
 To choose changes nothing: the same question has the same answer until something happens. Pure.
 """
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt
@@ -28,11 +27,6 @@ class Choice(NamedTuple):
     attempt: Attempt
     before: Front | None = None
 
-    @property
-    def passes(self) -> bool:
-        """Whether it takes GPUs ahead of a job whose turn it is."""
-        return self.before is not None and self.waiting.kind[0] > 0
-
 
 def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, front: Front | None = None) -> Choice | None:
     """The first job in the order that fits; None when none does.
@@ -50,11 +44,11 @@ def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, front: Front 
         gpus, mem, _, _ = waiting.kind
         if not gpus:
             if has_cpu:
-                return _choice(waiting, slots, ())
+                return Choice(waiting, slots.attempt(waiting.job, waiting.attempt))
             continue
         positions = slots.with_places(rooms, mem)
         if len(positions) >= gpus:
-            return _choice(waiting, slots, positions)
+            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions))
         if slots.within_reach(rooms, mem) >= gpus:
             return _choose_passing(Front(waiting, now, rooms), lineup, slots)
     return None
@@ -68,12 +62,8 @@ def _choose_passing(front: Front, lineup: Lineup, slots: Slots) -> Choice | None
     for waiting in lineup.passing(gap, now, (slots.load, len(lineup))):
         gpus, mem, _, _ = waiting.kind
         if not gpus:
-            return _choice(waiting, slots, (), front)
+            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt), front)
         positions = slots.with_places(rooms, mem, NOTHING if waiting.time <= gap.seconds else kept)
         if len(positions) >= gpus:
-            return _choice(waiting, slots, positions, front)
+            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions), front)
     return None
-
-
-def _choice(waiting: Waiting, slots: Slots, positions: Sequence[int], before: Front | None = None) -> Choice:
-    return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions), before)

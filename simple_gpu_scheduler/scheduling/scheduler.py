@@ -155,11 +155,11 @@ class Scheduler:
         return self._slots.fits(attempt, rooms)
 
     def start(self, choice: Choice, now: float) -> None:
-        """Commit what `next` has chosen, with nothing in between: from here on the attempt runs."""
+        """Commit what `next` has just chosen: from here on the attempt runs."""
         waiting, attempt, self._front = choice
         time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # nobody may have asked until now
         self._slots.take(attempt, now + time)
-        self._lineup.take(waiting, now, passes=choice.passes)
+        self._lineup.take(waiting, now, passes=self._front is not None and waiting.kind[0] > 0)
         self._running[attempt.key] = _Running(attempt, now, waiting)
         self._no_start_before = now + self._rules.delay
 

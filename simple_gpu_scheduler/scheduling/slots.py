@@ -136,7 +136,7 @@ class Slots:
         large = [at for at, gpu in enumerate(self._gpus) if gpu not in self.lost and self._totals[at] >= mem]
         return len(large) >= gpus
 
-    def attempt(self, job: Job, number: int, positions: Sequence[int]) -> Attempt:
+    def attempt(self, job: Job, number: int, positions: Sequence[int] = ()) -> Attempt:
         """An attempt on as many of these GPUs as the job needs, the emptiest first, or in a CPU slot.
 
         It names the first free slots, and takes none of them.
