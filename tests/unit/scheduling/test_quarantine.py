@@ -126,6 +126,20 @@ def test_where_jobs_fail_elsewhere_too_chance_must_be_out_of_the_question(in_a_r
     assert bool(told.quarantine.review(nothing)) == is_aside
 
 
+@pytest.mark.parametrize(("in_a_row", "is_aside"), [(15, False), (16, True)])
+def test_what_fails_elsewhere_meanwhile_counts_where_that_is_more_than_before(in_a_row: int, is_aside: bool) -> None:
+    """Of ten, four: 0.4 to the power of 16 is below one in a million."""
+    told = Told()
+    for _ in range(100):
+        told.end("a", SUCCESS)
+    told.end("b")
+    for outcome in [FAILURE] * 3 + [SUCCESS] * 5:
+        told.end("a", outcome)
+    for _ in range(in_a_row - 1):
+        told.end("b")
+    assert bool(told.quarantine.review(nothing)) == is_aside
+
+
 def test_only_the_last_word_on_a_job_is_tried_elsewhere() -> None:
     told = Told()
     told.end("b", is_final=False)

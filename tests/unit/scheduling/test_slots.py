@@ -196,3 +196,12 @@ def test_only_gpus_that_are_not_lost_and_large_enough_could_ever_do() -> None:
     assert subject.could_ever_fit(2, 10)
     assert not subject.could_ever_fit(3, 0)
     assert not subject.could_ever_fit(1, 11)
+
+
+def test_a_run_has_one_place_on_each_gpu_and_one_for_cpu_jobs_unless_it_says_otherwise() -> None:
+    subject = Slots(Limits(("0",)))
+    took(subject, 1, 0)
+    took(subject, 2)
+    assert subject.open == []
+    assert not subject.has_cpu()
+    assert subject.could_ever_fit(1, 10**12), "nobody knows how much memory it has"
