@@ -208,6 +208,15 @@ def test_what_succeeded_or_was_cancelled_is_never_left(failed_too: bool) -> None
     assert not left.waiting
 
 
+@pytest.mark.parametrize("failed_too", [False, True])
+def test_a_job_that_was_cancelled_before_it_was_tried_again_is_not_left_and_has_not_started(failed_too: bool) -> None:
+    again = record("job requeued", 7.0, job=1, why="")
+    cancelled = record("job dropped", 8.0, job=1, reason="", cancelled=True)
+    left = what_is_left(state_of(started(1), ended(1, "failed"), again, cancelled), {}, failed_too=failed_too)
+    assert [each[1] for each in left.ended] == ["not started"]
+    assert not left.waiting
+
+
 def test_a_dropped_job_is_left_when_it_is_asked_for() -> None:
     state = state_of(record("job dropped", 7.0, job=1, reason="job 2 did not succeed"))
     assert [each[1] for each in what_is_left(state, {}, failed_too=False).ended] == ["not started"]
