@@ -321,7 +321,7 @@ def test_a_run_that_goes_on_shows_what_it_had(terminal_of: Callable[..., Termina
     terminal.shows("1 running, 1 waiting")
     terminal.press("C-c")
     terminal.press("C-c")
-    terminal.shows("1 not started in")
+    terminal.shows("1 not started, 1 interrupted in")
     terminal.type("clear; simple_gpu_scheduler --resume --progress live")
     terminal.shows("2 of 4 done, 1 failed, 1 running, 1 waiting")
     go()

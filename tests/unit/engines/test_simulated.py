@@ -124,7 +124,7 @@ def test_after_and_what_is_dropped_with_a_job_that_failed(program: Program) -> N
     ("rule", "end"),
     [
         ("soon,fail=1", "1 succeeded, 1 failed, 0 timed out, 2000 not started in 1 min 40 s"),
-        ("now,fail=1", "0 succeeded, 2 failed, 0 timed out, 2000 not started in 5.0 s"),
+        ("now,fail=1", "0 succeeded, 1 failed, 0 timed out, 2000 not started, 1 interrupted in 5.0 s"),
     ],
 )
 def test_halt_gives_up_after_the_first_failure(program: Program, rule: str, end: str) -> None:
@@ -214,7 +214,7 @@ def test_a_signal_ends_it_though_its_stdin_is_held_open(program: Program) -> Non
     process.send_signal(signal.SIGTERM)
     until(lambda: process.poll() is not None, "it ends", 15)
     assert process.returncode == 128 + signal.SIGTERM
-    assert b"0 succeeded, 1 failed, 0 timed out, 1 not started" in process.stderr.read()
+    assert b"0 succeeded, 0 failed, 0 timed out, 1 not started, 1 interrupted" in process.stderr.read()
 
 
 def setting(queue: SimpleQueue, gpus: tuple[str, ...] = ("0",), *, input_ends: bool = True) -> Setting:
