@@ -78,7 +78,8 @@ def summary(*events: Event) -> RunEnded:
 class TestAJob:
     def test_waits_from_when_it_is_read_until_it_starts_and_runs_until_it_ends(self) -> None:
         subject = ledger(read(1, 2))
-        assert (subject.counts(), subject.state_of(1), subject.state_of(3)) == (Counts(waiting=2), "waiting", None)
+        assert (subject.counts(), subject.state_of(1)) == (Counts(waiting=2), "waiting")
+        assert [subject.state_of(number) for number in (-1, 0, 3)] == [None, None, None]
         subject.take(started(1), 5.0)
         assert subject.running == {(1, 1): Started(attempt(1), 5.0, "1.log")}
         assert (subject.counts(), subject.state_of(1)) == (Counts(waiting=1, running=1), "running")

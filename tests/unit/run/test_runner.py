@@ -231,6 +231,10 @@ class World:
 
     def run(self) -> int:
         loop.run(self.state)
+        ledger = self.publisher.ledger
+        assert (ledger.running, self.summary().left) == ({}, len(ledger.waiting))
+        # The scheduler keeps no job whose attempt was ended because the run was stopped.
+        assert self.scheduler.waiting <= len(ledger.waiting) <= self.scheduler.waiting + len(ledger.interrupted)
         self.publisher.close()
         return loop.exit_code(self.state)
 
