@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Fate, Job, Kind, Outcome, Place
+from simple_gpu_scheduler.display.lines import Words
 from simple_gpu_scheduler.events import (
     AllRead,
     Event,
@@ -35,7 +36,9 @@ from simple_gpu_scheduler.events.ledger import Counts, End, Ledger, Started, Sta
 from simple_gpu_scheduler.events.publisher import Publisher, SinkTroubleError
 from simple_gpu_scheduler.journal.run_state import RunState, read_state
 from simple_gpu_scheduler.journal.sink import Journal
-from simple_gpu_scheduler.resume.remaining import what_is_left
+from simple_gpu_scheduler.notify.message import told
+from simple_gpu_scheduler.resume.remaining import Resumption, what_is_left
+from simple_gpu_scheduler.scheduling import Begin
 
 FAILED, KILLED, LATE = Outcome("failed", 1), Outcome("killed", 15), Outcome("timed out")
 NO_START = Outcome("not started", reason="no such file")
@@ -317,6 +320,41 @@ class TestTheEstimate:
         assert subject.eta(busy) == Eta(5 + 20)
         subject.take(JobRequeued(long, ""))
         assert subject.eta([*busy, *busy, *busy]) == Eta(100)  # the longest
+
+
+class TestWhatIsSaid:
+    def test_of_a_cancelled_job_is_that_it_was_cancelled_and_not_how_it_was_ended(self) -> None:
+        words = Words()
+        assert (
+            words.line(JobDropped(job(1), "it was cancelled", is_cancelled=True))
+            == "job 1 (line 1) was cancelled: true"
+        )
+        assert words.line(ended(1, KILLED, is_cancelled=True)) == "job 1 (line 1) was cancelled after 2.0 s: true"
+        assert words.line(ended(1, SUCCESS, is_cancelled=True)) == ""
+        assert words.line(ended(1, KILLED)) == "job 1 (line 1) was killed by SIGTERM after 2.0 s: true"
+
+    def test_at_the_end_has_what_was_cancelled_or_interrupted_only_if_there_is_any(self) -> None:
+        end = RunEnded(1, 2, 3, 4, 5.0, all_read=True)
+        line = "1 succeeded, 2 failed, 3 timed out, 4 not started"
+        assert Words().line(end) == f"{line} in 5.0 s"
+        assert Words().line(end._replace(cancelled=6)) == f"{line}, 6 cancelled in 5.0 s"
+        assert Words().line(end._replace(cancelled=6, interrupted=7)) == f"{line}, 6 cancelled, 7 interrupted in 5.0 s"
+        none = RunEnded(0, 0, 0, 0, 5.0, all_read=True)
+        assert Words().line(none) == "no commands were read"
+        for one in (none._replace(cancelled=1), none._replace(interrupted=1), none._replace(all_read=False)):
+            assert Words().line(one).startswith("0 succeeded, 0 failed, 0 timed out, 0 not started, ")
+
+    def test_of_a_run_that_is_resumed_is_what_was_cancelled_apart_from_what_may_be_tried_again(self) -> None:
+        begin = Begin(2, 1)
+        left = Resumption(ended=((job(1), "failed", begin), (job(2), "cancelled", begin), (job(3), "succeeded", begin)))
+        assert left.sentence("r") == (
+            "resuming run r: 1 succeeded, 1 did not (--resume-failed tries them again), 1 cancelled, 0 waiting"
+        )
+
+    def test_to_a_notifier_is_that_it_was_cancelled(self) -> None:
+        dropped = JobDropped(job(1), "it was cancelled", is_cancelled=True)
+        found = [told(event).fate for event in (dropped, ended(1, KILLED, is_cancelled=True), ended(1, KILLED))]
+        assert found == ["cancelled", "cancelled", "killed"]
 
 
 class TestAPublisher:
