@@ -14,7 +14,7 @@ from simple_gpu_scheduler.scheduling.estimates import UNKNOWN, Estimates
 from simple_gpu_scheduler.scheduling.policies import POLICIES, Waiting
 from simple_gpu_scheduler.scheduling.queues import Lineup
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
-from simple_gpu_scheduler.scheduling.slots import Limits, Room
+from simple_gpu_scheduler.scheduling.slots import Limits, Room, Slots
 from tests.support.starts import start_all
 
 FAILURE = Outcome("failed", 1)
@@ -168,7 +168,7 @@ def check(lineup: Lineup, plain: dict[int, Job]) -> None:
 @given(st.integers(0, 2**32))
 def test_the_books_of_the_line_up_are_right_after_each_step(policy: str, seed: int) -> None:
     rng, estimates = Random(seed), Estimates()
-    lineup = Lineup(POLICIES[policy](), estimates, lambda each: each.label)
+    lineup = Lineup(POLICIES[policy](), estimates, lambda each: each.label, Slots(Limits(("0",))).need)
     plain: dict[int, Job] = {}
     taken: list[Waiting] = []
     for number in range(1, 80):

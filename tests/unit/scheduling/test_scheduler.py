@@ -220,16 +220,14 @@ def test_a_retried_job_keeps_those_after_it_waiting() -> None:
     assert started(subject) == [(2, "0")]
 
 
-def test_when_stopped_nothing_starts_and_nothing_is_tried_again() -> None:
+def test_what_may_not_be_retried_is_over_though_it_has_retries() -> None:
     subject = scheduler("0", retries=1)
     subject.add(job(1), 0)
-    subject.add(job(2), 0)
     started(subject)
-    subject.stop()
-    assert not end(subject, 1, FAILURE).retries
-    assert started(subject) == []
-    assert subject.waiting == 1
-    assert subject.next_wake(0) == float("inf")
+    [attempt] = subject.running
+    assert not subject.end(attempt, FAILURE, 1, may_retry=False).retries
+    assert subject.waiting == 0
+    assert subject.next_wake(1) == float("inf")
 
 
 OUTCOMES = (SUCCESS, SUCCESS, FAILURE, Outcome("timed out"), Outcome("killed", 9), Outcome("not started"))
