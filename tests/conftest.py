@@ -4,11 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.nvml import StandIn
 from tests.support.nvml.fixtures import compiled_library, stand_in, stand_in_of  # noqa: F401
@@ -18,12 +20,20 @@ SCHEDULER = [sys.executable, "-m", "simple_gpu_scheduler"]
 HYPERSEARCH = [sys.executable, "-c", "from simple_gpu_scheduler.cli.main import simple_hypersearch as s; s()"]
 
 
+# How long a property takes says how busy the machine is.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
+
+# pytest-xdist starts its workers after readline has put the size of the controller's terminal here.
+for _size in ("COLUMNS", "LINES"):
+    os.environ.pop(_size, None)
+
 # For programs that a test kills: coverage's data of a killed process would be a torn file.
 UNMEASURED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
 
 
-def until(condition: Callable[[], object], what: str = "", seconds: float = 30) -> None:
-    """Wait for a condition; fail when it does not come true."""
+def until(condition: Callable[[], object], what: str = "", seconds: float = 120) -> None:
+    """Wait for a condition; fail when it does not come true, even on a machine that is very busy."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"it did not come true: {what or condition}"
@@ -77,7 +87,7 @@ class Program:
             if process.poll() is None:
                 process.terminate()  # which ends its jobs too; after a KILL they would run on
             try:
-                process.wait(timeout=5)
+                process.wait(timeout=120)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -97,6 +107,20 @@ def _no_test_hangs() -> Iterator[None]:
     signal.alarm(300)
     yield
     signal.alarm(0)
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """pytest's own, or for a test marked `open_to_others` one that other users may enter.
+
+    pytest closes the directories above its own to others whenever it is started, so also while a test runs.
+    """
+    if not request.node.get_closest_marker("open_to_others"):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="open_to_others_") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @pytest.fixture(autouse=True)

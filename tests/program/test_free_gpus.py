@@ -53,7 +53,7 @@ class Run:
 
     def end(self) -> tuple[int, list[str]]:
         """Its exit code, and what its jobs printed."""
-        out, _ = self.process.communicate(timeout=60)
+        out, _ = self.process.communicate(timeout=120)
         return self.process.returncode, out.decode().split()
 
     @property
@@ -237,7 +237,7 @@ def test_in_a_pid_namespace_memory_decides_and_that_is_said_once(
         capture_output=True,
         check=False,
         cwd=program.directory,
-        timeout=60,
+        timeout=120,
     )
     if b"unshare failed" in done.stderr or b"cannot" in done.stderr.partition(b"NVML")[0]:
         pytest.skip("this machine lets nobody make a namespace of pids")
@@ -299,7 +299,7 @@ def test_a_job_that_waits_for_memory_alone_says_so(
 ) -> None:
     idle_gpus.show([a_gpu(0, used=20 * GIB, processes=[Process(sleeper(), 20 * GIB)])])
     run = Run(program, "echo began #: mem=70G\n", "--share-with", "me")
-    until(lambda: run.waits, "it says why", seconds=6)
+    until(lambda: run.waits, "it says why")
     idle_gpus.show([a_gpu(0)])
     assert run.end() == (0, ["began"])
     assert [line[:16] for line in run.waits] == ["waiting: gpu 0: "]

@@ -108,7 +108,7 @@ def test_a_foreign_directory_that_may_not_be_written_to_is_refused(open_director
     leases().mkdir()
     leases().chmod(mode)
     process = start_as(program, UID, *ALONE)
-    err = process.communicate(b"touch ran\n", timeout=60)[1].decode()
+    err = process.communicate(b"touch ran\n", timeout=120)[1].decode()
     check_refusal(program.directory, process.returncode, err, str(leases()), "Permission denied", "SGS_LEASE_DIR")
     assert not list(leases().iterdir())
 
@@ -119,7 +119,7 @@ def test_a_foreign_file_that_may_not_be_used_is_refused(open_directory: Path, na
     (shared(leases()) / name).write_text("precious")
     (leases() / name).chmod(0o600)
     process = start_as(program, UID, *ALONE)
-    err = process.communicate(b"touch ran\n", timeout=60)[1].decode()
+    err = process.communicate(b"touch ran\n", timeout=120)[1].decode()
     path = str(leases() / name)
     check_refusal(program.directory, process.returncode, err, path, "root's", "Permission denied", "SGS_LEASE_DIR")
     assert (leases() / name).read_text() == "precious"
@@ -197,7 +197,7 @@ def test_what_somebody_has_written_of_a_holder_confuses_nobody(program: Program,
         line = process.stderr.readline().decode()
         assert line == "waiting: gpu 0: leased by a process that cannot be seen from here\n"
         assert not (program.directory / "ran").exists()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
 
 
 def test_no_file_is_ever_deleted(program: Program) -> None:
@@ -289,7 +289,7 @@ def test_who_was_idle_when_the_files_were_deleted_excludes_who_came_then(program
     give(was_idle, f"{lonely(program.directory)}\n" * 50)
     program.feed(was_idle, "")
     for process in (was_idle, came):
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         assert process.returncode == 0
     assert were_alone(program.directory)
 
@@ -310,7 +310,7 @@ def test_who_was_idle_when_the_directory_was_deleted_goes_on(program: Program, *
         give(process, "touch ran\n")
     until((program.directory / "ran").exists)
     program.feed(process, "")
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
     assert stat.S_IMODE(leases().stat().st_mode) == 0o1777
 
 
@@ -330,7 +330,7 @@ def test_who_was_idle_when_a_file_became_a_trap_waits_until_it_is_removed(progra
     (leases() / name).unlink()
     until((program.directory / "ran").exists)
     program.feed(process, "")
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
 
 
 def test_who_was_in_line_when_the_files_were_deleted_excludes_who_came_then(program: Program) -> None:
@@ -345,6 +345,6 @@ def test_who_was_in_line_when_the_files_were_deleted_excludes_who_came_then(prog
         program.feed(came, f"{lonely(program.directory)}\n" * 30)
         until((program.directory / "done").exists)
     for process in (waits, came):
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         assert process.returncode == 0
     assert were_alone(program.directory)

@@ -43,7 +43,7 @@ class Python:
 
     def run(self, code: str, **env: str) -> tuple[str, str]:
         """What one says and complains of until its end."""
-        return self.start(code, **env).communicate(timeout=60)
+        return self.start(code, **env).communicate(timeout=120)
 
     def hold(self, arguments: str = "gpus=[0]") -> "subprocess.Popen[str]":
         """One that has GPUs until `end`."""
@@ -67,7 +67,7 @@ def python(tmp_path: Path) -> Iterator[Python]:
 
 def end(process: "subprocess.Popen[str]") -> float:
     """Have one that holds GPUs end; when it did."""
-    return float(process.communicate("\n", timeout=60)[0])
+    return float(process.communicate("\n", timeout=120)[0])
 
 
 def is_free(program: Program, gpu: str = "0") -> bool:
@@ -142,9 +142,9 @@ def test_a_program_and_the_command_wait_for_each_other_and_are_woken_at_once(pyt
     assert float(command.stdout.readline()) - left < 0.25
     waiter = python.start("with lease(gpus=[0]) as gpus: print(time.time(), *gpus)")
     until(lambda: is_in_line(waiter))
-    command.communicate(b"\n", timeout=60)
+    command.communicate(b"\n", timeout=120)
     left = time.time()
-    got, gpu = waiter.communicate(timeout=60)[0].split()
+    got, gpu = waiter.communicate(timeout=120)[0].split()
     assert float(got) - left < 0.25
     assert gpu == "0"
 
@@ -156,7 +156,7 @@ def test_who_waited_for_two_gpus_leaves_the_other_one_to_others(python: Python, 
     end(first)
     assert has_line(both) == "0"
     end(second)
-    until(lambda: is_free(program, "1"), "gpu 1 is free", seconds=5)
+    until(lambda: is_free(program, "1"), "gpu 1 is free")
     end(both)
 
 
@@ -204,7 +204,7 @@ def test_a_forked_child_takes_the_lease_from_nobody(python: Python, program: Pro
     process = python.start(code)
     assert has_line(process) == "held"
     assert not is_free(program)
-    assert process.communicate("\n", timeout=60) == ("left\n", "")
+    assert process.communicate("\n", timeout=120) == ("left\n", "")
     assert is_free(program)
 
 
@@ -396,7 +396,7 @@ def test_what_runs_inside_a_lease_has_its_gpus(python: Python, idle_gpus: StandI
             print(flush=True)
             input()
             job = b"echo $CUDA_VISIBLE_DEVICES"
-            print(subprocess.run({SCHEDULER} + ["-q"], input=job, capture_output=True, timeout=5))
+            print(subprocess.run({SCHEDULER} + ["-q"], input=job, capture_output=True, timeout=120))
             if os.fork() == 0:
                 with lease(timeout=3) as gpus: print("forked", *gpus, flush=True)
                 os._exit(0)
@@ -406,7 +406,7 @@ def test_what_runs_inside_a_lease_has_its_gpus(python: Python, idle_gpus: StandI
     has_line(process)
     processes = [Process(process.pid, GIB)] if uses_it else []
     idle_gpus.show([a_gpu(index, processes=processes, used=GIB * uses_it) for index in range(4)])
-    out, err = process.communicate("\n", timeout=60)
+    out, err = process.communicate("\n", timeout=120)
     assert "stdout=b'3\\n', stderr=b''" in out, err
     assert "forked 3" in out
 

@@ -35,7 +35,7 @@ Pids = Callable[[str], int]
 
 def finish(*processes: "subprocess.Popen[bytes]") -> str:
     """Wait for their end; all that they said."""
-    return "".join(process.communicate(timeout=100)[1].decode() for process in processes)
+    return "".join(process.communicate(timeout=120)[1].decode() for process in processes)
 
 
 def start(program: Program, commands: str, *args: str) -> "subprocess.Popen[bytes]":
@@ -210,7 +210,7 @@ with lease(gpus=[0], ignore_occupancy=True):
             assert not (program.directory / "done").exists()
         finally:
             holder.kill()
-    process.wait(timeout=5)
+    process.wait(timeout=120)
     assert (program.directory / "done").exists()
 
 

@@ -476,10 +476,10 @@ def notify(command):
     return sink
 def end_a_job_that_leaves_something(number):
     engine.start(Attempt(Job(number, b"setsid sleep 1000 & sleep 0.05", Place(1)), 1, ("0",), (1,)), Hold())
-    ended = inbox.get(timeout=30)
+    ended = inbox.get(timeout=120)
     swept = 0
     while not engine.settle(ended):
-        ended = inbox.get(timeout=30)
+        ended = inbox.get(timeout=120)
         swept = ended.swept
     return swept
 def until(path):
@@ -490,7 +490,7 @@ def until(path):
 
 def in_engine(script: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run([sys.executable, "-c", ENGINE + script], check=True, timeout=60, cwd=directory)
+        subprocess.run([sys.executable, "-c", ENGINE + script], check=True, timeout=120, cwd=directory)
 
 
 class TestWhatJobsLeaveBehind:
@@ -547,7 +547,7 @@ class TestTheProgram:
         program.feed(process, "echo out of memory; exit 1\nwhile [ ! -e go ]; do sleep 0.01; done\n")
         until(told.count(1))
         (tmp_path / "go").touch()
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=120) == 1
         [failure] = told.all()
         [about] = failure["jobs"]
         assert (about["last_lines"], about["log"]) == (["out of memory"], str(tmp_path / "out" / "0001.log"))
@@ -600,7 +600,7 @@ class TestTheProgram:
         process = program.start("--gpus", "0,1", "--notify", slow, "--notify-on", "fail")
         leaves = "(setsid sleep 1000 &) ; sleep 0.05\n" * 5
         program.feed(process, f"false\nuntil [ -e began ]; do sleep 0.01; done\n{leaves}touch go\n")
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=120) == 1
         assert told.events() == [("fail", [1])]
 
     def test_goes_on_telling_when_the_keeper_is_killed(self, program: Program, told: Told, tmp_path: Path) -> None:
@@ -616,7 +616,7 @@ class TestTheProgram:
         os.kill(keeper, signal.SIGKILL)
         until(lambda: not is_alive(keeper))
         (tmp_path / "go").touch()
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=120) == 1
         assert [event for event, _ in told.events()] == ["fail", "fail", "end"]
         assert {each["job"]: each["code"] for each in told.all()[-1]["jobs"]} == {1: 1, 2: 5}
 
@@ -625,7 +625,7 @@ class TestTheProgram:
         program.feed(process, "touch began; exec sleep 1000\n" * 2)
         until((tmp_path / "began").exists)
         process.terminate()
-        assert process.wait(timeout=60) == 143
+        assert process.wait(timeout=120) == 143
         assert [(each["event"], each["code"], each["not_started"]) for each in told.all()] == [("end", 143, 1)]
 
     def test_ctrl_c_reaches_no_notifier(self, program: Program, told: Told, tmp_path: Path) -> None:
@@ -638,7 +638,7 @@ class TestTheProgram:
         assert process.stderr
         until(lambda: b"Ctrl-C" in process.stderr.readline())  # type: ignore[union-attr]
         (tmp_path / "go").touch()
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=120) == 130
         assert told.events() == [("fail", [1])]
 
     def test_tells_nobody_of_what_it_would_do(self, program: Program, told: Told) -> None:

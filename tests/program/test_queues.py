@@ -67,7 +67,7 @@ class Queue:
         path = self.directory / "ran"
         return path.read_text().split() if path.exists() else []
 
-    def has_run(self, *words: str, seconds: float = 20) -> None:
+    def has_run(self, *words: str, seconds: float = 120) -> None:
         """Each of these, and nothing else, as often as it stands here."""
         what = lambda: f"{dict(Counter(words) - Counter(self.ran))} are missing: {self.said[-2000:]}"  # noqa: E731
         end = time.monotonic() + seconds
@@ -87,20 +87,20 @@ class Queue:
     def submit(self, *args: str, stdin: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
         """`submit` with these arguments, in the scheduler's directory."""
         return subprocess.run(
-            [*SUBMIT, *args], input=stdin, cwd=self.directory, capture_output=True, check=False, timeout=60
+            [*SUBMIT, *args], input=stdin, cwd=self.directory, capture_output=True, check=False, timeout=120
         )
 
 
 def kill(process: Popen) -> None:
     """SIGKILL."""
     process.kill()
-    process.wait(timeout=10)
+    process.wait(timeout=120)
 
 
 def terminate(process: Popen) -> None:
     """SIGTERM."""
     process.terminate()
-    assert process.wait(timeout=20) == 128 + signal.SIGTERM
+    assert process.wait(timeout=120) == 128 + signal.SIGTERM
 
 
 @pytest.fixture
@@ -131,13 +131,13 @@ class TestNamedPipe:
                 subprocess.Popen(["sh", "-c", f"echo 'echo {number} >> ran #: gpus=0' > {fifo.path}"])
                 for number in range(5, 25)
             ]
-            assert [writer.wait(timeout=10) for writer in writers] == [0] * 20
+            assert [writer.wait(timeout=120) for writer in writers] == [0] * 20
             fifo.has_run(*map(str, range(25)))
             assert shell.poll() is None
             assert error.read_text().count(HELD) == 1
         finally:
             shell.terminate()
-            shell.wait(timeout=20)
+            shell.wait(timeout=120)
 
     def test_follow_makes_it_for_its_owner_alone(self, fifo: Queue) -> None:
         fifo.start(umask=0)
@@ -173,7 +173,7 @@ class TestNamedPipe:
         ]
         for process, text in zip(submits, texts, strict=True):
             threading.Thread(target=process.communicate, args=(text,)).start()
-        assert [process.wait(timeout=30) for process in submits] == [0, 0, 0]
+        assert [process.wait(timeout=120) for process in submits] == [0, 0, 0]
         fifo.has_run(*"aaaabbbbcccc")
 
     def test_a_partial_line_waits_for_its_end(self, fifo: Queue) -> None:
@@ -203,7 +203,7 @@ class TestNamedPipe:
         begun = time.monotonic()
         with fifo.path.open("wb") as writer:
             writer.write(text)
-        subprocess.run(["sh", "-c", f"echo true > {fifo.path}"], check=True, timeout=10)
+        subprocess.run(["sh", "-c", f"echo true > {fifo.path}"], check=True, timeout=120)
         assert time.monotonic() - begun < 5
         assert process.poll() is None
 
@@ -234,12 +234,11 @@ class TestNamedPipe:
         done = fifo.submit("--to", "gpu.fifo", "echo lost >> ran")
         assert (done.returncode, b"nobody is reading" in done.stderr) == (2, True)
 
+    @pytest.mark.open_to_others
     @pytest.mark.skipif(os.geteuid() != 0, reason="another user's eyes are needed")
     def test_one_that_may_be_read_and_not_written_to(self, fifo: Queue) -> None:
         os.mkfifo(fifo.path)
         fifo.path.chmod(0o644)
-        for parent in [fifo.directory, *list(fifo.directory.parents)[:2]]:
-            parent.chmod(0o755)
         other = fifo.directory / "other"
         other.mkdir()
         os.chown(other, 65534, 65534)
@@ -257,7 +256,7 @@ class TestNamedPipe:
             process = subprocess.Popen(command, cwd=other, env=environment, stderr=error)
         until((other / "ran").exists, "it runs")
         os.close(keeper)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0
 
     def test_memory_stays_small_with_many_lines(self, fifo: Queue) -> None:
         with (fifo.directory / "shown").open("wb") as shown:
@@ -279,7 +278,7 @@ class TestNoFollow:
             fifo.has_run("one")
             assert process.poll() is None
             writer.write(line("two").encode())
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0
         fifo.has_run("one", "two")
         assert HELD not in fifo.said
 
@@ -296,7 +295,7 @@ class TestNoFollow:
         fifo.write(line("three"))
         fifo.has_run("two", "three")
         (fifo.directory / "go").touch()
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=120) == 0
         fifo.has_run("one", "two", "three")
 
     @pytest.mark.parametrize("journal", [True, False])
@@ -318,7 +317,7 @@ class TestNoFollow:
                     break
                 written.append(f"{run}.{number}")
                 time.sleep(chance.choice([0, 0.001, 0.003, 0.01, 0.03]))
-            assert process.wait(timeout=20) == 0, fifo.said
+            assert process.wait(timeout=120) == 0, fifo.said
             fifo.has_run(*written)
 
 
@@ -388,8 +387,8 @@ class TestRestart:
         growing.write("echo after >> ran #: after=b\n" + "echo bad #: gpsu=1\n")
         process = growing.start_unheard(*again)
         growing.has_run("one", "two", "half", "after")
-        until(lambda: "gpsu" in growing.said)
-        assert "line 6: not started" in growing.said, growing.said
+        until(lambda: "line 6: not started" in growing.said and "gpsu" in growing.said)
+        until(lambda: growing.said.count("on cpu") >= 2)  # what is said comes when stderr takes it, jobs may be faster
         assert growing.said.count("on cpu") == 2, growing.said
         terminate(process)
 
@@ -450,7 +449,7 @@ class TestRestart:
         fifo.write(line("first", "sleep 0.5; ") + "".join(line(str(number)) for number in range(100)))
         until(lambda: "on cpu" in fifo.said)
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 128 + signal.SIGINT
+        assert process.wait(timeout=120) == 128 + signal.SIGINT
         fifo.has_run("first")
         fifo.start_unheard("--resume")
         fifo.has_run("first", *map(str, range(100)))
@@ -468,10 +467,10 @@ class TestRestart:
         until(lambda: len(fifo.ran) > 20)
         kill(process)
         until((fifo.directory / "told").exists, "the generator is told")
-        generator.wait(timeout=10)
+        generator.wait(timeout=120)
         accepted = int((fifo.directory / "told").read_text())
         resumed = fifo.start_unheard("--resume")
-        assert resumed.wait(timeout=60) == 0, fifo.said
+        assert resumed.wait(timeout=120) == 0, fifo.said
         assert sorted(map(int, fifo.ran)) == list(range(accepted))
 
     @pytest.mark.parametrize("is_made_again", [False, True])
@@ -490,7 +489,7 @@ class TestRestart:
             fifo.write(line("three"))
             fifo.has_run("first", "two", "three")
         else:
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=120) == 0
             fifo.has_run("first", "two")
 
     @pytest.mark.parametrize("again", AGAIN, ids=["follow", "resume"])
@@ -607,6 +606,11 @@ def test_pipes_without_a_name_are_files_too(program: Program) -> None:
     """As a shell makes them of <(...)."""
     command = f"exec {shlex.join(SCHEDULER)} --gpus 0 -q /dev/stdin <(echo echo two; sleep 0.1; echo echo three)"
     done = subprocess.run(
-        ["bash", "-c", command], input=b"echo one\n", cwd=program.directory, check=True, capture_output=True, timeout=30
+        ["bash", "-c", command],
+        input=b"echo one\n",
+        cwd=program.directory,
+        check=True,
+        capture_output=True,
+        timeout=120,
     )
     assert done.stdout.split() == [b"one", b"two", b"three"]

@@ -18,7 +18,7 @@ Pids = Callable[[str], int]
 
 def finish(process: "subprocess.Popen[bytes]") -> str:
     """Wait for its end; its stderr."""
-    return process.communicate(timeout=60)[1].decode()
+    return process.communicate(timeout=120)[1].decode()
 
 
 def test_the_first_ctrl_c_lets_running_jobs_finish(program: Program, pids: Pids) -> None:
@@ -227,7 +227,7 @@ def test_a_closed_stderr_loses_no_job_and_no_exit_code(program: Program) -> None
         (program.directory / "in").write_text("touch ran\nfalse\n")
         script = f"set -o pipefail; {command} <in {closed}"
         done = subprocess.run(
-            ["bash", "-c", script], cwd=program.directory, capture_output=True, timeout=60, check=False
+            ["bash", "-c", script], cwd=program.directory, capture_output=True, timeout=120, check=False
         )
         assert done.returncode == 1, closed
         assert len((program.directory / "log").read_text().splitlines()) == 3
@@ -244,7 +244,7 @@ def test_a_full_pipe_does_not_stop_the_jobs(program: Program) -> None:
     """Nobody reads stderr, and 2,000 lines are more than a pipe holds."""
     process = program.start("--gpus", "0-3", "--joblog", "log")
     program.feed(process, "true\n" * 2000 + "touch done\n")
-    until(has_text(program.directory / "log", "touch done"), seconds=60)
+    until(has_text(program.directory / "log", "touch done"))
     err = finish(process)
     assert err.count("Processing command") == 2001
     assert "2001 succeeded" in err
@@ -256,7 +256,7 @@ def test_a_stopped_terminal_does_not_stop_the_jobs(program: Program) -> None:
     process = program.start("--gpus", "0-3", "--joblog", "log", stderr=slave)
     os.close(slave)
     program.feed(process, "true\n" * 3000 + "touch done\n")
-    until(has_text(program.directory / "log", "touch done"), seconds=60)
+    until(has_text(program.directory / "log", "touch done"))
     shown = b""
     while b"3001 succeeded" not in shown:
         shown += os.read(master, 65536)
@@ -271,7 +271,7 @@ def test_a_terminal_that_went_away_does_not_stop_the_jobs(program: Program) -> N
     os.close(slave)
     os.close(master)
     program.feed(process, "true\n" * 20 + "touch done\n")
-    process.wait(timeout=60)
+    process.wait(timeout=120)
     assert process.returncode == 0
     assert (program.directory / "done").exists()
 
@@ -286,7 +286,7 @@ def test_a_terminal_on_stdin_is_told_what_is_expected(program: Program) -> None:
     assert process.stdout
     assert process.stdout.readline() == b"typed\n"
     os.write(master, b"\x04")
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=120) == 0
     os.close(master)
 
 
@@ -298,7 +298,7 @@ def test_a_named_pipe_is_a_persistent_queue(program: Program) -> None:
         assert process.stderr
         assert process.stderr.readline().startswith(b"the named pipe is held open for more commands")
     for number in range(3):
-        subprocess.run(["sh", "-c", f"echo 'echo {number}' > {fifo}"], check=True, timeout=60)
+        subprocess.run(["sh", "-c", f"echo 'echo {number}' > {fifo}"], check=True, timeout=120)
         assert process.stdout
         assert process.stdout.readline() == b"%d\n" % number
     process.send_signal(signal.SIGINT)
@@ -312,7 +312,7 @@ def test_a_named_pipe_ends_with_its_writer_when_asked_to(program: Program) -> No
     command = f"{' '.join([*SCHEDULER, '--gpus', '0', '--no-follow'])} < {fifo}"
     with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE) as process:
         fifo.write_text("echo one\n")
-        assert process.communicate(timeout=60)[0] == b"one\n"
+        assert process.communicate(timeout=120)[0] == b"one\n"
         assert process.returncode == 0
 
 

@@ -223,7 +223,7 @@ class TestLearn:
         assert (program.directory / "t.csv").read_text() == MANY
 
     def test_a_place_where_nothing_can_be_written_is_said_first(self, program: Program) -> None:
-        done = program.run("tune", *QUEUES[:4], "--repeat", "14", "--learn", "none/w.json", timeout=60)
+        done = program.run("tune", *QUEUES[:4], "--repeat", "14", "--learn", "none/w.json", timeout=120)
         assert done.returncode == 2
         [line] = done.stderr.decode().splitlines()
         assert "none/w.json" in line

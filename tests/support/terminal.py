@@ -58,13 +58,13 @@ class Terminal:
     def shows(self, text: str) -> None:
         """Wait until this can be seen."""
         try:
-            until(lambda: text in self.screen(), seconds=20)
+            until(lambda: text in self.screen())
         except AssertionError:
             raise AssertionError(f"{text!r} is not to be seen:\n{self.screen()}") from None
 
     def shows_no_more(self, text: str) -> None:
         """Wait until this can no more be seen."""
-        until(lambda: text not in self.screen(), f"{text} goes away", seconds=20)
+        until(lambda: text not in self.screen(), f"{text} goes away")
 
     def close(self) -> None:
         """End all that runs in it."""

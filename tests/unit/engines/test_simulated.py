@@ -92,7 +92,7 @@ def test_how_long_a_job_takes_and_how_it_ends_is_read_from_its_command(program: 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_under_each_policy_thousands_of_jobs_run_once_each_also_beside_wide_ones(program: Program, policy: str) -> None:
     text = many(1000, "sleep {} #: label=l{}") + "sleep 7 #: gpus=2\n" + many(1000) + "sleep 8 #: gpus=2\n"
-    done = program.run(*SIMULATED, "0", "1", "--policy", policy, stdin=text, timeout=30)
+    done = program.run(*SIMULATED, "0", "1", "--policy", policy, stdin=text, timeout=120)
     assert done.returncode == 0, done.stderr[-500:]
     assert summary(done).startswith("2002 succeeded, 0 failed")
     assert sorted(row.number for row in log_of(program)) == [*range(1, 2003)]
@@ -105,7 +105,7 @@ def test_under_each_policy_thousands_of_jobs_run_once_each_also_beside_wide_ones
 def test_retries_and_time_outs_take_the_time_that_they_would(program: Program) -> None:
     text = many(1500, ": {}; sleep 20; exit 3") + many(1500, "sleep 500 # {}")
     done = program.run(
-        *SIMULATED, "0", "--retries", "2", "--retry-delay", "100000", "--timeout", "1m", "-v", stdin=text, timeout=60
+        *SIMULATED, "0", "--retries", "2", "--retry-delay", "100000", "--timeout", "1m", "-v", stdin=text, timeout=120
     )  # fmt: skip
     assert summary(done).startswith("0 succeeded, 1500 failed, 1500 timed out")
     assert len(started(done.stderr.decode())) == 3 * 3000
@@ -312,7 +312,7 @@ def real_orders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]
         running.append((program, process))
     orders = {}
     for policy, (program, process) in zip(SHARPEST, running, strict=True):
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=120)
         orders[policy] = [int(command.split()[1].rstrip(";")) for command in started(stderr.decode())]
         program.close()
     return orders

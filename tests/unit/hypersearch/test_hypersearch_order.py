@@ -41,7 +41,7 @@ def chi_square(found: Iterable[int], bins: int) -> float:
 
 
 def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=120)
 
 
 @settings(max_examples=150, deadline=None)
@@ -229,7 +229,7 @@ def test_a_sampler_needs_scipy_and_a_number_of_samples(sampler: str) -> None:
     without = "import sys; sys.modules['scipy'] = None; " + HYPERSEARCH[2]
     args = ["{a}", "-p", "a", "1", "2", "--sampler", sampler]
     command = [sys.executable, "-c", without, *args, "--n-samples", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert f"--sampler {sampler} needs scipy; install it with" in done.stderr
     assert "pip install" in done.stderr
