@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
 from tests.support.nvml import StandIn
@@ -38,6 +39,24 @@ def until(condition: Callable[[], object], what: str = "", seconds: float = 120)
     while not condition():
         assert time.monotonic() < end, f"it did not come true: {what or condition}"
         time.sleep(0.01)
+
+
+def work(action: Callable[[], object]) -> int:
+    """How many lines of Python it runs: what it costs, on whatever machine and however busy that is."""
+    lines = 0
+
+    def count(_frame: object, _event: str, _arg: object) -> object:
+        nonlocal lines
+        lines += 1
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)  # type: ignore[arg-type]
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+    return lines
 
 
 def is_alive(pid: int) -> bool:
@@ -130,6 +149,24 @@ def _leases_and_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv(variable, str(tmp_path / directory))
         monkeypatch.setitem(UNMEASURED, variable, str(tmp_path / directory))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _measures_one_of_a_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """To be measured costs a program three times what its own start and end do: of a test's programs those are that
+    it starts with its first parameters. Nothing is measured of a test marked `unmeasured`, which does much and often.
+    """
+    unmeasured = request.node.get_closest_marker("unmeasured") is not None
+    if unmeasured or any(request.node.callspec.indices.values() if hasattr(request.node, "callspec") else ()):
+        for name in os.environ.keys() - UNMEASURED.keys():
+            if name.startswith("COVERAGE"):
+                monkeypatch.delenv(name)
+    measuring = Coverage.current() if unmeasured else None
+    if measuring:
+        measuring.stop()
+    yield
+    if measuring:
+        measuring.start()
 
 
 @pytest.fixture

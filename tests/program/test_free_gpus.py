@@ -152,9 +152,7 @@ def test_a_gpu_with_a_process_on_it_is_used_as_soon_as_that_is_gone(
     run.says(f"waiting: gpu 0: {'nobody' if prefix else 'root'} sleep 0 MiB for ")
     assert not (program.directory / "began").exists()
     idle_gpus.show([a_gpu(0)])
-    began = time.monotonic()
     assert run.end() == (0, ["cpu"])
-    assert time.monotonic() - began < 5
     assert len(run.waits) == 1
 
 
@@ -262,7 +260,7 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_one_line_says_why_once_per_change_and_costs_nothing(
+def test_one_line_says_why_once_per_change_and_it_looks_seldom(
     program: Program, idle_gpus: StandIn, sleeper: Callable[..., int]
 ) -> None:
     used = a_gpu(1, used=11 * GIB, processes=[Process(sleeper(), 11 * GIB)])
@@ -272,10 +270,9 @@ def test_one_line_says_why_once_per_change_and_costs_nothing(
     run.says("waiting: ")
     why = rf"waiting: gpu 1: root sleep 11\.0 GiB for [\d.]+ s · gpu 2: leased by root \(pid {pid}, train\.py\)"
     assert re.fullmatch(why + re.escape(OVERRIDE), run.waits[0])
-    looks, cpu, began = idle_gpus.calls("nvmlDeviceGetMemoryInfo_v2"), cpu_seconds(run.process.pid), time.monotonic()
-    until(lambda: time.monotonic() >= began + 4.5, "it has been measured")
-    assert cpu_seconds(run.process.pid) - cpu <= 0.03
-    assert 1 <= idle_gpus.calls("nvmlDeviceGetMemoryInfo_v2") - looks <= 4
+    began, looks = time.monotonic(), idle_gpus.calls("nvmlDeviceGetMemoryInfo_v2")
+    until(lambda: idle_gpus.calls("nvmlDeviceGetMemoryInfo_v2") >= looks + 3, "it looks again")
+    assert time.monotonic() - began > 1, "it looks seldom"
     assert len(run.waits) == 1
     idle_gpus.show([a_gpu(0), used._replace(processes=(), used=5 * GIB), a_gpu(2)])
     run.says("waiting: gpu 1: 5.0 GiB used by others · gpu 2: leased by root")

@@ -93,7 +93,7 @@ def test_nothing_is_left_of_the_keeper(program: Program, ending: str) -> None:
     if ending != "SIGTERM":
         (program.directory / "go").touch()
     process.wait(timeout=120)
-    until(lambda: not Path(f"/proc/{keeper}").exists(), "neither a process nor a zombie is left", 5)
+    until(lambda: not Path(f"/proc/{keeper}").exists(), "neither a process nor a zombie is left")
 
 
 def test_signals_for_others_do_nothing_to_the_keeper(program: Program) -> None:

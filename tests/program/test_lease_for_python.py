@@ -95,9 +95,8 @@ def test_the_package_loads_next_to_nothing_and_lease_loads_no_library(python: Py
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=UNMEASURED)
     assert done.stdout == "[] []\n"
 
-    code = "import time; start = time.process_time(); import simple_gpu_scheduler; print(time.process_time() - start)"
-    takes = [float(subprocess.check_output([sys.executable, "-c", code], cwd=python.directory)) for _ in range(5)]
-    assert min(takes) < 0.025
+    code = "import sys; before = {*sys.modules}; import simple_gpu_scheduler; print(len({*sys.modules} - before))"
+    assert int(subprocess.check_output([sys.executable, "-c", code], cwd=python.directory, env=UNMEASURED)) < 10
 
 
 @pytest.mark.parametrize(

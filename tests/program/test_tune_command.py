@@ -188,6 +188,7 @@ class TestLearn:
         assert "learned does not beat fifo, nor does it lose" in text
         assert "So it is not surely better than fifo: better use that." in text
 
+    @pytest.mark.unmeasured
     def test_the_same_seed_writes_the_same_file(self, capsys: pytest.CaptureFixture[str]) -> None:
         Path("t.csv").write_text(MANY)
         for workload in (QUEUES, ("t.csv", "--gpus", "3")):

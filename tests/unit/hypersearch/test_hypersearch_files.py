@@ -239,4 +239,4 @@ def test_where_nothing_can_be_saved_nothing_is_printed_and_nothing_is_lost(tmp_p
 
 def test_a_pipe_of_that_name_is_no_place_to_save(tmp_path) -> None:
     os.mkfifo(tmp_path / "s.json")
-    refused(hypersearch(tmp_path, "x", "--save", "s.json", timeout=2), "s.json")
+    refused(hypersearch(tmp_path, "x", "--save", "s.json"), "s.json")
