@@ -1,6 +1,7 @@
 """What the tests share: the real program as a process, and waiting for a condition."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +71,13 @@ def is_alive(pid: int) -> bool:
 def has_text(path: Path, text: str = "\n") -> Callable[[], bool]:
     """A condition: the file holds this text."""
     return lambda: path.exists() and text in path.read_text()
+
+
+def needs(*programs: str) -> None:
+    """Skip what cannot be tried on a machine without these; `bin/test` puts them on CI's."""
+    missing = [program for program in programs if not shutil.which(program)]
+    if missing:
+        pytest.skip(f"not installed here: {', '.join(missing)}")
 
 
 class Program:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import ROOT, SCHEDULER, UNMEASURED, Program
+from tests.conftest import ROOT, SCHEDULER, UNMEASURED, Program, needs
 
 
 def lines_of(done: "subprocess.CompletedProcess[bytes]") -> list[str]:
@@ -76,8 +76,7 @@ def test_a_line_that_starts_with_a_dash_is_no_option_of_the_shell(program: Progr
 
 @pytest.mark.parametrize("shell", ["/bin/sh", "bash", "zsh"])
 def test_a_job_runs_in_the_shell_that_was_asked_for(program: Program, shell: str) -> None:
-    if subprocess.run(["which", shell], capture_output=True, check=False).returncode:
-        pytest.skip(f"{shell} is not installed; CI installs it")
+    needs(shell)
     (program.directory / "env.sh").write_text("GREETING=hello\n")
     word = "." if shell == "/bin/sh" else "source"
     done = program.run("--gpus", "0", "--shell", shell, stdin=f"{word} ./env.sh; echo $GREETING\n-c\n")

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +17,9 @@ from tests.support.nvml import GIB, MIB, UNKNOWN, Process, StandIn, a_gpu, an_in
 DEAD_PID = 2**22 - 1  # above every pid that Linux gives on a machine of usual size
 OVERRIDE = " (--ignore-occupancy starts all the same)"
 HOLDS = "until [ -e go ]; do sleep 0.01; done\n"
-needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can start processes of another user")
+needs_root = pytest.mark.skipif(
+    os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can start processes of another user, by setpriv"
+)
 
 
 @pytest.fixture

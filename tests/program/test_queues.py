@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SCHEDULER, UNMEASURED, Program, until
+from tests.conftest import SCHEDULER, UNMEASURED, Program, needs, until
 
 SUBMIT = [*SCHEDULER, "submit"]
 HELD = "the named pipe is held open for more commands until the run is stopped"
@@ -212,9 +212,9 @@ class TestNamedPipe:
         try:
             written = lambda: int(Path(f"/proc/{writer.pid}/io").read_text().split()[3])  # noqa: E731
             until(lambda: (before := written()) and not time.sleep(0.3) and before == written(), "the writer waits")
-            spools = list((fifo.directory / "state").rglob("*.input-*"))
-            assert len(spools) == journal
-            assert all(spool.stat().st_blocks * 512 < 12 * 1024 * 1024 for spool in spools)
+            spools = lambda: list((fifo.directory / "state").rglob("*.input-*"))  # noqa: E731
+            until(lambda: len(spools()) == journal)
+            assert all(spool.stat().st_blocks * 512 < 12 * 1024 * 1024 for spool in spools())
             status = Path(f"/proc/{process.pid}/status").read_text()
             assert int(status.partition("VmRSS:")[2].split()[0]) < 100 * 1024
         finally:
@@ -239,6 +239,7 @@ class TestNamedPipe:
         other.mkdir()
         os.chown(other, 65534, 65534)
         environment = UNMEASURED | {"XDG_STATE_HOME": str(other), "SGS_LEASE_DIR": str(other / "leases")}
+        needs("setpriv")
         as_other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
         settings = {"cwd": other, "env": environment, "capture_output": True, "timeout": 30}
         refused = subprocess.run([*as_other, *SCHEDULER, *BASIC, "--follow", fifo.path], check=False, **settings)

@@ -36,7 +36,7 @@ class Scene:
         return name
 
     def run(self, *args: str, stdin: object = NOTHING, **settings) -> Done:
-        settings = {"cwd": self.directory, "timeout": 15, "capture_output": True, "text": True} | settings
+        settings = {"cwd": self.directory, "timeout": 120, "capture_output": True, "text": True} | settings
         return subprocess.run([*SCHEDULER, *args], stdin=stdin, check=False, **settings)
 
     def resume(self, *args: str, **settings) -> Done:
@@ -130,7 +130,7 @@ def test_a_run_that_finished_runs_nothing_and_its_exit_code_tells_the_truth(scen
 
 
 def test_what_failed_stays_failed_unless_it_is_asked_for(scene: Scene) -> None:
-    lines = (f"{RAN}; false", f"{RAN}; sleep 100 #: timeout=0.2", f"{RAN}; kill -9 $$", f"{RAN} #: name=a", RAN)
+    lines = (f"{RAN}; false", f"{RAN}; sleep 100 #: timeout=2", f"{RAN}; kill -9 $$", f"{RAN} #: name=a", RAN)
     name = scene.lines(*lines, f"{RAN}; false #: name=b", f"{RAN} #: after=b", f"{RAN} #: after=a")
     assert scene.run(*OURS, name).returncode == 1
     first = scene.ran()
@@ -298,7 +298,7 @@ def test_the_options_of_the_run_count_again_and_those_typed_now_override_them(sc
 
 
 def test_the_timeout_of_the_run_counts_again(scene: Scene) -> None:
-    scene.killed(f"{RAN}; exec sleep 99", args=(*OURS, "--timeout", "0.5"), keeper_too=True)
+    scene.killed(f"{RAN}; exec sleep 99", args=(*OURS, "--timeout", "2"), keeper_too=True)
     done = scene.resume()
     assert (done.returncode, scene.ran()) == (1, ["1.1", "1.2"])
     assert "timed out" in done.stderr
@@ -312,7 +312,7 @@ def test_an_edited_and_reordered_file_just_works(scene: Scene) -> None:
         RAN, f"{RAN} # b", f"{RAN} # b", f"{RAN}; exec sleep 99 # c", f"{RAN} # d", when="4.1\n", keeper_too=True
     )
     scene.lines(f"{RAN} # d", f"{RAN} # new", f"{RAN} # b", f"{RAN} # b", f"{RAN} # b", RAN, RAN)
-    done = scene.resume("jobs.txt", "--timeout", "0.3")
+    done = scene.resume("jobs.txt", "--timeout", "2")
     assert done.returncode == 1
     # 4 and 5 are the run's; 6 is new, 7 is the third of three where there were two, 8 the second of one.
     assert sorted(scene.ran()[4:]) == ["4.2", "5.1", "6.1", "7.1", "8.1"]
@@ -375,7 +375,7 @@ def test_an_input_with_wrong_options_is_refused_before_anything_starts(scene: Sc
     assert done.returncode == 2
     assert "nothing was started" in done.stderr
     assert scene.ran() == ["1.1"]
-    assert scene.resume("--timeout", "1").returncode == 1  # it is still there to be resumed
+    assert scene.resume("--timeout", "2").returncode == 1  # it is still there to be resumed
     assert scene.ran() == ["1.1", "1.2"]
 
 
@@ -448,7 +448,7 @@ def test_a_stubborn_job_that_outlived_is_killed_when_its_grace_is_over(scene: Sc
 
 
 def test_a_job_that_outlived_still_has_its_timeout(scene: Scene) -> None:
-    scene.killed(f"{RAN}; exec sleep 100", args=(*OURS, "--timeout", "1"))
+    scene.killed(f"{RAN}; exec sleep 100", args=(*OURS, "--timeout", "3"))
     assert scene.resume(timeout=120).returncode == 1
     assert scene.ran() == ["1.1"]
 

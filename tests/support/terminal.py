@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tests.conftest import until
+from tests.conftest import needs, until
 
 
 class Terminal:
     """A screen of so many columns and lines; `simple_gpu_scheduler` runs the program under test."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str], columns: int = 100, lines: int = 30) -> None:
+        needs("tmux")
         self._socket = str(directory / "tmux")
         self.directory = directory
         setup = directory / "setup.sh"
