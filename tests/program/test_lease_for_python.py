@@ -383,7 +383,7 @@ def test_a_framework_that_cannot_be_asked_is_no_error(python: Python, module: st
 
 
 def test_a_lease_inside_a_job_has_the_jobs_gpu_at_once(python: Python, program: Program) -> None:
-    (python.directory / "job.py").write_text(f"{HEAD}with lease(timeout=5) as gpus: print(*gpus)")
+    (python.directory / "job.py").write_text(f"{HEAD}with lease(timeout=60) as gpus: print(*gpus)")
     done = program.run("--gpus", "2", "-q", stdin=f"{sys.executable} job.py\n")
     assert (done.stdout, done.stderr) == (b"2\n", b"")
 
@@ -397,7 +397,7 @@ def test_what_runs_inside_a_lease_has_its_gpus(python: Python, idle_gpus: StandI
             job = b"echo $CUDA_VISIBLE_DEVICES"
             print(subprocess.run({SCHEDULER} + ["-q"], input=job, capture_output=True, timeout=120))
             if os.fork() == 0:
-                with lease(timeout=3) as gpus: print("forked", *gpus, flush=True)
+                with lease(timeout=60) as gpus: print("forked", *gpus, flush=True)
                 os._exit(0)
             os.wait()
     """

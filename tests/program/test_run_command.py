@@ -316,7 +316,7 @@ class Terminal:
     def sees(self, text: str) -> None:
         """Wait until this is shown, behind what was seen before."""
         while text.encode() not in self._shown:
-            assert select.select([self._master], [], [], 30)[0], (text, self._shown)
+            assert select.select([self._master], [], [], 120)[0], (text, self._shown)
             self._shown += os.read(self._master, 65536)
         self._shown = self._shown.partition(text.encode())[2]
 

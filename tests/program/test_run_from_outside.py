@@ -359,7 +359,7 @@ def test_a_last_line_without_an_end_is_cut_and_shows_no_control_characters(progr
 
 def connect(run: Run) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(20)
+    connection.settimeout(120)
     fd = os.open(run.journals, os.O_PATH)
     connection.connect(f"/proc/self/fd/{fd}/{run.id}.sock")  # the path of a socket has at most 107 bytes
     os.close(fd)
@@ -491,7 +491,7 @@ def test_a_watch_in_a_terminal_keeps_to_its_size_and_ends_with_ctrl_c(program: P
     os.close(terminal)
     shown = b""
     while shown.count(b"\n") < 9:
-        assert select.select([master], [], [], 30)[0]
+        assert select.select([master], [], [], 120)[0]
         shown += os.read(master, 65536)
     assert shown.startswith(b"\x1b[H\x1b[2J")
     *lines, rest = shown.decode().removeprefix("\x1b[H\x1b[2J").split("\r\n")

@@ -35,12 +35,20 @@ class Loop:
         server = serve(str(path), self.asked.put)
         assert isinstance(server, Server), server
         self.server = server
+        self._clients: list[socket.socket] = []
 
     def connect(self) -> socket.socket:
         client = socket.socket(socket.AF_UNIX)
-        client.settimeout(20)
+        self._clients.append(client)
+        client.settimeout(120)
         client.connect(str(self.path))
         return client
+
+    def close(self) -> None:
+        """Also what a failed test has left."""
+        for client in self._clients:
+            client.close()
+        self.server.close()
 
     def answer_one(self, answer: dict[str, object]) -> dict[str, object]:
         asked = self.asked.get(timeout=120)
@@ -52,7 +60,7 @@ class Loop:
 def loop(tmp_path: Path) -> Iterator[Loop]:
     loop = Loop(tmp_path / "run.sock")
     yield loop
-    loop.server.close()
+    loop.close()
 
 
 def read_line(client: socket.socket) -> dict[str, object]:
