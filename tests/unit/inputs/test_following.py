@@ -595,6 +595,7 @@ class TestWaiting:
 
     def test_rotations_leave_no_watches_and_no_descriptors(self, queue) -> None:
         queue.write_bytes(b"0")
+        needs_inotify()
         reader = Reader(queue)
         reader.has(b"0")
         before = len(os.listdir("/proc/self/fd"))
