@@ -69,6 +69,8 @@ class Reader:
 def uses_inotify(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     monkeypatch.setattr(inotify, "_FIRST_PAUSE", 0.02)
     monkeypatch.setattr(inotify, "_LONGEST_PAUSE", 0.1)
+    if request.param:
+        needs_inotify()
     return request.param
 
 
