@@ -30,6 +30,11 @@ settings.load_profile("any machine")
 for _size in ("COLUMNS", "LINES"):
     os.environ.pop(_size, None)
 
+# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
 # For programs that a test kills: coverage's data of a killed process would be a torn file.
 UNMEASURED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
 

@@ -34,7 +34,9 @@ class Python:
         """Start one, with pipes; it is a script, so that it has lines and can be imported."""
         path = self.directory / f"program{len(self._started)}.py"
         path.write_text(HEAD + textwrap.dedent(code))
-        everything = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")} | env
+        everything = {
+            name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "PYTHONWARNINGS"))
+        } | env
         settings = {"env": {name: value for name, value in everything.items() if value}, "cwd": self.directory}
         pipe = subprocess.PIPE
         process = subprocess.Popen([sys.executable, path], stdin=pipe, stdout=pipe, stderr=pipe, text=True, **settings)
