@@ -253,7 +253,8 @@ def test_a_disk_that_fills_up_in_mid_run_takes_no_lease_away(program: Program) -
     # Files as large as a record are overwritten where they are; the jobs note their company elsewhere.
     script = (
         "mount -t tmpfs -o size=16k,mode=1777 tmpfs leases && "
-        f"( echo '{job}'; until [ -s done ]; do sleep 0.05; done; head -c 99999 /dev/zero > leases/fill; yes '{job}' | head -20 ) | "
+        f"( echo '{job}'; until [ -s done ]; do sleep 0.05; done; head -c 99999 /dev/zero > leases/fill; "
+        f"yes '{job}' | head -20 ) | "
         f"$SGS {' '.join(ALONE)} --quiet & until [ -s leases/fill ]; do sleep 0.05; done; yes '{job}' | head -20 | "
         f"$SGS {' '.join(ALONE)} --quiet; wait"
     )
