@@ -27,13 +27,12 @@ from simple_gpu_scheduler.events import (
     TakenOver,
 )
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
-from simple_gpu_scheduler.notify import guardian
 from simple_gpu_scheduler.notify.child import Bystanders
 from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.message import Notification, Occasion, parse_occasions, told, variables
 from simple_gpu_scheduler.notify.sink import Notify
 from simple_gpu_scheduler.output.log_file import footer, header
-from simple_gpu_scheduler.system import process_tree
+from simple_gpu_scheduler.system import guardian, process_tree
 from tests.conftest import Program, is_alive, until
 
 FAILED = Outcome("failed", 1)

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.inputs import follow as following
-from simple_gpu_scheduler.inputs import inotify
 from simple_gpu_scheduler.inputs.follow import FollowedFile, Piece, Position
+from simple_gpu_scheduler.system import inotify
 from simple_gpu_scheduler.system.threads import start_thread
 from tests.conftest import UNMEASURED, until
 
