@@ -100,6 +100,7 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
     "input ended": {"at": float, "path": str},
     "line refused": {**_COMMON, **_TEXTS, "line": int},
     "job started": {**_COMMON, "gpus": _are_texts, "slots": _are_numbers, "log": str},
+    "job began": {**_COMMON, "where": str},
     "job ended": {
         **_COMMON,
         "outcome": _is_one_of("succeeded", "failed", "timed out", "killed", "not started"),

@@ -80,6 +80,7 @@ class RunState:
             "read up to": self._marked,
             "line refused": self._refused,
             "job started": self._started,
+            "job began": self._job_began,
             "job ended": self._ended,
             "job exited": self._exited,
             "keeper alone": self._alone,
@@ -161,6 +162,10 @@ class RunState:
         state.started_at, state.ended_at, state.runtime = record["at"], 0.0, 0.0
         state.gpus = tuple(record["gpus"])
         state.log = record.get("log", "")
+
+    def _job_began(self, record: Record) -> None:
+        """It waited in a cluster's queue until now."""
+        self.jobs[record["job"]].started_at = record["at"]
 
     def _ended(self, record: Record) -> None:
         state = self.jobs[record["job"]]

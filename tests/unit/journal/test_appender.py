@@ -234,6 +234,8 @@ def test_a_disk_that_is_full_and_then_free_again_gets_all(small: Path) -> None:
 
 LIMITED = """
 import os, resource, sys
+from simple_gpu_scheduler.events.publisher import SinkTroubleError
+from simple_gpu_scheduler.journal import append as appender
 appender._TRY_AGAIN = 0.0
 soft = lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 it = appender.Appender(os.open(sys.argv[1], os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "it")

@@ -55,9 +55,10 @@ NO_START = Job(13, b"python train.py --seed 8", Place(13))
 GONE = Job(14, b"python train.py --seed 9", Place(14))
 SAID_TWICE = Job(15, b"python train.py --seed 10", Place(15), retries=9)
 CANCELLED_LATE = Job(16, b"python train.py --seed 11", Place(17))
+IN_A_CLUSTER = Job(17, b"python train.py --seed 12", Place(18))
 JOBS = (
     PREPARE, TRAIN, BROKEN, AFTER_BROKEN, CANCELLED, LIVES_ON, EXITED, KILLED_ON, TOO_LONG, INTERRUPTED, ALL_OPTIONS,
-    NO_START, GONE, SAID_TWICE, CANCELLED_LATE,
+    NO_START, GONE, SAID_TWICE, CANCELLED_LATE, IN_A_CLUSTER,
 )  # fmt: skip
 
 
@@ -97,7 +98,7 @@ STORY: list[events.Event | str] = [
     events.Noticed("the named pipe is held open for more commands until the run is stopped"),
     events.JobsRead(JOBS[:7], events.ReadMark("input-0", offset=300, line=8)),
     events.LineRefused(Place(8), "unknown option 'bogus'; did you mean gpus?", 8),
-    events.JobsRead(JOBS[7:-1], events.ReadMark("/home/user/q.txt", 66, 2**63 + 1, 1234, 99, 16, {"gpus": 2})),
+    events.JobsRead(JOBS[7:-2], events.ReadMark("/home/user/q.txt", 66, 2**63 + 1, 1234, 99, 16, {"gpus": 2})),
     events.InputEnded("/home/user/sweep/more.txt"),
     events.Paused(True),
     events.Paused(False),
@@ -147,6 +148,12 @@ STORY: list[events.Event | str] = [
     started(CANCELLED_LATE),
     ended(CANCELLED_LATE, Outcome("killed", 15))._replace(runtime=0.25, is_cancelled=True),
     events.RunEnded(3, 4, 1, 5, 1.5, all_read=True, code=130, left=3, cancelled=2, interrupted=1),
+    began(is_resumed=True),
+    events.JobsRead([IN_A_CLUSTER]),
+    events.JobStarted(attempt(IN_A_CLUSTER)),
+    events.JobBegan(attempt(IN_A_CLUSTER), "node7"),
+    ended(IN_A_CLUSTER)._replace(runtime=0.5),
+    events.RunEnded(4, 4, 1, 5, 2.5, all_read=True, code=130, left=3, cancelled=2),
 ]  # fmt: skip
 
 # What became of each job: its state, how many attempts there were, and how many of these tell nothing.
@@ -166,6 +173,7 @@ ENDS = {
     14: ("running", 1, 0),
     15: ("failed", 1, 0),
     16: ("cancelled", 1, 0),
+    17: ("succeeded", 1, 0),
 }
 
 
