@@ -244,7 +244,7 @@ class TestNumbers:
             "succeeded": 4, "failed": 2, "timed out": 1, "killed": 2, "not started": 3, "cancelled": 2,
             "interrupted": 1, "waiting": 2,
         }  # fmt: skip
-        assert sum(report["outcomes"].values()) == len(report["jobs"]) == 16
+        assert sum(report["outcomes"].values()) == len(report["jobs"]) == 17
         assert report["failures"] == [3, 7, 9, 10, 15]
         by_number = {job["job"]: job for job in report["jobs"]}
         refused = by_number[8]
