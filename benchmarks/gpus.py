@@ -18,7 +18,7 @@ from tables import percentile, show, verdict
 COMMAND = [str(ROOT / ".venv/bin/simple_gpu_scheduler"), "-q"]
 
 sys.path.insert(0, str(ROOT))
-from tests.nvml import GIB, Process, StandIn, a_gpu, compiler  # noqa: E402 - it lies beside the package
+from tests.support.nvml import GIB, Process, StandIn, a_gpu, compiler  # noqa: E402 - it lies beside the package
 
 
 def hand_over(directory: Path, jobs: int) -> None:

@@ -19,7 +19,7 @@ from peers import ROOT, clean_environment
 from tables import show, verdict
 
 sys.path.insert(0, str(ROOT))
-from tests.nvml import StandIn, a_gpu
+from tests.support.nvml import StandIn, a_gpu
 
 COMMAND = [str(ROOT / ".venv/bin/simple_gpu_scheduler"), "-q", "--progress", "plain"]
 MODES = ("inherit", "group", "tag", "files")

@@ -131,7 +131,7 @@ def _check_cut(path: Path, data: bytes) -> None:
     left = what_is_left(resumed.state, {}, failed_too=False)
     waiting = {each[0].number for each in left.waiting}
     assert waiting == read - ended, f"{len(data)} bytes: {waiting} would run, not {read - ended}"
-    over = {each[0].number for each in left.ended} | {each.attempt.job.number for each in left.outliving}
+    over = {each[0].number for each in left.ended} | {each.attempt.job.number for each in left.survivors}
     assert over == ended, f"{len(data)} bytes: ended are {over}, not {ended}"
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from drawing import draw
 from photographing import photographs
-from tests.nvml import GIB, Gpu, StandIn, a_gpu
-from tests.terminal import Terminal
+from tests.support.nvml import GIB, Gpu, StandIn, a_gpu
+from tests.support.terminal import Terminal
 
 from tests.conftest import until
 

@@ -317,7 +317,7 @@ def test_utilisation_that_is_not_told_does_not_count(program: Program, idle_gpus
     idle_gpus.show(DIVIDED if busy else [a_gpu(0, utilization=None), a_gpu(1, utilization=50)])
     name = MIGS[0] if busy else "0"
     done = program.run("--max-utilization", "10", stdin="echo $CUDA_VISIBLE_DEVICES\n" * 3)
-    assert done.stdout.decode().startswith(f"{name}\n")
+    assert name in done.stdout.decode().split()
     sentence = f"gpu {name}: its utilisation is not told, so --max-utilization does not hold for it\n"
     assert done.stderr.decode().count(sentence) == 1
 

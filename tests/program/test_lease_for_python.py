@@ -341,13 +341,13 @@ def test_what_cannot_be_done_is_a_clear_error(python: Python, arguments: str, er
         f"with lease(4): pass\ntry:\n    with lease({arguments}): print('not reached')\nfinally: print('end')"
     )
     assert out == "end\n"
-    assert re.match(rf"(simple_gpu_scheduler\.\w+\.)?{error}", err.splitlines()[-1]), err
+    assert re.match(rf"(simple_gpu_scheduler\.[\w.]+\.)?{error}", err.splitlines()[-1]), err
     assert "--" not in err.splitlines()[-1]
 
 
 def test_without_nvml_it_says_what_to_write_and_then_works_with_a_warning(python: Python) -> None:
     error = python.run("with lease(): pass", LD_LIBRARY_PATH="")[1].splitlines()[-1]
-    assert re.fullmatch(r"simple_gpu_scheduler\.errors\.UserError: NVML .* for example: gpus=\[0, 1\]", error)
+    assert re.fullmatch(r"simple_gpu_scheduler\.base\.errors\.UserError: NVML .* for example: gpus=\[0, 1\]", error)
     code = "def main():\n    with lease(gpus=[1]) as gpus: print(*gpus)\nmain()\n"
     out, err = python.run(code, LD_LIBRARY_PATH="")
     assert out == "1\n"

@@ -203,9 +203,9 @@ def test_a_kill_leaves_a_terminal_that_can_be_used(terminal_of: Callable[..., Te
 def test_the_report_of_a_bug_stands_on_a_clean_screen(terminal_of: Callable[..., Terminal], tmp_path: Path) -> None:
     terminal = terminal_of(f"{WAIT}; false\n")
     (tmp_path / "broken.py").write_text(
-        "from simple_gpu_scheduler.run import outcomes\n"
+        "from simple_gpu_scheduler.run import ends\n"
         "def broken(*_args): raise AssertionError('this is the bug')\n"
-        "outcomes.Outcomes.ended = broken\n"
+        "ends.conclude = broken\n"
         "from simple_gpu_scheduler.cli.main import simple_gpu_scheduler as run\nrun()\n"
     )
     terminal.type(f"{sys.executable} broken.py --gpus 0 --progress live jobs; echo code $?")

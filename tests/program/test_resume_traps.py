@@ -5,7 +5,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from simple_gpu_scheduler.resume.survivors import find_alive
+from simple_gpu_scheduler.keeper.survivors import find_alive
 
 from simple_gpu_scheduler.journal import files
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, until
