@@ -78,4 +78,6 @@ def _dry_run(options: EngineOptions) -> Engine:
     return DryRunEngine(options)
 
 
+# What --engine can name; the first is used when nothing is said.
+OFFERED = ("local", "simulated")
 ENGINES: Mapping[str, Callable[[EngineOptions], Engine]] = {"local": _local, "dry-run": _dry_run}

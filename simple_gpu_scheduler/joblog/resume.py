@@ -12,7 +12,6 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal, split_options
-from simple_gpu_scheduler.run.options import Options
 
 HEADER = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 _COLUMNS = HEADER.count(b"\t") + 1
@@ -186,9 +185,8 @@ class SkippingParser:
             self.first_differing = self.first_differing or job
 
 
-def skipping(parser: LineParser, options: Options) -> SkippingParser:
+def skipping(parser: LineParser, path: str, *, resume_failed: bool) -> SkippingParser:
     """The parser that leaves out what is in the log. To be made before the sink opens it."""
-    path = options.joblog or ""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -200,7 +198,7 @@ def skipping(parser: LineParser, options: Options) -> SkippingParser:
         log = read_joblog(data)
     except ValueError as error:
         raise UserError(f"{path} is no job log: {error}; name the one that the run wrote for --joblog") from None
-    return SkippingParser(parser, log.rows, resume_failed=options.resume_failed)
+    return SkippingParser(parser, log.rows, resume_failed=resume_failed)
 
 
 def sentence(parser: SkippingParser, path: str) -> str:

@@ -12,6 +12,13 @@ Occasion = Literal["end", "fail", "each"]
 OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
 
 
+class NotifyOptions(NamedTuple):
+    """The section "Notifications" of --help: the command, if any, and when it is run."""
+
+    command: str = ""
+    on: frozenset[Occasion] = frozenset()
+
+
 def parse_occasions(text: str) -> frozenset[Occasion]:
     """`end,fail` as a set; a ValueError names the word that is none."""
     words = [word.strip() for word in text.split(",")]

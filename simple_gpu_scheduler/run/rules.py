@@ -3,10 +3,8 @@
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.output.log_file import log_of
 from simple_gpu_scheduler.scheduling.halt import Halt
-
-# A file's name may have 255 bytes.
-_LONGEST_NAME = 200
 
 
 class RunRules(NamedTuple):
@@ -21,13 +19,5 @@ class RunRules(NamedTuple):
     logs: str = ""
 
     def log_of(self, job: Job) -> str:
-        """See below."""
+        """Where what the job prints is kept, if it is."""
         return log_of(self.logs, job)
-
-
-def log_of(directory: str, job: Job) -> str:
-    """The file for what a job prints, for all its attempts; nothing when it prints where we do."""
-    if not directory:
-        return ""
-    name = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in job.name)
-    return f"{directory}/{job.number:04}{'-' if name else ''}{name[:_LONGEST_NAME]}.log"

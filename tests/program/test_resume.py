@@ -258,7 +258,7 @@ def test_a_journal_that_was_put_elsewhere_is_resumed_by_its_name(scene: Scene, n
     scene.lines(f"{RAN}; exit 3", name="x/jobs.txt")
     args = (*OURS, "--journal", "x/kept.jsonl", "x/jobs.txt")
     assert scene.run(*args).returncode == 1
-    assert "there is such a file" in scene.run(*args).stderr
+    assert "that file exists" in scene.run(*args).stderr
     done = scene.run(*named.split(), "--resume-failed", "--chdir", "/tmp", cwd=scene.directory / "x")
     assert "keeper" not in done.stderr
     assert done.returncode == 1, done.stderr

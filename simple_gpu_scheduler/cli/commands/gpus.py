@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simple_gpu_scheduler.cli.click_extras import Command
-from simple_gpu_scheduler.cli.options.gpus import NAMES, WHEN_FREE, gpu_options, take_wants
+from simple_gpu_scheduler.cli.click_extras import Command, Section
+from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _EVERY = 2.0
 _WIDE = 1000
-_EXAMPLE = "simple_gpu_scheduler gpus --gpus 0 1"
 _EXAMPLES = r"""
 simple_gpu_scheduler gpus
 simple_gpu_scheduler gpus --watch
@@ -30,28 +29,25 @@ simple_gpu_scheduler gpus --json | jq '.[] | select(.free) | .gpu'
 """
 _HELP = """Show what is on each GPU: memory, utilisation, temperature, power, who has leased it and who uses it.
 
-A GPU is free when a run that starts now would use it.
+A GPU is free if a run that starts now would use it.
 """
 _SECTIONS = (
-    ("Which GPUs", NAMES),
-    ("When a GPU counts as free", WHEN_FREE),
-    ("How it is shown", ("as_json", "watch")),
+    *gpu_sections("simple_gpu_scheduler gpus --gpus 0 1"),
+    Section(
+        "Display",
+        (
+            click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch one per line."),
+            click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until Ctrl-C."),
+        ),
+    ),
 )
 
 
-def _options() -> list[click.Parameter]:
-    return [
-        *gpu_options(_EXAMPLE),
-        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an array, and with --watch one in each line."),
-        click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until Ctrl-C."),
-    ]
-
-
-def _gpus(as_json: bool, watch: bool, **options: Any) -> int:
+def _gpus(as_json: bool, watch: bool, **typed: Any) -> int:
     from simple_gpu_scheduler.gpus.discover import find_machine  # noqa: PLC0415 - not for --help
     from simple_gpu_scheduler.gpus.survey import survey  # noqa: PLC0415 - as above
 
-    wants = take_wants(options)
+    wants = take_wants(typed)
     machine = find_machine(wants, os.environ)
     for remark in machine.remarks:
         print(remark, file=sys.stderr)
@@ -110,10 +106,8 @@ def _table(rows: "list[Row]") -> "Table":
 
 gpus_command = Command(
     "gpus",
-    params=_options(),
     callback=_gpus,
     help=_HELP,
-    short_help="Show what is on each GPU.",
     sections=_SECTIONS,
     examples=_EXAMPLES,
 )

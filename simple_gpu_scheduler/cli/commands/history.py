@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from simple_gpu_scheduler.base.text import print_bytes, print_text, show_moment
-from simple_gpu_scheduler.cli.click_extras import Command, Parsed
+from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.journal.find import Look
@@ -31,15 +31,15 @@ simple_gpu_scheduler history 2b4a4e --commands > again.txt
 simple_gpu_scheduler history 2b4a4e --failed --commands | simple_gpu_scheduler --gpus 0 1
 simple_gpu_scheduler history --json | jq -r '.[] | select(.failed > 0) | .run'
 """
-_HELP = """List past runs, the newest first; or with RUN its jobs.
+_HELP = """List past runs, newest first; with RUN, list its jobs.
 
-RUN is the id of a run, the begin of it or of its last part, or a journal's file. With an option that chooses jobs, no
-RUN means the newest; --commands wants it named, since the run that they are piped to may be the newest already.
+RUN is a run ID, a prefix of it or of its last part, or a journal file. An option that chooses jobs uses the newest run
+if no RUN is given; --commands always needs a RUN, since the run that reads the commands may be the newest already.
 
-With --commands the jobs are printed with their options, each as it was read, and can be piped in again; what the run
-itself was told (--gpus, --retries, ...) is to be told again. A job whose after= names one that has succeeded and is not
-printed comes after nothing. Has that one not succeeded, nothing is printed, since the job would run without what it
-needs: choose the other one too. A line that was refused is no command, and is only counted.
+With --commands the jobs are printed with their options, as they were read, and can be piped in again; the options of
+the run itself (--gpus, --retries, ...) must be given again. If the after= of a printed job names a job that succeeded
+and is not printed, that after= is dropped. If the named job did not succeed, nothing is printed, since the job would
+run without what it needs: choose the other job too. Refused lines are not commands and are only counted.
 
 \b
 --json: an array of runs
@@ -49,37 +49,38 @@ or of jobs
   job, name, state, attempts, outcome, code, reason, gpus, started, ended,
   runtime, line, source, options, after, command
 
-Times are in seconds of the epoch; null is what is not known or did not happen; bytes that are not UTF-8 are lone
-surrogates, as in the journal. A job that was running when its run died is interrupted.
+Times are in seconds since the epoch; null means unknown or did not happen; bytes that are not UTF-8 are lone
+surrogates, as in the journal. A job that was running when its run died is "interrupted".
 """
-_SECTIONS = (
-    ("Which runs", ("count", "here")),
-    ("Which jobs (several may be given)", _FILTERS),
-    ("How it is shown", ("commands", "null", "as_json")),
-)
 
 
-def _options() -> list[click.Parameter]:
-    return [
-        click.Argument(["run"], required=False, metavar="[RUN]"),
-        click.Option(
-            ["-n", "count"],
-            type=Parsed("number", _count),
-            metavar="N",
-            help=f"At most so many runs.  [default: {_DEFAULT_COUNT}]",
+def _flag(name: str, help_text: str) -> click.Option:
+    return click.Option([f"--{name}"], is_flag=True, help=help_text)
+
+
+def _sections() -> tuple[Section, ...]:
+    count = click.Option(
+        ["-n", "count"],
+        type=Parsed("number", _count),
+        metavar="N",
+        help=f"Show at most N runs.  [default: {_DEFAULT_COUNT}]",
+    )
+    null = click.Option(["-0", "--null", "null"], is_flag=True, help="With --commands: end each job with NUL.")
+    as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array.")
+    return (
+        Section("Which runs", (count, _flag("here", "Only runs of this directory."))),
+        Section(
+            "Which jobs (may be combined)",
+            (
+                _flag("failed", "Jobs that failed, were killed or timed out."),
+                _flag("waiting", "Jobs that wait, or were waiting when their run ended."),
+                _flag("running", "Jobs that run, or were running when their run died."),
+                _flag("succeeded", "Jobs that succeeded."),
+                _flag("not-started", "Jobs that were cancelled, or will not start."),
+            ),
         ),
-        click.Option(["--here"], is_flag=True, help="Only runs of this directory."),
-        click.Option(["--failed"], is_flag=True, help="Jobs that failed, were killed or timed out."),
-        click.Option(["--waiting"], is_flag=True, help="Jobs that wait, or waited when their run ended."),
-        click.Option(["--running"], is_flag=True, help="Jobs that run, or ran when their run died."),
-        click.Option(["--succeeded"], is_flag=True, help="Jobs that succeeded."),
-        click.Option(["--not-started"], is_flag=True, help="Jobs that were cancelled, or that will not start."),
-        click.Option(["--commands"], is_flag=True, help="As commands that can be piped in again."),
-        click.Option(
-            ["-0", "--null", "null"], is_flag=True, help="With --commands: NUL behind each job, for newlines."
-        ),
-        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an array."),
-    ]
+        Section("Display", (_flag("commands", "Print commands that can be piped in again."), null, as_json)),
+    )
 
 
 def _count(text: str) -> int:
@@ -232,10 +233,9 @@ def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None
 
 history_command = Command(
     "history",
-    params=_options(),
+    click.Argument(["run"], required=False, metavar="[RUN]"),
     callback=_history,
     help=_HELP,
-    short_help="List past runs and their jobs.",
-    sections=_SECTIONS,
+    sections=_sections(),
     examples=_EXAMPLES,
 )

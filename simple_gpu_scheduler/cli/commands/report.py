@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from simple_gpu_scheduler.base.text import print_bytes, print_text
-from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.cli.click_extras import Command, Section
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.report.build import Report
@@ -21,35 +21,36 @@ simple_gpu_scheduler report --metric loss --html sweep.html --png sweep.png
 simple_gpu_scheduler report --metric val/acc --csv > sweep.csv
 simple_gpu_scheduler report --json | jq '.gpus[] | {gpu, share}'
 """
-_HELP = """Sum up a run: what became of its jobs, what took how long, how busy the GPUs were, and why jobs failed.
+_HELP = """Summarise a run: what became of its jobs, how long they took, how busy the GPUs were, why jobs failed.
 
-RUN is the id of a run, the begin of it or of its last part, or a journal's file; without one it is the newest, first
-among those of this directory.
+RUN is a run ID, a prefix of it or of its last part, or a journal file; the default is the newest run, first among those
+of this directory.
 
-What jobs printed is there when it was kept, by --output files or --logs DIR. --metric NAME looks in it for the last
-number that each job printed behind that name: "loss 0.5", "loss: 0.5", "loss=0.5" or "loss": 0.5 in a line of JSON. The
-name is matched whole and as it is written; train_loss is another one than loss.
+The jobs' output can be used if it was kept: by --output files or --logs DIR. --metric NAME finds the last number that
+each job printed after that name: "loss 0.5", "loss: 0.5", "loss=0.5", or "loss": 0.5 in a line of JSON. Only the whole
+name matches, in the same case: train_loss is not loss.
 
-Parameters are read from the commands: what varies among those that do the same, by its name (--lr 0.1, lr=0.1), or by
-its place (#1).
+Parameters are read from the commands: whatever varies among similar commands, by its name (--lr 0.1, lr=0.1) or its
+position (#1).
 
-Files are readable for you alone, since they show commands. Pictures need matplotlib: simple_gpu_scheduler[plot].
+Files are readable only by you (mode 0600), since they show commands. Pictures need matplotlib:
+simple_gpu_scheduler[plot].
 """
 _SECTIONS = (
-    ("What is made (without any: a summary)", ("html", "png", "as_csv", "as_json")),
-    ("What is looked for", ("metric",)),
+    Section(
+        "Output (default: a summary)",
+        (
+            click.Option(["--html"], metavar="FILE", help="Write a page with charts and tables, for a browser."),
+            click.Option(["--png"], metavar="FILE", help="Write a picture of what ran when on which GPU."),
+            click.Option(["--csv", "as_csv"], is_flag=True, help="Print a table with one row per job."),
+            click.Option(["--json", "as_json"], is_flag=True, help="Print all of it as JSON."),
+        ),
+    ),
+    Section(
+        "Metric",
+        (click.Option(["--metric"], default="", metavar="NAME", help="The name of a number that the jobs print."),),
+    ),
 )
-
-
-def _options() -> list[click.Parameter]:
-    return [
-        click.Argument(["run"], default="", metavar="[RUN]"),
-        click.Option(["--html"], metavar="FILE", help="Write a page with charts and tables, for a browser."),
-        click.Option(["--png"], metavar="FILE", help="Write a picture of what ran when on which GPU."),
-        click.Option(["--csv", "as_csv"], is_flag=True, help="Print a table: a row for each job."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print all of it as JSON."),
-        click.Option(["--metric"], default="", metavar="NAME", help="The name of the number that jobs print."),
-    ]
 
 
 def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: bool, metric: str) -> int:
@@ -135,10 +136,9 @@ def _safe(text: str) -> str:
 
 report_command = Command(
     "report",
-    params=_options(),
+    click.Argument(["run"], default="", metavar="[RUN]"),
     callback=_report,
     help=_HELP,
-    short_help="Sum up a run, also as a page or a picture.",
     sections=_SECTIONS,
     examples=_EXAMPLES,
 )

@@ -97,9 +97,9 @@ simple_gpu_scheduler status
 simple_gpu_scheduler status --watch
 simple_gpu_scheduler status --json | jq '.[0].counts'
 """
-_HELP = """Show what runs: the jobs with their GPUs, how much waits, and when it will be done.
+_HELP = """Show the running jobs with their GPUs, how many jobs wait, and when all will be done.
 
-RUN is a run's id, or how it begins; without it, all of this user's runs that live and the last that does not.
+RUN is a run ID or a prefix of it; the default is all of your active runs, and the newest that is not active.
 """
 
 
@@ -228,14 +228,10 @@ def _was_running(each: JobState) -> dict[str, Any]:
 
 status_command = Command(
     "status",
-    params=[
-        click.Argument(["run"], default="", metavar="[RUN]"),
-        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an array, and with --watch one in each line."),
-        click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until it is over or Ctrl-C."),
-    ],
+    click.Argument(["run"], default="", metavar="[RUN]"),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch one per line."),
+    click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until the run ends or Ctrl-C."),
     callback=_status,
     help=_HELP,
-    short_help="Show what runs and what waits.",
-    sections=(),
     examples=_EXAMPLES,
 )

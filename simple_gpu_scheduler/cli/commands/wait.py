@@ -9,10 +9,10 @@ _EXAMPLES = r"""
 simple_gpu_scheduler wait && python collect_results.py
 simple_gpu_scheduler wait 20260102-0304; echo "it ended with $?"
 """
-_HELP = """Wait until a run is over, and exit with its exit code.
+_HELP = """Wait until a run has ended, and exit with its exit code.
 
-RUN is a run's id, or how it begins; without it, the newest that runs, or if none does the newest. The exit code is 1
-for a run that died.
+RUN is a run ID or a prefix of it; the default is the newest active run, or the newest of all if none is active. The
+exit code is 1 for a run that died.
 """
 
 
@@ -41,10 +41,8 @@ def _wait(run: str) -> int:
 
 wait_command = Command(
     "wait",
-    params=[click.Argument(["run"], default="", metavar="[RUN]")],
+    click.Argument(["run"], default="", metavar="[RUN]"),
     callback=_wait,
     help=_HELP,
-    short_help="Wait until a run is over.",
-    sections=(),
     examples=_EXAMPLES,
 )

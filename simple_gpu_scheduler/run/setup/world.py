@@ -34,13 +34,15 @@ def find_world(
     gathered: Gathered,
 ) -> World:
     """The one that is asked for."""
-    if options.engine == "simulated" and not options.dry_run:
+    if options.execution.engine == "simulated" and not options.execution.dry_run:
         from simple_gpu_scheduler.engines.simulated import Simulated  # noqa: PLC0415 - few want it
 
-        ends = options.no_follow or not any(each.kind in QUEUES for each in gathered.inputs)
+        ends = options.input.no_follow or not any(each.kind in QUEUES for each in gathered.inputs)
         simulated = Simulated(inbox, time.time(), read_more, ends=ends)
         return World(simulated, simulated, simulated, simulated.read_more)
-    return World(ENGINES["dry-run" if options.dry_run else "local"](engine_options), inbox, SystemClock(), read_more)
+    return World(
+        ENGINES["dry-run" if options.execution.dry_run else "local"](engine_options), inbox, SystemClock(), read_more
+    )
 
 
 def find_estimates(
@@ -60,8 +62,8 @@ def find_estimates(
         with suppress(RuntimeError):  # there can be no more threads: then it stays unknown
             start_thread(tell)
 
-    learns = not options.dry_run  # whose jobs take no time
+    learns = not options.execution.dry_run  # whose jobs take no time
     if policy.by_time:
         return Estimates(read().history, learns=learns), None
     # When it would come by simulated time, nobody could tell.
-    return Estimates(learns=learns), tell if options.runs_nothing else ask
+    return Estimates(learns=learns), tell if options.execution.runs_nothing else ask

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from simple_gpu_scheduler.base.jobs import Job
+
 from . import POLICIES, Policy, aged
 
 LEARNED = "learned"
@@ -15,6 +17,14 @@ class Chosen(NamedTuple):
 
     name: str
     make: Callable[[], Policy]
+
+
+class Order(NamedTuple):
+    """The section "Order" of --help; `label` tells jobs apart where GPUs are shared, `delay` is between two starts."""
+
+    policy: Chosen
+    label: Callable[[Job], str]
+    delay: float = 0.0
 
 
 def names() -> str:

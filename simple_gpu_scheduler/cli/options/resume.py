@@ -1,20 +1,50 @@
-"""Which run to go on with, and what is typed for it now or was typed before. How it is gone on with is `resume`'s."""
+"""Which run is resumed, and which options count for it: those that are typed now, else those of before."""
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.cli.click_extras import OptionalValue, Section
+from simple_gpu_scheduler.resume import ResumeOptions
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.resume.find import Resumed
 
-# What a run that goes on does not take from the command line that began it: its inputs, and how it is resumed.
+# What a resumed run does not take from the command line that started it: its inputs, and how it is resumed.
 _OF_THIS_TIME = {"files", "follow", "resume", "resume_failed", "journal"}
 # What goes with one policy, and not with another that is named later.
 _OF_A_POLICY = {"ageing", "fair_by"}
+
+
+def looks_like_run(word: str) -> bool:
+    """Whether a word after `--resume` names a run: by its ID, or a prefix of one, not by a file's name."""
+    if os.path.exists(word):
+        return word.endswith(".jsonl")
+    return bool(re.fullmatch(r"\d{4,8}(-\d{0,6}(-[0-9a-f]{0,6})?)?|[0-9a-f]{3,6}", word)) or word.endswith(".jsonl")
+
+
+SECTION = Section(
+    "Resuming",
+    (
+        OptionalValue(
+            ["--resume"],
+            takes=looks_like_run,
+            metavar="[RUN]",
+            help="Resume a run that did not finish; jobs that succeeded are not run again.  [default: the newest run "
+            "in this directory]",
+        ),
+        click.Option(["--resume-failed"], is_flag=True, help="The same, and also retry the jobs that failed."),
+    ),
+)
+
+
+def take_resume(typed: dict[str, Any]) -> ResumeOptions:
+    """What these options say, taken out of all that was typed."""
+    return ResumeOptions(typed.pop("resume"), typed.pop("resume_failed"))
 
 
 def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
