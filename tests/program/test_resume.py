@@ -585,7 +585,7 @@ def test_a_journal_that_is_none_or_of_a_newer_version_is_refused_with_a_sentence
     assert "no such file" in refused(scene, "./nowhere.jsonl")
     assert "no run is called '20010101'" in refused(scene, "20010101")
     (scene.directory / "d.jsonl").mkdir()
-    assert "no plain file" in refused(scene, "d.jsonl")
+    assert "not a regular file" in refused(scene, "d.jsonl")
 
 
 def test_a_journal_of_another_user_is_refused(scene: Scene) -> None:

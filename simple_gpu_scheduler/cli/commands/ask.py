@@ -6,51 +6,26 @@ from typing import Any
 
 import click
 
-from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED
+from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.journal.files import run_of
+from simple_gpu_scheduler.journal.find import choose, find_numbers, only_active
+from simple_gpu_scheduler.remote.client import ask
 
 _RUN_HELP = "RUN is a run ID or a prefix of it; it is not needed if only one run is active."
 _RUN_OPTION = "A run ID or a prefix of it.  [default: the only active run]"
 
 
-def _choose(word: str) -> str:
-    """The journal of the run that is meant; nobody is to stop another run than that."""
-    from simple_gpu_scheduler.journal import find  # noqa: PLC0415 - not for --help
-
-    if word:
-        return find.choose(word)
-    living = find.living_runs()
-    if len(living) > 1:
-        names = ", ".join(_run_of(path) for path in living)
-        raise UserError(f"{len(living)} runs are running: {names}; say which you mean")
-    return living[0] if living else find.choose("", alive=True)
-
-
-def _run_of(journal: str) -> str:
-    from simple_gpu_scheduler.journal.files import run_of  # noqa: PLC0415 - not for --help
-
-    return run_of(journal)
-
-
-def _ask(journal: str, request: dict[str, Any]) -> dict[str, Any]:
-    from simple_gpu_scheduler.remote.client import ask  # noqa: PLC0415 - not for --help
-
-    return ask(journal, request)
-
-
 def _tell(run: str, **request: Any) -> int:
-    from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - not for --help
-
-    journal = _choose(run)
-    print(f"run {safe(_run_of(journal))}: {_ask(journal, request)['done']}")
+    journal = choose(run, only_active)
+    print(f"run {safe(run_of(journal))}: {ask(journal, request)['done']}")
     return 0
 
 
 def _tell_of_jobs(do: str, words: tuple[str, ...], run: str) -> int:
-    from simple_gpu_scheduler.journal.find import find_numbers  # noqa: PLC0415 - not for --help
-
-    journal = _choose(run)
-    answer = _ask(journal, {"do": do, "jobs": find_numbers(words, journal)})
+    journal = choose(run, only_active)
+    answer = ask(journal, {"do": do, "jobs": find_numbers(words, journal)})
     for each in answer["jobs"]:
         print(f"job {each['job']}: {each.get('error') or each['done']}", file=sys.stderr if "error" in each else None)
         _tell_also(each.get("also", ()), "not started, since it comes after that")

@@ -17,7 +17,7 @@ from simple_gpu_scheduler.base.text import safe, show_command
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.cli.click_extras import Command
 from simple_gpu_scheduler.journal import files, find
-from simple_gpu_scheduler.journal.read import Record, read_records
+from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.run_state import JobState
 from simple_gpu_scheduler.output.log_file import last_line
 from simple_gpu_scheduler.remote.client import ask
@@ -191,9 +191,7 @@ def _report(path: str) -> Report:
 
 def _of_living(path: str) -> Report:
     answer = ask(path, {"do": "status"})
-    with open(path, "rb") as file:
-        records = read_records(file.readline()).records
-    began: Record = records[0] if records else {}
+    began = find.began(path)
     for job in answer["running"]:
         if "log" in job:
             job["last_line"] = last_line(job["log"])

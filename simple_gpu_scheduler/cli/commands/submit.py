@@ -18,13 +18,11 @@ from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.inputs.submit import WholeLine, append, open_queue
 from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LONGEST_LINE, has_command, split_options
 from simple_gpu_scheduler.jobfile.split import Line, LineCutter
-from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.journal.read import read_records
+from simple_gpu_scheduler.journal import files, find
 
 _STDIN, _CHUNK = 0, 1024 * 1024
 _MOST_MISTAKES_SHOWN = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BEGAN = b'{"event":"run began"'
 _QUEUES = ("fifo", "follow")
 _VARIABLE = "SGS_QUEUE"
 _WAY_OUT = f"say which with --to PATH or {_VARIABLE}"
@@ -72,7 +70,7 @@ def _say(text: str) -> None:
 
 def _find_queue() -> str:
     """The queue of the newest run that lives, in this directory first."""
-    found = [queue for path in files.find_runs(files.runs_directory(os.environ)) for queue in _queues_of(path)]
+    found = [queue for path in find.all_runs() for queue in _queues_of(path)]
     try:
         here = os.getcwd()
     except FileNotFoundError:
@@ -83,7 +81,7 @@ def _find_queue() -> str:
     paths = sorted({path for _directory, path in found})
     if not paths:
         raise UserError(
-            "none of your runs that live reads a named pipe or follows a file; start one, for example "
+            "none of your active runs reads a named pipe or follows a file; start one, for example "
             f"`simple_gpu_scheduler --follow gpu.fifo`, or {_WAY_OUT}"
         )
     if len(paths) > 1:
@@ -95,13 +93,8 @@ def _queues_of(journal: str) -> list[tuple[str, str]]:
     """The directory and the queue of a run that lives: inputs are read one after another, so the first counts."""
     if not files.is_alive(journal):
         return []
-    try:
-        data = files.read(journal)
-    except UserError:
-        return []
-    # Of a run that was resumed, the last; no other text can look like its begin.
-    records = read_records(data[max(0, data.rfind(_BEGAN)) :].partition(b"\n")[0] + b"\n").records
-    began = records[0] if records else {}
+    # Of a run that was resumed, the last.
+    began = find.began(journal, newest=True)
     paths = [each["path"] for each in began.get("inputs", ()) if each.get("kind") in _QUEUES and each.get("path")]
     return [(began.get("directory", ""), path) for path in paths[:1]]
 

@@ -3,7 +3,9 @@
 import click
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.journal import files, find
 
 _EXAMPLES = r"""
 simple_gpu_scheduler wait && python collect_results.py
@@ -21,11 +23,7 @@ class _DiedError(UserError):
 
 
 def _wait(run: str) -> int:
-    from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal import files, find  # noqa: PLC0415 - not for --help
-
-    living = [] if run else find.living_runs()
-    journal = living[0] if living else find.choose(run)
+    journal = find.choose(run, find.active_first)
     try:
         with files.opened(journal) as fd:
             files.wait_until_unlocked(fd, files.SCHEDULER)
