@@ -1,6 +1,5 @@
 """`gpus`: what is on each GPU, who has leased it, who uses it, and whether it is free."""
 
-import io
 import json
 import os
 import signal
@@ -12,16 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from simple_gpu_scheduler.base.text import print_text, safe
 from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
+from simple_gpu_scheduler.display.table import aligned
+from simple_gpu_scheduler.gpus.discover import find_machine
+from simple_gpu_scheduler.gpus.survey import HEADINGS, Row, cells, survey
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from simple_gpu_scheduler.gpus.survey import Row
-
 _EVERY = 2.0
-_WIDE = 1000
 _EXAMPLES = r"""
 simple_gpu_scheduler gpus
 simple_gpu_scheduler gpus --watch
@@ -44,9 +44,6 @@ _SECTIONS = (
 
 
 def _gpus(as_json: bool, watch: bool, **typed: Any) -> int:
-    from simple_gpu_scheduler.gpus.discover import find_machine  # noqa: PLC0415 - not for --help
-    from simple_gpu_scheduler.gpus.survey import survey  # noqa: PLC0415 - as above
-
     wants = take_wants(typed)
     machine = find_machine(wants, os.environ)
     for remark in machine.remarks:
@@ -60,7 +57,7 @@ def _gpus(as_json: bool, watch: bool, **typed: Any) -> int:
     return 0
 
 
-def _watch(look: Callable[[], "list[Row]"], *, as_json: bool) -> None:
+def _watch(look: Callable[[], list[Row]], *, as_json: bool) -> None:
     if as_json or not sys.stdout.isatty():
         while True:
             _show(look(), as_json=as_json, indent=None)
@@ -73,27 +70,21 @@ def _watch(look: Callable[[], "list[Row]"], *, as_json: bool) -> None:
             live.update(_table(look()), refresh=True)
 
 
-def _show(rows: "list[Row]", *, as_json: bool, indent: int | None = 2) -> None:
+def _show(rows: list[Row], *, as_json: bool, indent: int | None = 2) -> None:
     if as_json:
         print(json.dumps([row.to_json() for row in rows], indent=indent), flush=True)
         return
-    from rich.console import Console  # noqa: PLC0415 - not for --json
-
-    if sys.stdout.isatty():
-        Console(highlight=False).print(_table(rows))
+    if not sys.stdout.isatty():
+        print_text("\n".join(aligned([HEADINGS, *(list(map(safe, cells(row))) for row in rows)])))
         return
-    console = Console(highlight=False, width=_WIDE, file=io.StringIO())
-    with console.capture() as captured:
-        console.print(_table(rows))
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()), flush=True)
+    from rich.console import Console  # noqa: PLC0415 - 15 ms, for terminals
+
+    Console(highlight=False).print(_table(rows))
 
 
-def _table(rows: "list[Row]") -> "Table":
+def _table(rows: list[Row]) -> "Table":
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
-
-    from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.gpus.survey import HEADINGS, cells  # noqa: PLC0415 - as above
 
     table = Table(*HEADINGS, box=None, pad_edge=False, header_style="bold")
     for row in rows:

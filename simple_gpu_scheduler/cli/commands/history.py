@@ -3,25 +3,24 @@
 import json
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import click
 
-from simple_gpu_scheduler.base.text import print_bytes, print_text, show_moment
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.text import print_bytes, print_text, safe, show_moment, show_outcome
+from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
-
-if TYPE_CHECKING:
-    from simple_gpu_scheduler.journal.find import Look
-    from simple_gpu_scheduler.journal.rows import JobRow, RunRow
+from simple_gpu_scheduler.display.table import aligned, cut, width_of_stdout
+from simple_gpu_scheduler.journal.find import Look, all_runs, choose, is_elsewhere, look
+from simple_gpu_scheduler.journal.rows import JobRow, RunRow, job_rows, run_row
+from simple_gpu_scheduler.journal.rows import commands as commands_of
 
 _FILTERS = ("failed", "waiting", "running", "succeeded", "not_started")
 _DEFAULT_COUNT = 20
-_BETWEEN = "  "
 _RUN_HEADINGS = ("RUN", "BEGUN", "TOOK", "STATE", "JOBS", "DIRECTORY")
 _JOB_HEADINGS = ("JOB", "NAME", "STATE", "ATTEMPTS", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND")
 _EXAMPLES = r"""
@@ -121,11 +120,7 @@ def _show_runs(count: int, *, here: bool, as_json: bool) -> None:
         _print_table(_RUN_HEADINGS, [_run_cells(row) for row in rows])
 
 
-def _runs(*, here: bool) -> "Iterable[RunRow]":
-    from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415 - not for --help
-    from simple_gpu_scheduler.journal.find import all_runs, look  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal.rows import run_row  # noqa: PLC0415 - as above
-
+def _runs(*, here: bool) -> Iterable[RunRow]:
     for path in all_runs():
         try:
             seen = look(path)
@@ -137,9 +132,6 @@ def _runs(*, here: bool) -> "Iterable[RunRow]":
 
 
 def _show_jobs(run: str, groups: Sequence[str], *, commands: bool, null: bool, as_json: bool) -> None:
-    from simple_gpu_scheduler.journal.find import choose, look  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal.rows import job_rows  # noqa: PLC0415 - not for --help
-
     seen = look(choose(run))
     rows = job_rows(seen.state, _if_running(seen), time.time(), groups)
     if commands:
@@ -150,20 +142,15 @@ def _show_jobs(run: str, groups: Sequence[str], *, commands: bool, null: bool, a
         _print_table(_JOB_HEADINGS, [_job_cells(row) for row in rows])
 
 
-def _if_running(seen: "Look") -> str:
-    from simple_gpu_scheduler.journal.find import is_elsewhere  # noqa: PLC0415 - as above
-
+def _if_running(seen: Look) -> str:
     if seen.is_alive or seen.is_kept:
         return "running"
     return "unknown" if is_elsewhere(seen.state) and not seen.state.ended else "interrupted"
 
 
-def _print_commands(rows: "Sequence[JobRow]", seen: "Look", *, null: bool) -> None:
-    from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal.rows import commands  # noqa: PLC0415 - as above
-
+def _print_commands(rows: Sequence[JobRow], seen: Look, *, null: bool) -> None:
     try:
-        text = commands(rows, seen.state, by_null=null)
+        text = commands_of(rows, seen.state, by_null=null)
     except ValueError as error:
         raise UserError(_shown(str(error))) from None
     refused = sum(row.job is None for row in rows)
@@ -173,9 +160,7 @@ def _print_commands(rows: "Sequence[JobRow]", seen: "Look", *, null: bool) -> No
     print_bytes(text)
 
 
-def _run_cells(row: "RunRow") -> tuple[str, ...]:
-    from simple_gpu_scheduler.base.units import show_duration  # noqa: PLC0415 - as above
-
+def _run_cells(row: RunRow) -> tuple[str, ...]:
     # A run that died runs nothing.
     words = {} if row.state in ("running", "paused") else {"running": "not ended"}
     counts = [f"{count} {words.get(group, group)}" for group, count in row.counts.items() if count]
@@ -190,10 +175,7 @@ def _run_cells(row: "RunRow") -> tuple[str, ...]:
     )
 
 
-def _job_cells(row: "JobRow") -> tuple[str, ...]:
-    from simple_gpu_scheduler.base.text import show_outcome  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.base.units import show_duration  # noqa: PLC0415 - as above
-
+def _job_cells(row: JobRow) -> tuple[str, ...]:
     has_failed = row.outcome and row.outcome.kind != "succeeded"
     return (
         str(row.number),
@@ -210,25 +192,13 @@ def _job_cells(row: "JobRow") -> tuple[str, ...]:
 
 def _shown(text: str) -> str:
     """Safe to print; bytes that are not UTF-8 come as lone surrogates."""
-    from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - as above
 
     return safe(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
 
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """In columns; on a terminal cut to its width, and whole anywhere else."""
-    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - as above
-
-    table = [headings, *([_shown(cell) for cell in row] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for row in table:
-        cells = [cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
-        lines.append(_BETWEEN.join([*cells[:-1], row[-1]]))
-    if sys.stdout.isatty():
-        columns = shutil.get_terminal_size().columns
-        lines = [line if cell_len(line) <= columns else set_cell_size(line, columns - 1) + "…" for line in lines]
-    print_text("\n".join(line.rstrip() for line in lines))
+    lines = aligned([headings, *([_shown(cell) for cell in row] for row in rows)])
+    print_text("\n".join(cut(lines, width_of_stdout())))
 
 
 history_command = Command(

@@ -1,18 +1,21 @@
 """`report`: what became of a run, in the terminal, as a page, as a picture, or as data for other programs."""
 
+import csv
+import io
 import json
-import shutil
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import click
 
-from simple_gpu_scheduler.base.text import print_bytes, print_text
+from simple_gpu_scheduler import __version__
+from simple_gpu_scheduler.base.text import print_bytes, print_text, safe
 from simple_gpu_scheduler.cli.click_extras import Command, Section
-
-if TYPE_CHECKING:
-    from simple_gpu_scheduler.report.build import Report
+from simple_gpu_scheduler.display.table import width_of_stdout
+from simple_gpu_scheduler.journal.find import choose, is_elsewhere, look_at_records
+from simple_gpu_scheduler.report.build import Basis, Report, build
+from simple_gpu_scheduler.report.text import NO_LOGS, has_logs, show, table
+from simple_gpu_scheduler.system.files import write_file
 
 _EXAMPLES = r"""
 simple_gpu_scheduler report
@@ -64,8 +67,6 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
         made.append((png, _figure(report)))
     _write(made)
     if metric and (made or as_json or as_csv) and not any(job["result"] is not None for job in report["jobs"]):
-        from simple_gpu_scheduler.report.text import NO_LOGS, has_logs  # noqa: PLC0415 - as below
-
         print(f"no log has a number behind '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
     if as_json:
         print_text(json.dumps(report, allow_nan=False))
@@ -76,11 +77,7 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
     return 0
 
 
-def _build(word: str, metric: str) -> "Report":
-    from simple_gpu_scheduler import __version__  # noqa: PLC0415 - not for --help
-    from simple_gpu_scheduler.journal.find import choose, is_elsewhere, look_at_records  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.report.build import Basis, build  # noqa: PLC0415 - as above
-
+def _build(word: str, metric: str) -> Report:
     seen, records = look_at_records(choose(word))
     lives = seen.is_alive or seen.is_kept
     is_unseen = not lives and is_elsewhere(seen.state) and not seen.state.ended
@@ -90,47 +87,35 @@ def _build(word: str, metric: str) -> "Report":
     )
 
 
-def _page(report: "Report") -> bytes:
+def _page(report: Report) -> bytes:
     from simple_gpu_scheduler.report.page import page  # noqa: PLC0415 - it reads the page's parts
 
     return page(report).encode()
 
 
-def _figure(report: "Report") -> bytes:
+def _figure(report: Report) -> bytes:
     from simple_gpu_scheduler.report.figure import draw  # noqa: PLC0415 - half a second to load
 
     return draw(report)
 
 
 def _write(made: list[tuple[str, bytes]]) -> None:
-    from simple_gpu_scheduler.system.files import write_file  # noqa: PLC0415 - as above
-
     for path, data in made:
         write_file(path, data)
         print(f"written {_safe(path)}", file=sys.stderr)
 
 
-def _show(report: "Report") -> None:
-    from simple_gpu_scheduler.report.text import show  # noqa: PLC0415 - as above
-
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    print_text("\n".join(show(report, width)))
+def _show(report: Report) -> None:
+    print_text("\n".join(show(report, width_of_stdout())))
 
 
-def _print_csv(report: "Report") -> None:
-    import csv  # noqa: PLC0415 - as above
-    import io  # noqa: PLC0415 - as above
-
-    from simple_gpu_scheduler.report.text import table  # noqa: PLC0415 - as above
-
+def _print_csv(report: Report) -> None:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(table(report))
     print_bytes(text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def _safe(text: str) -> str:
-    from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - as above
-
     return safe(text).encode("utf-8", "backslashreplace").decode()
 
 

@@ -16,6 +16,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe, show_command
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.display.table import cut
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.run_state import JobState
@@ -135,7 +136,8 @@ def _print(reports: Sequence[Report], *, as_json: bool, indent: int | None, redr
     lines = [line for report in reports for line in show(report, now)] or ["there is no run yet"]
     if redraws:
         width, height = shutil.get_terminal_size()
-        lines = [_CLEAR + lines[0][:width], *(line[:width] for line in lines[1 : height - 1])]
+        lines = cut(lines[: height - 1], width)
+        lines[0] = _CLEAR + lines[0]
     print("\n".join(line.encode("utf-8", "backslashreplace").decode() for line in lines), flush=True)
 
 
