@@ -14,6 +14,7 @@ from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.display.table import width_of_stdout
 from simple_gpu_scheduler.journal.find import choose, is_elsewhere, look_at_records
 from simple_gpu_scheduler.report.build import Basis, Report, build
+from simple_gpu_scheduler.report.page import page
 from simple_gpu_scheduler.report.text import NO_LOGS, has_logs, show, table
 from simple_gpu_scheduler.system.files import write_file
 
@@ -88,8 +89,6 @@ def _build(word: str, metric: str) -> Report:
 
 
 def _page(report: Report) -> bytes:
-    from simple_gpu_scheduler.report.page import page  # noqa: PLC0415 - it reads the page's parts
-
     return page(report).encode()
 
 

@@ -1,9 +1,8 @@
 """The run: `simple_gpu_scheduler < FILE`. What its options are stands in `cli/options`, what is done in `run`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.cli.click_extras import Command, version_option
@@ -20,6 +19,9 @@ from simple_gpu_scheduler.cli.options import (
     records,
     resume,
 )
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 _EXAMPLES = r"""
 simple_gpu_scheduler < gpu_commands.txt
@@ -53,13 +55,11 @@ _SECTIONS = (
 )
 
 
-def _complete(context: click.Context, _param: click.Parameter, begin: str) -> list[CompletionItem]:
-    """A file; as the first word also a command."""
+def _complete(context: click.Context, param: click.Parameter, begin: str) -> "list[CompletionItem] | list[str]":
+    """As the first word a command, else a file."""
     commands = () if context.meta["argv"] else COMMANDS
-    return [
-        CompletionItem(begin, type="file"),
-        *(CompletionItem(each.name, help=each.line) for each in commands if each.name.startswith(begin)),
-    ]
+    found = [each.name for each in commands if each.name.startswith(begin)]
+    return found or click.Path().shell_complete(context, param, begin)
 
 
 def _run(**typed: Any) -> int:

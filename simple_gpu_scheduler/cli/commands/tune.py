@@ -20,6 +20,8 @@ from simple_gpu_scheduler.simulation.traces import HISTORY, Trace
 from simple_gpu_scheduler.simulation.tune import Tuned, settings, tune
 from simple_gpu_scheduler.simulation.tune_text import advice, to_json
 
+from .tune_learn import check_target, find_school, say_exams, teach
+
 _EXAMPLES = r"""
 simple_gpu_scheduler tune
 simple_gpu_scheduler tune trace.csv --gpus 8
@@ -56,8 +58,6 @@ def _tune(**options: Any) -> int:
     if options["trace"] is None and options["synthetic"] is None:
         options["trace"] = HISTORY
     if learn is not None:
-        from .tune_learn import check_target, find_school, say_exams, teach  # noqa: PLC0415 - few want it
-
         check_target(learn)
     trace = take_trace(options)
     school = None

@@ -20,15 +20,11 @@ def check(execution: Execution) -> Execution:
 
 
 def _find_shell(shell: str) -> str:
-    if "/" in shell:
-        found = os.path.abspath(shell) if os.access(shell, os.X_OK) and not os.path.isdir(shell) else None
-    else:
-        from shutil import which  # noqa: PLC0415 - 2 ms that the default does not need
-
-        found = which(shell)
-    if not found:
-        raise UserError(f"--shell {shell}: there is no such program, or it may not be run")
-    return found
+    directories = [""] if "/" in shell else os.get_exec_path()
+    for path in (os.path.join(directory, shell) for directory in directories):
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return os.path.abspath(path)
+    raise UserError(f"--shell {shell}: there is no such program, or it may not be run")
 
 
 def enter(directory: str | None) -> None:

@@ -106,5 +106,6 @@ def test_completion_offers_commands_as_the_first_word_and_the_values_of_options(
 
     assert offered([], "st") == ["status", "stop"]
     assert offered(["jobs.txt"], "st") == []
+    assert offered([], "gpu_commands") == []
     assert offered(["--engine"], "") == list(OFFERED)
     assert offered(["--policy"], "f") == ["fifo", "fair"]
