@@ -93,14 +93,17 @@ class Command(click.Command):
             hint = _like(error.option_name, self.params) or self.if_unknown
             raise click.UsageError(f"No such option {error.option_name}. {hint}".strip(), ctx) from None
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by section, in the order of the sections; then those that are in none, commands and examples."""
-        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+    def shown_sections(self, ctx: click.Context) -> list[Section]:
+        """The sections in their order, and those options that are in none."""
         in_sections = [option for section in self.sections for option in section.options]
-        others = Section("Other" if in_sections else "Options", [each for each in options if each not in in_sections])
-        for heading, members in (*self.sections, others):
+        others = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and each not in in_sections]
+        return [*self.sections, Section("Other" if in_sections else "Options", others)]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The options by section, then commands and examples."""
+        for heading, options in self.shown_sections(ctx):
             with formatter.section(heading):
-                formatter.write_dl([record for each in members if (record := each.get_help_record(ctx))])
+                formatter.write_dl([record for each in options if (record := each.get_help_record(ctx))])
         if self.commands:
             with formatter.section("Commands (see COMMAND --help)"):
                 formatter.write_dl(self.commands)
