@@ -36,8 +36,10 @@ for number in range(1, STARTS + 9):
 
 
 def start_all() -> None:
-    for attempt in scheduler.plan(0, allotment.rooms()):
-        assert allotment.take(mark(attempt, b"run"), attempt.gpus, 0)
+    rooms = allotment.rooms()
+    while choice := scheduler.next(0, rooms):
+        assert allotment.take(mark(choice.attempt, b"run"), choice.attempt.gpus, 0)
+        scheduler.start(choice, 0)
 
 
 start_all()

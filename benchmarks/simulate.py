@@ -15,13 +15,13 @@ from heapq import heapify, heappop, heappush
 from peers import ROOT
 from tables import percentile, show, verdict
 
-from simple_gpu_scheduler.base.jobs import SUCCESS
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt
 from simple_gpu_scheduler.scheduling.estimates import Estimates
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.policies.learned import Learned
 from simple_gpu_scheduler.scheduling.policies.names import Chosen
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
-from simple_gpu_scheduler.scheduling.slots import Limits, Room
+from simple_gpu_scheduler.scheduling.slots import Limits, Room, Rooms
 from simple_gpu_scheduler.simulation import measures
 from simple_gpu_scheduler.simulation.compare import Site, compare, replay
 from simple_gpu_scheduler.simulation.learn.lessons import Lessons
@@ -174,7 +174,7 @@ def decisions(jobs: int, ends: int) -> None:
             said = verdict(holds=middle < 20, promise="a median under 20 µs")
             rows.append([name, shown, f"{middle:.1f}", f"{percentile(took, 99):.1f}", said])
     title = (
-        f"A decision with {jobs:,} jobs waiting, of 10 s to a week and with 20 labels: plan() after one has ended on "
+        f"A decision with {jobs:,} jobs waiting, of 10 s to a week and with 20 labels, after one has ended on "
         f"{SERVERS} busy GPUs ({ends:,} times)"
     )
     show(title, ["policy", "widths", "median µs", "p99 µs", "promise"], rows)
@@ -188,21 +188,27 @@ def plans(workload: Workload, name: str, ends: int) -> list[float]:
     for arrival in workload:
         scheduler.add(arrival.job, arrival.at)
     now = workload[-1].at
-    running = [
-        (now + workload[each.job.number - 1].duration, each.job.number, each) for each in scheduler.plan(now, rooms)
-    ]
+    running = [(now + workload[number - 1].duration, number, each) for number, each in start_all(scheduler, now, rooms)]
     heapify(running)
     took = []
     for _ in range(ends):
         now, _, attempt = heappop(running)
         scheduler.end(attempt, SUCCESS, now)
         began = time.perf_counter()
-        started = scheduler.plan(now, rooms)
+        started = start_all(scheduler, now, rooms)
         took.append(time.perf_counter() - began)
-        for each in started:
-            heappush(running, (now + workload[each.job.number - 1].duration, each.job.number, each))
+        for number, each in started:
+            heappush(running, (now + workload[number - 1].duration, number, each))
     gc.enable()
     return took
+
+
+def start_all(scheduler: Scheduler, now: float, rooms: Rooms) -> list[tuple[int, Attempt]]:
+    started = []
+    while choice := scheduler.next(now, rooms):
+        scheduler.start(choice, now)
+        started.append((choice.waiting.number, choice.attempt))
+    return started
 
 
 def beside_simpy(jobs: int, rounds: int) -> None:

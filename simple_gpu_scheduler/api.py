@@ -17,10 +17,11 @@ from simple_gpu_scheduler.base.errors import Broken, UserError
 from simple_gpu_scheduler.base.text import show_waits
 from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration
 from simple_gpu_scheduler.gpus import Tolerance
-from simple_gpu_scheduler.gpus.acquire import Acquired, Wanted, acquire
-from simple_gpu_scheduler.gpus.discover import Wants, allot, find_machine
+from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
+from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
 from simple_gpu_scheduler.gpus.leases import LeaseCame
 from simple_gpu_scheduler.gpus.names import parse_gpus
+from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.system.marks import TREE, Family
 from simple_gpu_scheduler.system.signals import Signalled
 from simple_gpu_scheduler.system.users import user_id
@@ -85,13 +86,13 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
     for remark in machine.remarks:
         warnings.warn(remark, RuntimeWarning, stacklevel=5)
     remarks: list[str] = []
-    allotment = allot(machine, wants, inbox.put, Family(outer_tree=tree), tree)
+    pool = open_pool(machine, wants, inbox.put, Family(outer_tree=tree), tree)
     try:
-        got = acquire(count, allotment, mark, inbox, clock, until, lambda _waits: None, remarks.append)
+        got = acquire(count, pool, mark, inbox, clock, until, lambda _waits: None, remarks.append)
         for remark in remarks:
             warnings.warn(remark, RuntimeWarning, stacklevel=5)
         if not isinstance(got, Acquired):
-            waits = show_waits(allotment.waits(Wanted(count)), "ignore_occupancy=True")
+            waits = show_waits(pool.waits(Demand(count)), "ignore_occupancy=True")
             what = "no GPU was" if count == 1 else f"no {count} GPUs were"
             when = f" within {show_duration(seconds)}" if seconds else ""
             raise LeaseTimeout(f"{what} free{when}: {waits}")
@@ -100,7 +101,7 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
             yield got.gpus
     finally:
         if os.getpid() == me:  # a forked child that leaves the block has nothing to give back
-            allotment.close()
+            pool.close()
 
 
 @contextmanager

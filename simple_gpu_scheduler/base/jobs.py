@@ -7,6 +7,8 @@ written, where GPUs come from or what a process is.
 from typing import Literal, NamedTuple
 
 Kind = Literal["succeeded", "failed", "timed out", "killed", "not started"]
+# What became of a job in the end: how its last attempt ended, unless somebody cancelled it.
+Fate = Literal["succeeded", "failed", "timed out", "killed", "not started", "cancelled"]
 # Why we end an attempt; nothing while we do not.
 Ending = Literal["", "timed out", "stopped", "cancelled"]
 

@@ -21,6 +21,7 @@ from simple_gpu_scheduler.events import (
     StopAsked,
     Waited,
 )
+from simple_gpu_scheduler.events.ledger import fate_of
 from simple_gpu_scheduler.system.writer import Writer
 
 _MOST_NUMBERS = 10
@@ -73,6 +74,8 @@ class Words:
         outcome, job = event.outcome, event.attempt.job
         if outcome.kind == "succeeded" and not self._verbose:
             return ""
+        if fate_of(outcome.kind, is_cancelled=event.is_cancelled) == "cancelled":
+            return f"{show_job(job)} was cancelled after {show_duration(event.runtime)}: {show_command(job.command)}"
         again = "" if event.is_final else ", trying again"
         took = "" if outcome.kind == "not started" else f" after {show_duration(event.runtime)}"
         return f"{show_job(job)} {show_outcome(outcome)}{took}{again}: {show_command(job.command)}"
@@ -107,13 +110,16 @@ def _left(jobs: int) -> str:
 
 
 def _summary(event: RunEnded) -> str:
-    if not any(event[:4]) and event.all_read:
+    if event.all_read and not any((*event[:4], event.cancelled, event.interrupted)):
         return "no commands were read"
-    unread = "" if event.all_read else ", the rest of the input was not read"
-    return (
+    numbers = (
         f"{event.succeeded} succeeded, {event.failed} failed, {event.timed_out} timed out, "
-        f"{event.not_started} not started{unread} in {show_duration(event.elapsed)}"
+        f"{event.not_started} not started"
     )
+    numbers += f", {event.cancelled} cancelled" if event.cancelled else ""
+    numbers += f", {event.interrupted} interrupted" if event.interrupted else ""
+    unread = "" if event.all_read else ", the rest of the input was not read"
+    return f"{numbers}{unread} in {show_duration(event.elapsed)}"
 
 
 def _set_aside(event: GpuSetAside) -> str:
@@ -129,7 +135,8 @@ def _returned(event: GpuReturned) -> str:
 
 
 def _dropped(event: JobDropped) -> str:
-    return f"{show_job(event.job)} was not started: {event.reason}: {show_command(event.job.command)}"
+    what = "was cancelled" if event.is_cancelled else f"was not started: {event.reason}"
+    return f"{show_job(event.job)} {what}: {show_command(event.job.command)}"
 
 
 def _refused(event: LineRefused) -> str:

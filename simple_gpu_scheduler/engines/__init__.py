@@ -1,83 +1,173 @@
-"""Engines: where attempts run. The protocol, the messages an engine sends, and the dict of them.
+"""Engines: where attempts run, whole. The protocol, what an engine reports, and the table of engines.
 
-An engine runs what it is told to and says how it ended. It knows nothing of waiting jobs, retries or time-outs.
+There are two kinds. For a placing engine our scheduler chooses the GPUs (this machine, simulated time). A queueing
+engine hands attempts to a cluster, which has a queue of its own and chooses by itself: there an attempt begins some
+time after it was started, and the engine says so by a `Began`.
 """
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.clock import Clock
+from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome
-from simple_gpu_scheduler.gpus.leases import Hold
-from simple_gpu_scheduler.system.processes import Streams
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the table is read for --help too, which needs none of these
+    from simple_gpu_scheduler.gpus.discover import Machine, Wants
+    from simple_gpu_scheduler.gpus.pool import Demand
     from simple_gpu_scheduler.keeper.client import KeeperClient
-    from simple_gpu_scheduler.notify.child import Bystanders
+    from simple_gpu_scheduler.keeper.survivors import Survivor
+    from simple_gpu_scheduler.scheduling.slots import Rooms
+    from simple_gpu_scheduler.system.processes import Streams
+
+
+NEVER = float("inf")
+
+
+class ForEngine(NamedTuple):
+    """A message to the loop's inbox from one of the engine's own threads; the loop hands it to the engine."""
+
+    message: Any
+
+
+class Began(NamedTuple):
+    """An attempt that waited in a cluster's queue runs now; its time-out and its length count from here."""
+
+    attempt: Attempt
+    where: str = ""
+
+
+class Exited(NamedTuple):
+    """The main process of an attempt has ended; what it left behind is still being ended."""
+
+    attempt: Attempt
 
 
 class Ended(NamedTuple):
-    """An attempt's main process has ended, or did not start.
+    """An attempt is over, and nothing of it is left. It may also never have started.
 
-    When it is settled, nothing of it is left: so many processes that it had left were `swept` up, and `beyond_us` are
-    the pids of those that this user may not end. `looks` counts those in a row that found nothing, though there is.
+    Without an outcome it was interrupted: preempted, its node was lost, the cluster refused it after all, or nobody
+    knows how it ended; `why` says which, and the job runs again. `swept` counts the processes that it had left behind
+    and that were ended; `beyond_us` lists the pids of those that this user may not end.
     """
 
     attempt: Attempt
-    outcome: Outcome
-    is_settled: bool = False
+    outcome: Outcome | None
+    why: str = ""
     swept: int = 0
     beyond_us: str = ""
-    looks: int = 0
+
+
+Report = Began | Exited | Ended
+
+# What came of the wish to stop an attempt: it will end, its main process had ended by then, or this user may not.
+Stopped = Literal["stopping", "ended", "not allowed"]
+
+
+class Tended(NamedTuple):
+    """What an engine found when it looked after its places, and when it wants to be asked again."""
+
+    wake: float = NEVER
+    has_looked: bool = False  # so that why jobs wait may have changed
+    lost: Sequence[tuple[str, str]] = ()  # GPUs that are of no use any more, and why
+    remarks: Sequence[str] = ()
 
 
 class Engine(Protocol):
-    """Runs attempts; called from one thread only."""
+    """Runs attempts. The loop's thread owns it; its own threads only put a `ForEngine` on the inbox.
 
-    def start(self, attempt: Attempt, hold: Hold) -> None:
-        """Start it soon, with what keeps its GPUs leased; an `Ended` follows, whatever happens."""
+    Attempts of an earlier scheduler that still run are given to it when it is made. Each attempt that was started, by
+    us or by an earlier scheduler, has exactly one `Ended`, whatever happens.
+    """
 
-    def stop(self, attempt: Attempt, *, force: bool) -> bool:
-        """Ask it and what it has left to end, or with `force` make them; False when this user may not."""
+    queues: bool  # whether a cluster chooses the GPUs, so that an attempt begins when a `Began` says so
 
-    def has_ended(self, attempt: Attempt) -> bool:
-        """Whether its main process has ended, so that its `Ended` is on the way."""
+    def rooms(self, demand: "Demand") -> "Rooms":
+        """The GPUs that may be used, as far as is known, with the memory that others leave free."""
 
-    def settle(self, ended: Ended) -> bool:
-        """Whether nothing of it is left. If not, what is left is being ended, and a settled `Ended` follows."""
+    def waits(self, demand: "Demand") -> list[Wait]:
+        """Why the others may not be used."""
 
-    def recorded(self) -> None:
-        """What became of the attempts that are settled is on record."""
+    def take(self, attempt: Attempt, now: float) -> bool:
+        """Take the places of an attempt, all or none; False when somebody else was there first."""
+
+    def start(self, attempt: Attempt) -> None:
+        """Start an attempt whose places are taken."""
+
+    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> Sequence[Stopped]:
+        """Ask these and what they left behind to end, or with `force` make them; what came of it for each."""
+
+    def received(self, message: Any, now: float) -> Sequence[Report]:
+        """What a message from one of its threads means for the run."""
+
+    def release(self, attempt: Attempt) -> None:
+        """Give its places back: it was not started, or its end is on record."""
+
+    def tend(self, demand: "Demand", now: float) -> Tended:
+        """Give back what is not used, look again at what others use; called before the loop sleeps."""
 
     def close(self) -> None:
         """Nothing is started any more."""
 
 
-class EngineOptions(NamedTuple):
-    """What the command line says that any engine may want to know."""
+class Inbox(Protocol):
+    """Where the loop waits. The real one is a SimpleQueue."""
 
-    put: Callable[[Ended | Broken], None]
+    def get(self, *, timeout: float | None = None) -> Any:
+        """The next message; `Empty` when none came in time."""
+
+
+class World(NamedTuple):
+    """What the loop acts on, and by which time."""
+
+    engine: Engine
+    inbox: Inbox
+    clock: Clock
+    read_more: Callable[[], object]
+
+
+class Setting(NamedTuple):
+    """What engines are made from; each takes what it needs."""
+
     run_id: str
+    machine: "Machine"
+    wants: "Wants"
+    inbox: "SimpleQueue[Any]"
+    read_more: Callable[[], object] = lambda: None
     shell: str = "/bin/sh"
     grace: float = 10.0
     environment: Mapping[bytes, bytes] = {}
+    open_streams: "Callable[[Attempt], Streams]" = lambda _attempt: ()
+    spared: Callable[[], frozenset[int]] = frozenset  # children of this process that belong to no attempt
     keeper: "KeeperClient | None" = None
-    open_streams: Callable[[Attempt], Streams] = lambda _attempt: ()
-    bystanders: "Bystanders | None" = None
+    journal: str = ""
+    journal_size: int = 0  # what was read of it
+    survivors: "Sequence[Survivor]" = ()
+    input_ends: bool = True
+    has_lengths: bool = True  # False for a dry run
 
 
-def _local(options: EngineOptions) -> Engine:
-    from .local import LocalEngine  # noqa: PLC0415 - loaded by those that use it
+class EngineEntry(NamedTuple):
+    """A line of the table: what `--engine NAME` offers, and the module whose `build` makes it."""
 
-    return LocalEngine(options)
-
-
-def _dry_run(options: EngineOptions) -> Engine:
-    from .dry_run import DryRunEngine  # noqa: PLC0415 - as above
-
-    return DryRunEngine(options)
+    help: str
+    module: str
+    runs_nothing: bool = False
 
 
-# What --engine can name; the first is used when nothing is said.
-OFFERED = ("local", "simulated")
-ENGINES: Mapping[str, Callable[[EngineOptions], Engine]] = {"local": _local, "dry-run": _dry_run}
+ENGINES: Mapping[str, EngineEntry] = {
+    "local": EngineEntry("run jobs on the GPUs of this machine", "local"),
+    "simulated": EngineEntry(
+        "run nothing and let no time pass: a job takes as long as `sleep N` in it says, or else time=",
+        "simulated",
+        runs_nothing=True,
+    ),
+}
+
+
+def build(name: str, setting: Setting) -> World:
+    """The engine of that name, with the inbox and the clock that go with it."""
+    world: World = import_module(f"{__name__}.{ENGINES[name].module}").build(setting)
+    return world

@@ -1,228 +1,153 @@
-"""The local engine: a pool of threads, each of which starts a process and waits for its end.
+"""This machine as an engine: leased GPUs that are looked at, and attempts as processes.
 
-The threads share with the rest of the program only the queue of what to do and the inbox for what happened. It knows
-nothing of GPUs, order or time.
+The pool knows the GPUs, and the children the processes. Survivors are attempts that an earlier scheduler of this run
+started: they hold their leases themselves and are no children of this process.
 """
 
-import os
 import signal
-import threading
-import time
-from collections.abc import Callable
-from queue import SimpleQueue
+from collections.abc import Sequence
+from typing import Any
 
-from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.clock import SystemClock
+from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome, outcome_of
-from simple_gpu_scheduler.gpus.leases import Hold
-from simple_gpu_scheduler.keeper.client import KeeperClient
-from simple_gpu_scheduler.keeper.launcher import Launcher
-from simple_gpu_scheduler.system import process_tree, processes
-from simple_gpu_scheduler.system.job_environment import inherited, own
-from simple_gpu_scheduler.system.marks import TREE, mark, mark_in
-from simple_gpu_scheduler.system.process_tree import Owner, Running
-from simple_gpu_scheduler.system.threads import start_thread
+from simple_gpu_scheduler.gpus.discover import open_pool
+from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
+from simple_gpu_scheduler.gpus.pool import Demand, Pool
+from simple_gpu_scheduler.keeper import survivors
+from simple_gpu_scheduler.keeper.survivors import SurvivorExited
+from simple_gpu_scheduler.scheduling.slots import Rooms
+from simple_gpu_scheduler.system.marks import TREE, Family, mark
 
-from . import Ended, EngineOptions
+from . import Ended, Exited, ForEngine, Report, Setting, Stopped, Tended, World
+from .children import ChildExited, Children
 
 Key = tuple[int, int]
 
-_ABOUT_A_START = 0.001
-_INIT = 1
-_REAPED = 0
-_MOST_LOOKS = 100
-
 
 class LocalEngine:
-    """Runs attempts as shell commands on this machine."""
+    """See `Engine`."""
 
-    def __init__(self, options: EngineOptions) -> None:
-        self._put = options.put
-        self._shell = os.fsencode(options.shell)
-        self._grace = options.grace
-        self._run_id = options.run_id.encode()
-        self._outer_tree = options.environment.get(TREE, b"")
-        self._starter = processes.Starter(inherited(options.environment))
-        self._keeper: KeeperClient | None = options.keeper
-        self._open_streams = options.open_streams
-        self._bystanders = options.bystanders
-        self._settled: list[Key] = []  # whose ends are on record, for the keeper to know
-        self._reaped: dict[int, int] = {}  # main processes that came to us as orphans, when the keeper was killed
-        self._tags = processes.Tags()
-        self._work: SimpleQueue[Callable[[Launcher], Ended] | None] = SimpleQueue()
-        self._threads = 0
-        self._busy = 0
-        self._starting: set[Key] = set()
-        self._lock = threading.Lock()  # over what is below, and so over pids: none is signalled after it was reaped
-        self._pids: dict[Key, int] = {}  # _REAPED from the end of the main process until the attempt is settled
-        self._marks: dict[int, tuple[bytes, int]] = {}
-        self._told: dict[Key, int] = {}  # the signals for attempts that have no process yet, or none any more
-        self._told_groups: dict[int, Key] = {}  # the process groups that were signalled, and whose they are
-        processes.adopt_orphans()
-        # Children from before, of the shell that became this program, are nobody's leftovers.
-        self._before = process_tree.children(os.getpid()) if processes.has_orphans() else frozenset[int]()
-        self._spares_unknown = bool(self._before) or os.getpid() == _INIT
-        if self._keeper:
-            self._before |= {self._keeper.pid}
+    queues = False
 
-    def start(self, attempt: Attempt, hold: Hold) -> None:
-        """Hand the attempt to a thread."""
-        recorded = self._take_settled()
-        if not self._do(lambda launcher: self._run(launcher, attempt, hold, recorded)):
-            self._busy += 1  # its end is told all the same
-            reason = "the system lets this user start no more threads (ulimit -u)"
-            self._put(Ended(attempt, Outcome("not started", reason=reason)))
+    def __init__(self, setting: Setting, pool: Pool, children: Children) -> None:
+        """Watches the survivors from here on."""
+        self._run_id = setting.run_id.encode()
+        self._pool = pool
+        self._children = children
+        self._left_out: frozenset[str] = frozenset()
+        self._taken: dict[Key, Hold] = {}  # places of attempts that are not started yet
+        self._survivors = {each.attempt.key: each.attempt for each in setting.survivors}
+        self._told: set[Key] = set()  # the survivors that were told to end
+        pids = {each.attempt.key: each.pid for each in setting.survivors if each.status is None}
+        for each in setting.survivors:
+            if each.status is not None:
+                setting.inbox.put(ForEngine(SurvivorExited(each.attempt.key, each.status)))
+        survivors.watch(
+            setting.journal,
+            setting.journal_size,
+            self._run_id,
+            pids,
+            lambda message: setting.inbox.put(ForEngine(message) if isinstance(message, SurvivorExited) else message),
+        )
 
-    def stop(self, attempt: Attempt, *, force: bool) -> bool:
-        """Signal the attempt's process group, or have that done as soon as it has one; see `Engine`."""
-        number = signal.SIGKILL if force else signal.SIGTERM
-        with self._lock:
-            pid = self._pids.get(attempt.key)
-            if pid:
-                return self._signal(attempt.key, pid, number)
-            self._told[attempt.key] = number
-        return True
+    def rooms(self, demand: Demand) -> Rooms:
+        """See `Engine`."""
+        self._heed(demand)
+        return self._pool.rooms()
 
-    def has_ended(self, attempt: Attempt) -> bool:
-        """Whether its main process has; see `Engine`."""
-        with self._lock:
-            pid = self._pids.get(attempt.key)
-            if not pid:
-                return pid == _REAPED
-            process = process_tree.read_process(pid)
-            return process is None or process.has_ended
+    def waits(self, demand: Demand) -> list[Wait]:
+        """See `Engine`."""
+        self._heed(demand)
+        return self._pool.waits(demand)
 
-    def settle(self, ended: Ended) -> bool:
-        """Look for what the attempt left behind; if there is something, let a thread end it first."""
-        self._busy -= 1
-        # Asked in any case: it also reaps those that a sweep has ended.
-        has_orphans = processes.has_orphans(self._keep_status)
-        # What the kernel says is certain, what a thread read from /proc is not: it slept, or a process slipped through.
-        is_sure = not has_orphans or (ended.is_settled and (self._busy or self._spares_unknown or ended.beyond_us))
-        if is_sure or not self._do(lambda _launcher: self._sweep(ended)):
-            self._forget(ended.attempt.key)
-            return True
-        return False
+    def take(self, attempt: Attempt, now: float) -> bool:
+        """Lease its GPUs, and look at each once more."""
+        hold = self._pool.take(mark(attempt, self._run_id), attempt.gpus, now)
+        if hold:
+            self._taken[attempt.key] = hold
+        return hold is not None
 
-    def _keep_status(self, pid: int, status: int) -> None:
-        if self._keeper and (pid in self._marks or self._keeper.is_gone.is_set()):  # it may be known in a moment
-            self._reaped[pid] = status
+    def start(self, attempt: Attempt) -> None:
+        """See `Engine`."""
+        self._children.start(attempt, self._taken.pop(attempt.key))
 
-    def _forget(self, key: Key) -> None:
-        if self._keeper:
-            self._settled.append(key)
-        with self._lock:
-            self._told.pop(key, None)
-            self._pids.pop(key, None)
-            for group in [group for group, whose in self._told_groups.items() if whose == key]:
-                del self._told_groups[group]  # the number may soon be another group's
+    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> Sequence[Stopped]:
+        """See `Engine`. Survivors are told all at once, since that looks through the processes of the machine."""
+        keys = [attempt.key for attempt in attempts if attempt.key in self._survivors]
+        if keys:
+            self._told.update(keys)
+            survivors.end(self._run_id, keys, force=force)
+        return ["stopping" if each.key in self._survivors else self._stop(each, force=force) for each in attempts]
 
-    def _signal(self, key: Key, pid: int, number: int) -> bool:
-        self._told_groups[pid] = key
-        return processes.signal_group(pid, number)
+    def _stop(self, attempt: Attempt, *, force: bool) -> Stopped:
+        has_ended = self._children.has_ended(attempt)
+        may = self._children.stop(attempt, force=force)
+        return "ended" if has_ended else "stopping" if may else "not allowed"
 
-    def recorded(self) -> None:
-        """See `Engine`. Where another start has followed, that has told the keeper."""
-        if self._settled and self._keeper:
-            self._keeper.let_go(self._take_settled())
+    def received(self, message: Any, now: float) -> Sequence[Report]:
+        """See `Engine`."""
+        if isinstance(message, LeaseCame):
+            self._pool.came(message.gpu, now)
+            return ()
+        if isinstance(message, SurvivorExited):
+            return [self._ended(message)]
+        exited: ChildExited = message
+        if not self._children.settle(exited):
+            return [Exited(exited.attempt)]
+        return [Ended(exited.attempt, exited.outcome, swept=exited.swept, beyond_us=exited.beyond_us)]
 
-    def _take_settled(self) -> bytes:
-        keys = b" ".join([b"%d.%d" % key for key in self._settled])
-        self._settled.clear()
-        return keys
+    def _ended(self, message: SurvivorExited) -> Ended:
+        attempt = self._survivors.pop(message.key)
+        if message.status is not None:
+            return Ended(attempt, outcome_of(message.status))
+        if message.key in self._told:
+            return Ended(attempt, Outcome("killed", signal.SIGTERM))
+        return Ended(attempt, None, "nobody knows its exit code")
+
+    def release(self, attempt: Attempt) -> None:
+        """See `Engine`. A survivor has no lease of ours."""
+        if attempt.slots:
+            is_unused = self._taken.pop(attempt.key, None) is not None
+            self._pool.give_back(mark(attempt, self._run_id), attempt.gpus, unused=is_unused)
+
+    def tend(self, demand: Demand, now: float) -> Tended:
+        """See `Engine`."""
+        self._heed(demand)
+        pool = self._pool
+        if pool.has_idle:
+            pool.let_go(now, demand.gpus)
+        has_looked = pool.look_again(now, at_all=bool(demand.memory))
+        self._children.recorded()
+        lost, remarks = (pool.lost(), pool.remarks()) if pool.has_looked() else ((), ())
+        return Tended(pool.next_wake(now, demand), has_looked, lost, remarks)
 
     def close(self) -> None:
-        """Let the threads go."""
-        for _ in range(self._threads):
-            self._work.put(None)
+        """See `Engine`."""
+        self._children.close()
 
-    def _do(self, work: Callable[[Launcher], Ended]) -> bool:
-        """Have a thread do it, in a while if there can be no more threads; False if there can be none at all."""
-        if self._busy >= self._threads:
-            try:
-                start_thread(self._serve)
-                self._threads += 1
-            except RuntimeError:
-                if not self._threads:
-                    return False
-        self._busy += 1
-        self._work.put(work)
-        return True
+    def _heed(self, demand: Demand) -> None:
+        if demand.without != self._left_out:
+            self._left_out = demand.without
+            self._pool.leave_out(demand.without)
 
-    def _serve(self) -> None:
-        launcher = Launcher(self._starter, self._keeper, self._reaped.get)
-        while (work := self._work.get()) is not None:
-            try:
-                self._put(work(launcher))
-            except BaseException as error:  # noqa: BLE001 - the loop raises it; here it would be an end that is never told
-                self._put(Broken(error))
 
-    def _run(self, launcher: Launcher, attempt: Attempt, hold: Hold, recorded: bytes) -> Ended:
-        try:
-            pid = self._start(launcher, attempt, hold, recorded)
-        except OSError as error:
-            return Ended(attempt, Outcome("not started", reason=error.strerror or str(error)))
-        if pid is None:
-            return Ended(attempt, Outcome("not started", reason="it was stopped first"))
-        hold.sign(pid)
-        status = launcher.wait(pid)
-        with self._lock:
-            self._pids[attempt.key] = _REAPED
-            del self._marks[pid]
-            launcher.reap(pid)
-            self._reaped.pop(pid, None)
-        return Ended(attempt, outcome_of(status))
+def build(setting: Setting) -> World:
+    """The engine of this machine, with real time."""
 
-    def _start(self, launcher: Launcher, attempt: Attempt, hold: Hold, recorded: bytes) -> int | None:
-        key, command = attempt.key, attempt.job.command
-        if key in self._told:
-            return None
-        # Only where it is needed: a shell that is not POSIX may take `--` for the command.
-        guard = (b"--",) if command[:1] in (b"-", b"+") else ()
-        hold.sign(os.getpid())  # before it starts: a scheduler inside it will look for its mark
-        argv = (self._shell, b"-c", *guard, command)
-        own_variables = own(attempt, self._run_id, self._outer_tree)
-        streams = self._open_streams(attempt)
-        self._starting.add(key)
-        try:
-            pid = launcher.start(key, recorded, argv, own_variables, hold.descriptors, streams)
-            with self._lock:
-                self._pids[key] = pid
-                self._marks[pid] = (mark(attempt, self._run_id), self._tags.put(pid))
-                if key in self._told:
-                    self._signal(key, pid, self._told[key])
-        finally:
-            self._starting.discard(key)
-            for fd in {fd for fd, _ in streams}:
-                os.close(fd)
-        return pid
+    def put(message: object) -> None:
+        setting.inbox.put(ForEngine(message) if isinstance(message, LeaseCame | ChildExited) else message)
 
-    def _sweep(self, ended: Ended) -> Ended:
-        key = ended.attempt.key
-        swept, beyond_us = process_tree.end_strays(
-            self._running, self._owner, self._grace, lambda: self._told.get(key) == signal.SIGKILL, self._told_groups
-        )
-        pids = ", ".join(map(str, beyond_us))
-        looks = 0 if swept else ended.looks + 1
-        if looks > _MOST_LOOKS:
-            pids = "some that it may not even see"
-        return ended._replace(is_settled=True, swept=ended.swept + swept, beyond_us=pids, looks=looks)
-
-    def _running(self) -> Running:
-        """What must not be taken for a stray, which goes for processes that are just being started too."""
-        starting = set(self._starting)
-        while starting & self._starting:
-            time.sleep(_ABOUT_A_START)
-        bystanders = self._bystanders.pids() if self._bystanders else frozenset[int]()
-        with self._lock:
-            return Running(set(self._marks), self._before | bystanders, self._spares_unknown)
-
-    def _owner(self, pid: int) -> Owner:
-        with self._lock:
-            marks, tags = zip(*self._marks.values(), strict=True) if self._marks else ((), ())
-        its_mark = mark_in(process_tree.read_variable(pid, TREE), self._run_id)
-        if its_mark:
-            return "running" if its_mark in marks else "ended"
-        tag = self._tags.read(pid)
-        if not tag:
-            return "unknown"
-        return "running" if tag in tags else "ended"
+    tree = setting.environment.get(TREE, b"")
+    pool = open_pool(setting.machine, setting.wants, put, Family(setting.run_id, tree), tree)
+    children = Children(
+        put,
+        setting.run_id,
+        setting.shell,
+        setting.grace,
+        setting.environment,
+        setting.keeper,
+        setting.open_streams,
+        setting.spared,
+    )
+    return World(LocalEngine(setting, pool, children), setting.inbox, SystemClock(), setting.read_more)

@@ -1,25 +1,26 @@
-"""`--engine simulated`: no process runs, and time goes on only from one event to the next.
+"""Simulated time: no process runs, and time moves only from one event to the next.
 
-This is the loop's engine, its clock and its inbox in one, since the three must agree. What `sleep N` says in a
-command is how long it takes, else its `time=`; `exit N` and `false` say how it ends.
+This is the loop's engine, its clock and its inbox in one, since the three must agree. A job takes as long as `sleep N`
+in its command says, else its `time=`; `exit N` and `false` say how it ends. In a dry run jobs have no length at all and
+succeed at once; since their ends come one after another, GPUs are used in turn.
 """
 
 import re
 import signal
-from collections.abc import Callable
+import time
+from collections.abc import Sequence
 from heapq import heappop, heappush
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
+from queue import Empty
+from typing import Any
 
+from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome
-from simple_gpu_scheduler.gpus.leases import Hold
+from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
+from simple_gpu_scheduler.scheduling.slots import Room, Rooms
 from simple_gpu_scheduler.system.signals import Signalled
 
-from . import Ended
-
-if TYPE_CHECKING:
-    from simple_gpu_scheduler.run.messages import Message
+from . import Ended, ForEngine, Report, Setting, Stopped, Tended, World
 
 _SLEEP = re.compile(rb"(?<![\w./-])sleep((?:[ \t]+[0-9.]\S*)+)")
 _LENGTH = re.compile(rb"([0-9]*\.?[0-9]+)([smhd]?)(?![\w.<>])")
@@ -34,15 +35,17 @@ _PATIENCE = 0.05
 class Simulated:
     """Engine, clock and inbox."""
 
-    def __init__(
-        self, inbox: "SimpleQueue[Message]", wall: float, read_more: Callable[[], object], *, ends: bool
-    ) -> None:
-        """`ends`: whether the input ends by itself, so that it is waited for."""
-        self._inbox = inbox
+    queues = False
+
+    def __init__(self, setting: Setting, wall: float) -> None:
+        """`wall` is what time it is when the run starts."""
+        self._inbox = setting.inbox
         self._wall = wall
-        self._read_more = read_more
-        self._patience = None if ends else _PATIENCE
-        self._is_read = False  # whether the reader has nothing to give, until it is told to go on
+        self._read_more = setting.read_more
+        self._has_lengths = setting.has_lengths
+        self._gpus = tuple(gpu.id for gpu in setting.machine.gpus)
+        self._patience = None if setting.input_ends else _PATIENCE
+        self._is_read = False  # whether the reader has nothing to give, until it is told to read more
         self._now = 0.0
         self._ends: list[tuple[float, int, Ended]] = []
         self._ending: dict[tuple[int, int], int] = {}  # which of the ends of an attempt counts
@@ -56,7 +59,7 @@ class Simulated:
         """See `Clock`."""
         return self._wall + self._now
 
-    def get(self, *, timeout: float | None = None) -> "Message":
+    def get(self, *, timeout: float | None = None) -> Any:
         """See `Inbox`: what has really come, and then what comes next by our own time."""
         try:
             message = self._inbox.get(block=not self._is_read, timeout=self._patience)
@@ -74,46 +77,75 @@ class Simulated:
         self._is_read = False
         self._read_more()
 
-    def _next_end(self, until: float) -> "Message":
+    def _next_end(self, until: float) -> Any:
         while self._ends and self._ends[0][0] <= until:
             at, count, ended = heappop(self._ends)
             if self._ending.get(ended.attempt.key) == count:
                 del self._ending[ended.attempt.key]
                 self._now = max(self._now, at)
-                return ended
+                return ForEngine(ended)
         if until == _NEVER:  # nothing comes but from outside
             return self._inbox.get()
         self._now = until
         raise Empty
 
-    def start(self, attempt: Attempt, _hold: Hold) -> None:
-        """It will have ended in a while."""
-        self._end_at(self._now + _seconds(attempt.job), attempt, _outcome(attempt.job))
+    def rooms(self, demand: Demand) -> Rooms:
+        """All of them, empty."""
+        return {gpu: Room() for gpu in self._gpus if gpu not in demand.without}
 
-    def stop(self, attempt: Attempt, *, force: bool) -> bool:
-        """It ends at once."""
-        self._end_at(self._now, attempt, Outcome("killed", signal.SIGKILL if force else signal.SIGTERM))
+    def waits(self, _demand: Demand) -> list[Wait]:
+        """Nobody else is there."""
+        return []
+
+    def take(self, _attempt: Attempt, _now: float) -> bool:
+        """Nobody was there first."""
         return True
+
+    def start(self, attempt: Attempt) -> None:
+        """It will have ended in a while."""
+        if self._has_lengths:
+            self._end_at(self._now + _seconds(attempt.job), attempt, _outcome(attempt.job))
+        else:
+            self._end_at(self._now, attempt, SUCCESS)
+
+    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> Sequence[Stopped]:
+        """They end at once."""
+        return [self._stop(attempt, force=force) for attempt in attempts]
+
+    def _stop(self, attempt: Attempt, *, force: bool) -> Stopped:
+        if self._has_ended(attempt):
+            return "ended"
+        self._end_at(self._now, attempt, Outcome("killed", signal.SIGKILL if force else signal.SIGTERM))
+        return "stopping"
+
+    def received(self, message: Any, _now: float) -> Sequence[Report]:
+        """See `Engine`."""
+        return [message]
+
+    def release(self, attempt: Attempt) -> None:
+        """Nothing was taken."""
+
+    def tend(self, _demand: Demand, _now: float) -> Tended:
+        """There is nothing to look after."""
+        return Tended()
 
     def _end_at(self, at: float, attempt: Attempt, outcome: Outcome) -> None:
         self._count += 1
         self._ending[attempt.key] = self._count
-        heappush(self._ends, (at, self._count, Ended(attempt, outcome, is_settled=True)))
+        heappush(self._ends, (at, self._count, Ended(attempt, outcome)))
 
-    def has_ended(self, attempt: Attempt) -> bool:
-        """Whether it has by now."""
+    def _has_ended(self, attempt: Attempt) -> bool:
         count = self._ending.get(attempt.key)
         return any(number == count and at <= self._now for at, number, _ in self._ends)
 
-    def settle(self, _ended: Ended) -> bool:
-        """Nothing is ever left."""
-        return True
-
-    def recorded(self) -> None:
-        """It is all the same."""
-
     def close(self) -> None:
         """There is nothing to close."""
+
+
+def build(setting: Setting) -> World:
+    """Engine, clock and inbox that agree about time."""
+    simulated = Simulated(setting, time.time())
+    return World(simulated, simulated, simulated, simulated.read_more)
 
 
 def _seconds(job: Job) -> float:

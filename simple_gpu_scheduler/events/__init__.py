@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome, Place
 
 
 class RunBegan(NamedTuple):
@@ -61,16 +61,13 @@ class AllRead(NamedTuple):
 class TakenOver(NamedTuple):
     """How a run stood that is gone on with.
 
-    Of those that run still: for how long, and to which log they print. `dropped` are those of `not_started` that were
-    jobs, and may be tried again.
+    Of those that run still: for how long, and to which log they print. `refused` are the numbers of lines.
     """
 
-    succeeded: int
-    failed: int
-    not_started: int
-    running: Sequence[tuple[Attempt, float, str]]
-    waiting: Sequence[Job]
-    dropped: Sequence[int] = ()
+    ended: Sequence[tuple[Job, Fate]] = ()
+    refused: Sequence[int] = ()
+    running: Sequence[tuple[Attempt, float, str]] = ()
+    waiting: Sequence[Job] = ()
 
 
 class JobStarted(NamedTuple):
@@ -78,6 +75,13 @@ class JobStarted(NamedTuple):
 
     attempt: Attempt
     log: str = ""
+
+
+class JobBegan(NamedTuple):
+    """An attempt that waited in a cluster's queue runs now, `where` the cluster says."""
+
+    attempt: Attempt
+    where: str = ""
 
 
 class JobEnded(NamedTuple):
@@ -181,9 +185,10 @@ class Noticed(NamedTuple):
 
 
 class RunEnded(NamedTuple):
-    """All is over. `not_started` counts the jobs that were read; `all_read` says whether there were others.
+    """All is over. `not_started` counts also what still waits; `all_read` says whether there was more to read.
 
-    `left` counts those that a scheduler which resumes the run has to do.
+    `left` counts the jobs that a scheduler which resumes the run has to do. Of these, `interrupted` were ended, or not
+    tried again, because the run was stopped.
     """
 
     succeeded: int
@@ -194,6 +199,8 @@ class RunEnded(NamedTuple):
     all_read: bool
     code: int = 0
     left: int = 0
+    cancelled: int = 0
+    interrupted: int = 0
 
 
 Event = (
@@ -205,6 +212,7 @@ Event = (
     | JobRequeued
     | Paused
     | JobStarted
+    | JobBegan
     | JobEnded
     | JobDropped
     | LeftBehind

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
 
-from . import Event, JobDropped, JobEnded, JobRequeued, JobsRead, JobStarted
-
 
 class Eta(NamedTuple):
     """In how many seconds; or None, and why that is not known."""
@@ -52,63 +50,37 @@ def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
     return Eta(None, "what runs takes longer than was expected") if left and not seconds else Eta(seconds)
 
 
-class Progress:
-    """Is told what happens, and remembers which jobs wait and what estimates are made of."""
+class Lengths:
+    """What an estimate is made of: the runtimes of what has succeeded here, and the `time=` of jobs that wait."""
 
     def __init__(self) -> None:
         self._succeeded = 0
         self._runtime = 0.0
-        self._waiting: dict[int, float | None] = {}  # the `time=` of each job that waits
-        self._times: Counter[float] = Counter()  # how many there are of each
+        self._times: Counter[float] = Counter()  # how many waiting jobs there are of each
         self._total = 0.0
 
-    def take(self, event: Event) -> None:
-        """One event."""
-        if isinstance(event, JobStarted):
-            self._wait_no_more(event.attempt.job.number)
-        elif isinstance(event, JobEnded):
-            self._end(event)
-        elif isinstance(event, JobDropped):
-            self._wait_no_more(event.job.number)
-        elif isinstance(event, JobsRead):
-            for job in event.jobs:
-                self._wait(job)
-        elif isinstance(event, JobRequeued):
-            self._wait(event.job)
+    def succeeded(self, runtime: float) -> None:
+        """A job has, and took so long."""
+        self._succeeded += 1
+        self._runtime += runtime
+
+    def expect(self, time: float) -> None:
+        """A job waits that says how long it takes."""
+        self._times[time] += 1
+        self._total += time
+
+    def expect_no_more(self, time: float) -> None:
+        """It waits no more."""
+        self._total -= time
+        self._times[time] -= 1
+        if not self._times[time]:
+            del self._times[time]
 
     def known(self, running: Sequence[tuple[Job, float]], waiting: int) -> Known:
-        """All that is known, given what runs and for how long."""
+        """All that is known, given what runs and for how long, and how many jobs wait."""
         mean = self._runtime / self._succeeded if self._succeeded else None
         if mean is not None:  # what has run for longer already will raise it
             longer = [runtime for job, runtime in running if job.time is None and runtime > mean]
             mean = (self._runtime + sum(longer)) / (self._succeeded + len(longer))
         estimates = Estimates(self._times.total(), self._total, max(self._times, default=0.0))
         return Known(mean, [(job.time, runtime) for job, runtime in running], waiting, estimates)
-
-    def is_waiting(self, number: int) -> bool:
-        """Whether that job was read and has not started, or waits again."""
-        return number in self._waiting
-
-    def _wait(self, job: Job) -> None:
-        self._wait_no_more(job.number)
-        self._waiting[job.number] = job.time
-        if job.time is not None:
-            self._times[job.time] += 1
-            self._total += job.time
-
-    def _wait_no_more(self, number: int) -> None:
-        time = self._waiting.pop(number, None)
-        if time is not None:
-            self._total -= time
-            self._times[time] -= 1
-            if not self._times[time]:
-                del self._times[time]
-
-    def _end(self, event: JobEnded) -> None:
-        if event.outcome.kind == "succeeded":  # one that fails in its first second says nothing of the others
-            self._succeeded += 1
-            self._runtime += event.runtime
-        if event.is_final:
-            self._wait_no_more(event.attempt.job.number)
-        else:
-            self._wait(event.attempt.job)

@@ -1,71 +1,301 @@
-"""The counts of a run, and what they come to: the summary and the exit code. Pure; knows nothing of the loop."""
+"""What became of each job: a fold over the events, from which counts, summary, exit code and status are read. Pure.
 
-from collections import Counter
+The rule is in docs/decisions/events.md. It keeps nothing of what has succeeded but the count, since a run may have a
+million jobs. It knows no clock: `now` is passed in, and says only since when something runs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 from simple_gpu_scheduler.base.errors import BAD_INPUT, BY_SIGNAL, SOME_DID_NOT_SUCCEED, SUCCEEDED
-from simple_gpu_scheduler.base.jobs import Kind
+from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Kind
 
-from . import RunEnded
+from . import (
+    AllRead,
+    Event,
+    JobBegan,
+    JobDropped,
+    JobEnded,
+    JobRequeued,
+    JobsRead,
+    JobStarted,
+    LeftBehind,
+    LineRefused,
+    Noticed,
+    Paused,
+    RunEnded,
+    StopAsked,
+    TakenOver,
+    Waited,
+)
+from .eta import Eta, Lengths, estimate
 
-_FAILED: tuple[Kind, ...] = ("failed", "timed out", "killed")
-_DID_NOT_SUCCEED: tuple[Kind, ...] = (*_FAILED, "not started")
+State = Literal["waiting", "running", "succeeded", "failed", "not started", "cancelled"]
+_STATES: Mapping[Fate, State] = {
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "killed": "failed",
+    "timed out": "failed",
+    "not started": "not started",
+    "cancelled": "cancelled",
+}
 
 
-class Tally:
-    """Counts jobs by how they ended for good, and what went wrong beside them."""
+def fate_of(kind: Kind, *, is_cancelled: bool) -> Fate:
+    """What became of a job whose last attempt ended like this. A result that is there counts."""
+    return "cancelled" if is_cancelled and kind != "succeeded" else kind
+
+
+def state_after(
+    kind: Kind, *, is_final: bool = True, is_interrupted: bool = False, is_cancelled: bool = False
+) -> State:
+    """The state that the end of an attempt puts its job in, or with "not started" its being dropped."""
+    if is_interrupted or not is_final:
+        return "waiting"
+    return _STATES[fate_of(kind, is_cancelled=is_cancelled)]
+
+
+class Started(NamedTuple):
+    """An attempt that runs, since when by the reader's clock, and its log."""
+
+    attempt: Attempt
+    since: float
+    log: str = ""
+
+
+class End(NamedTuple):
+    """A job that has not succeeded, and its last attempt if this scheduler made one."""
+
+    attempt: Attempt | None
+    job: Job
+    fate: Fate
+    is_earlier: bool = False  # it ended before this scheduler began
+
+
+class Counts(NamedTuple):
+    """How many jobs there are of each kind. Those that were killed are `failed`; refused lines are `not_started`."""
+
+    waiting: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    not_started: int = 0
+    cancelled: int = 0
+
+    @property
+    def unsuccessful(self) -> int:
+        """Those that have ended, and not as they should."""
+        return self.failed + self.timed_out + self.not_started + self.cancelled
+
+    @property
+    def total(self) -> int:
+        """All that were read."""
+        return self.waiting + self.running + self.succeeded + self.unsuccessful
+
+    def by_state(self) -> dict[State, int]:
+        """The same, by the states of jobs."""
+        return {
+            "waiting": self.waiting,
+            "running": self.running,
+            "succeeded": self.succeeded,
+            "failed": self.failed + self.timed_out,
+            "not started": self.not_started,
+            "cancelled": self.cancelled,
+        }
+
+
+class Ledger:
+    """Of one scheduler's part of a run: what earlier ones left comes to it as one event.
+
+    `ended` are the jobs that did not succeed, `to_retry` the failures after which a job waits for its next attempt, and
+    `interrupted` those that wait because the run was stopped.
+    """
 
     def __init__(self) -> None:
-        self.read = 0
-        self._refused = 0
-        self._has_failure = False
-        self._outcomes: Counter[Kind] = Counter()
-        self._excused: set[int] = set()
+        self.waiting: dict[int, Job] = {}
+        self.running: dict[tuple[int, int], Started] = {}
+        self.ended: dict[int, End] = {}
+        self.to_retry: dict[int, JobEnded] = {}
+        self.interrupted: set[int] = set()
+        self.refused: set[int] = set()
+        self.last_read = 0
+        self.waits: Sequence[Wait] = ()
+        self.is_paused = self.is_stopping = self.is_over = self.all_read = False
+        self.has_trouble = False  # something other than a job went wrong, and the exit code tells of it
+        self._fates: dict[Fate, int] = dict.fromkeys(_STATES, 0)
+        self._failed_earlier = 0
+        self._lengths = Lengths()
+        self._on: Mapping[type, Callable[[Any, float], None]] = {
+            JobsRead: lambda event, _now: self._read(event.jobs),
+            LineRefused: lambda event, _now: self._refuse(event.number),
+            AllRead: lambda _event, _now: setattr(self, "all_read", True),
+            TakenOver: self._take_over,
+            JobStarted: self._start,
+            JobBegan: self._begin,
+            JobEnded: self._end,
+            JobDropped: self._drop,
+            JobRequeued: lambda event, _now: self._requeue(event.job),
+            Waited: lambda event, _now: setattr(self, "waits", event.waits),
+            Paused: lambda event, _now: setattr(self, "is_paused", event.is_paused),
+            StopAsked: lambda _event, _now: setattr(self, "is_stopping", True),
+            LeftBehind: lambda event, _now: self._trouble(is_one=bool(event.beyond_us)),
+            Noticed: lambda event, _now: self._trouble(is_one=event.is_failure),
+            RunEnded: lambda _event, _now: setattr(self, "is_over", True),
+        }
 
-    def count(self, kind: Kind, jobs: int = 1) -> None:
-        """So many jobs have ended like this."""
-        self._outcomes[kind] += jobs
+    def take(self, event: Event, now: float = 0.0) -> None:
+        """One event."""
+        act = self._on.get(type(event))
+        if act:
+            act(event, now)
 
-    def excuse(self, job: int, kind: Kind) -> None:
-        """Its failure says nothing of the others: it was cancelled, or ended before this scheduler began."""
-        if kind in _FAILED:
-            self._excused.add(job)
-
-    def take_back(self, job: int, kind: Kind) -> None:
-        """One that had ended like this is to be tried again."""
-        self.count(kind, -1)
-        self._excused.discard(job)
-
-    def refuse(self) -> None:
-        """A line was bad input."""
-        self._refused += 1
-        self.count("not started")
-
-    def fail(self) -> None:
-        """Something other than a job went wrong that the exit code must tell of."""
-        self._has_failure = True
+    def counts(self) -> Counts:
+        """How the jobs stand."""
+        fates = self._fates
+        return Counts(
+            len(self.waiting),
+            len(self.running),
+            fates["succeeded"],
+            fates["failed"] + fates["killed"],
+            fates["timed out"],
+            fates["not started"] + len(self.refused),
+            fates["cancelled"],
+        )
 
     @property
     def failed(self) -> int:
-        """How many jobs ran and did not succeed, but for those that are excused."""
-        return sum(self._outcomes[kind] for kind in _FAILED) - len(self._excused)
+        """How many jobs ran under this scheduler and failed, which is what `--halt` counts."""
+        return self._fates["failed"] + self._fates["killed"] + self._fates["timed out"] - self._failed_earlier
 
-    def summary(self, elapsed: float, *, all_read: bool) -> RunEnded:
-        """The last event."""
+    def state_of(self, number: int) -> State | None:
+        """How a job stands; nothing when there is none of that number."""
+        if number in self.waiting:
+            return "waiting"
+        if number in self.ended:
+            return _STATES[self.ended[number].fate]
+        if number in self.refused or not 0 < number <= self.last_read:
+            return None
+        return "running" if self._attempts_at(number) else "succeeded"
+
+    def eta(self, running: Sequence[tuple[Job, float]]) -> Eta:
+        """When all will be done, given what runs and for how long."""
+        known = self._lengths.known(running, len(self.waiting))
+        return estimate(known, starts=not (self.is_paused or self.is_stopping), all_read=self.all_read)
+
+    def summary(self, elapsed: float, signal: int) -> RunEnded:
+        """The last event; what waits now has not been started, or was interrupted."""
+        counts, interrupted = self.counts(), len(self.interrupted)
         return RunEnded(
-            succeeded=self._outcomes["succeeded"],
-            failed=self._outcomes["failed"] + self._outcomes["killed"],
-            timed_out=self._outcomes["timed out"],
-            not_started=self._outcomes["not started"],
-            elapsed=elapsed,
-            all_read=all_read,
+            counts.succeeded,
+            counts.failed,
+            counts.timed_out,
+            counts.not_started + counts.waiting - interrupted,
+            elapsed,
+            self.all_read,
+            self.exit_code(signal),
+            left=counts.waiting,
+            cancelled=counts.cancelled,
+            interrupted=interrupted,
         )
 
     def exit_code(self, signal: int) -> int:
         """The truth in one number; `signal` is the one that stopped the run, or 0."""
         if signal:
             return BY_SIGNAL + signal
-        if self._refused:
+        if self.refused:
             return BAD_INPUT
-        if self._has_failure or any(self._outcomes[kind] for kind in _DID_NOT_SUCCEED):
-            return SOME_DID_NOT_SUCCEED
-        return SUCCEEDED
+        return SOME_DID_NOT_SUCCEED if self.has_trouble or self.ended or self.waiting else SUCCEEDED
+
+    def _read(self, jobs: Sequence[Job]) -> None:
+        if not jobs:
+            return
+        self.last_read = max(self.last_read, jobs[-1].number)
+        self.all_read = False
+        for job in jobs:
+            self._wait(job)
+
+    def _refuse(self, number: int) -> None:
+        self.last_read = max(self.last_read, number)
+        self.all_read = False
+        self.refused.add(number)
+
+    def _take_over(self, event: TakenOver, now: float) -> None:
+        for job, fate in event.ended:
+            self._settle(End(None, job, fate, is_earlier=True))
+        for attempt, runtime, log in event.running:
+            self.running[attempt.key] = Started(attempt, now - runtime, log)
+        for job in event.waiting:
+            self._wait(job)
+        self.refused.update(event.refused)
+        jobs = (*(job for job, _ in event.ended), *(each[0].job for each in event.running), *event.waiting)
+        self.last_read = max((self.last_read, *event.refused, *(job.number for job in jobs)))
+
+    def _start(self, event: JobStarted, now: float) -> None:
+        self._wait_no_more(event.attempt.job.number)
+        self.running[event.attempt.key] = Started(event.attempt, now, event.log)
+
+    def _begin(self, event: JobBegan, now: float) -> None:
+        key = event.attempt.key
+        self.running[key] = self.running[key]._replace(since=now)
+
+    def _end(self, event: JobEnded, _now: float) -> None:
+        attempt, kind = event.attempt, event.outcome.kind
+        job = attempt.job
+        self.running.pop(attempt.key, None)
+        if kind == "succeeded":  # one that fails in its first second says nothing of the others
+            self._lengths.succeeded(event.runtime)
+        if event.is_interrupted:
+            self._wait(job)
+            self.interrupted.add(job.number)
+        elif event.is_final:
+            self._wait_no_more(job.number)
+            self._settle(End(attempt, job, fate_of(kind, is_cancelled=event.is_cancelled)))
+        else:
+            self._wait(job)
+            self.to_retry[job.number] = event
+
+    def _drop(self, event: JobDropped, _now: float) -> None:
+        self._wait_no_more(event.job.number)
+        self._settle(End(None, event.job, fate_of("not started", is_cancelled=event.is_cancelled)))
+
+    def _requeue(self, job: Job) -> None:
+        end = self.ended.pop(job.number, None)
+        if end:
+            self._fates[end.fate] -= 1
+            self._failed_earlier -= _is_earlier_failure(end)
+        for key in self._attempts_at(job.number):  # it was another scheduler's, and nobody knows how it ended
+            del self.running[key]
+        self._wait(job)
+
+    def _attempts_at(self, number: int) -> list[tuple[int, int]]:
+        return [key for key in self.running if key[0] == number]
+
+    def _settle(self, end: End) -> None:
+        self._fates[end.fate] += 1
+        if end.fate != "succeeded":
+            self.ended[end.job.number] = end
+            self._failed_earlier += _is_earlier_failure(end)
+
+    def _wait(self, job: Job) -> None:
+        self._wait_no_more(job.number)
+        self.waiting[job.number] = job
+        if job.time is not None:
+            self._lengths.expect(job.time)
+
+    def _wait_no_more(self, number: int) -> None:
+        job = self.waiting.pop(number, None)
+        if job is None:
+            return
+        if job.time is not None:
+            self._lengths.expect_no_more(job.time)
+        self.to_retry.pop(number, None)
+        self.interrupted.discard(number)
+
+    def _trouble(self, *, is_one: bool) -> None:
+        self.has_trouble = self.has_trouble or is_one
+
+
+def _is_earlier_failure(end: End) -> bool:
+    return end.is_earlier and _STATES[end.fate] == "failed"

@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from . import Event, Noticed
+from .ledger import Ledger
 
 
 class Sink(Protocol):
@@ -26,18 +27,18 @@ class SinkTroubleError(Exception):
 
 
 class Publisher:
-    """Hands each event to every sink. A sink that fails is left out from then on, and the others are told."""
+    """Hands each event to every sink. A sink that fails is left out from then on, and the others are told.
+
+    The ledger has each event before the sinks, and belongs to the thread that publishes.
+    """
 
     def __init__(self, sinks: Iterable[Sink]) -> None:
         self._sinks = list(sinks)
-        self.has_lost_a_sink = False
-
-    def add(self, sink: Sink) -> None:
-        """One more, which is told last."""
-        self._sinks.append(sink)
+        self.ledger = Ledger()
 
     def publish(self, event: Event) -> None:
         """Tell every sink."""
+        self.ledger.take(event)
         for sink in self._sinks:
             try:
                 sink.take(event)
@@ -66,12 +67,10 @@ class Publisher:
             self._sinks[0].close()
 
     def _say(self, trouble: SinkTroubleError) -> None:
-        self.has_lost_a_sink |= trouble.is_failure
         self.publish(Noticed(str(trouble), trouble.is_failure, is_warning=True))
 
     def _lose(self, sink: Sink, error: Exception) -> None:
         if sink not in self._sinks:
             return
         self._sinks = [other for other in self._sinks if other is not sink]  # a new list: the old is being walked
-        self.has_lost_a_sink = True
         self.publish(Noticed(f"{type(sink).__name__} stopped recording: {error}; the jobs go on", is_failure=True))

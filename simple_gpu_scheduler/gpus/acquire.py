@@ -13,7 +13,7 @@ from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.system.signals import Signalled
 
-from .pool import Allotment
+from .pool import Demand, Pool
 
 _LONGEST_WAIT = 86_400.0
 
@@ -23,13 +23,6 @@ class Inbox(Protocol):
 
     def get(self, *, timeout: float | None = None) -> LeaseCame | Broken | Signalled:
         """The next message; `Empty` when none came in time."""
-
-
-class Wanted(NamedTuple):
-    """How many GPUs; it is a demand as the allotment knows it."""
-
-    wants_gpus: int
-    wants_memory: int = 0
 
 
 class Acquired(NamedTuple):
@@ -45,7 +38,7 @@ class TooFewError(UserError):
 
 def acquire(
     count: int,
-    allotment: Allotment,
+    pool: Pool,
     mark: bytes,
     inbox: Inbox,
     clock: Clock,
@@ -54,22 +47,22 @@ def acquire(
     remark: Callable[[str], object],
 ) -> Acquired | Signalled | None:
     """So many GPUs; None when there were not so many until then; or the signal that ended the wait."""
-    wanted, waiting = Wanted(count), Waiting()
+    demand, waiting = Demand(count), Waiting()
     while True:
         now = clock.now()
-        acquired = _take(count, allotment, mark, now)
-        for sentence in allotment.remarks():
+        acquired = _take(count, pool, mark, now)
+        for sentence in pool.remarks():
             remark(sentence)
         if acquired:
-            allotment.keep_only_used()
+            pool.keep_only_used()
         if acquired or now >= until:
             return acquired
-        allotment.let_go(now, count)
-        if allotment.look_again(now, at_all=False):
-            waits = waiting.say(allotment.waits(wanted), now)
+        pool.let_go(now, count)
+        if pool.look_again(now, at_all=False):
+            waits = waiting.say(pool.waits(demand), now)
             if waits:
                 say(waits)
-        wake = min(until, allotment.next_wake(now, wanted), now + _LONGEST_WAIT)
+        wake = min(until, pool.next_wake(now, demand), now + _LONGEST_WAIT)
         try:
             message = inbox.get(timeout=max(0.0, wake - now))
         except Empty:
@@ -78,15 +71,15 @@ def acquire(
             return message
         if isinstance(message, Broken):
             raise message.error
-        allotment.came(message.gpu, clock.now())
+        pool.came(message.gpu, clock.now())
 
 
-def _take(count: int, allotment: Allotment, mark: bytes, now: float) -> Acquired | None:
-    while len(gpus := tuple(allotment.rooms())[:count]) == count:
-        hold = allotment.take(mark, gpus, now)
+def _take(count: int, pool: Pool, mark: bytes, now: float) -> Acquired | None:
+    while len(gpus := tuple(pool.rooms())[:count]) == count:
+        hold = pool.take(mark, gpus, now)
         if hold:
             return Acquired(gpus, hold)
-    lost = allotment.lost()
-    if allotment.in_use < count:
+    lost = pool.lost()
+    if pool.in_use < count:
         raise TooFewError("; ".join(f"gpu {gpu} is lost: {reason}" for gpu, reason in lost) or "too few GPUs are left")
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.units import show_size
-from simple_gpu_scheduler.gpus.leases import Lease, NoLease, Put
+from simple_gpu_scheduler.gpus.leases import Put
 from simple_gpu_scheduler.gpus.leases.files import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import open_lease
 from simple_gpu_scheduler.system.marks import Family
@@ -17,7 +17,7 @@ from simple_gpu_scheduler.system.marks import Family
 from . import FixedProbe, Gpu, Probe, Tolerance
 from .driver import ABSENT, has_nvml, read_devices
 from .names import choose, choose_all, choose_unlisted, need_listing, order_is_ours, visible
-from .pool import Allotment
+from .pool import Pool
 
 if TYPE_CHECKING:
     from .nvml import Nvml
@@ -74,22 +74,16 @@ def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
     return machine
 
 
-def allot(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Allotment:
+def open_pool(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Pool:
     """The GPUs as what jobs can have, leased among all users of this machine."""
     files = open_lease_files()
     leases = {gpu.id: open_lease(files, gpu.id, gpu.lease_name, put, tree) for gpu in machine.gpus}
-    return Allotment(machine.gpus, leases, _probe(machine, wants, family))
+    return Pool(machine.gpus, leases, _probe(machine, wants, family))
 
 
 def open_lease_files() -> LeaseFiles:
     """The directory that all users share, or the one that the environment names."""
     return LeaseFiles(os.environ.get(VARIABLE) or DEFAULT_DIRECTORY)
-
-
-def allot_without_leases(machine: Machine) -> Allotment:
-    """The GPUs as what jobs could have, for a run that runs nothing."""
-    leases: dict[str, Lease] = {gpu.id: NoLease() for gpu in machine.gpus}
-    return Allotment(machine.gpus, leases, FixedProbe())
 
 
 def open_nvml() -> "tuple[Nvml | None, str]":

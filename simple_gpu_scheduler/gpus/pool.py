@@ -1,18 +1,19 @@
-"""The GPUs of a run, and which of them it may use now: free for all that the probe sees, and leased.
+"""The GPUs of a run, and which of them it may use now: those that the probe sees free, and that are leased.
 
 It takes leases for attempts and gives them back, goes in line where another scheduler is before us, and looks again at
 GPUs that others use. It knows nothing of jobs' order, of how a lease works or of how a GPU is looked at.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.base.units import show_size
 from simple_gpu_scheduler.gpus.leases import Hold, Lease, LeaseError
 from simple_gpu_scheduler.scheduling.slots import Room
 
-from . import Gpu, Probe
-from .state import UNKNOWN, Demand, GpuState
+from . import Gpu, Look, Probe
 
 # A GPU that others use is looked at again after these, from the one to the other and doubling.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
@@ -21,7 +22,57 @@ _PATIENCE = 2.0
 _NEVER = float("inf")
 
 
-class Allotment:
+# What is told of the memory of a GPU that nobody has looked at yet.
+_UNKNOWN = Room()
+
+
+class Demand(NamedTuple):
+    """What waits for GPUs: how many the widest job needs, the most memory a job needs, which to leave."""
+
+    gpus: int = 0  # 0 when nothing waits for any
+    memory: int = 0  # in bytes; 0 when no job says what it needs
+    without: frozenset[str] = frozenset()  # GPUs that are set aside
+
+
+class GpuState:
+    """One GPU of a run: leased or not, looked at, waited for, and why it is not free."""
+
+    def __init__(self, gpu: Gpu, lease: Lease) -> None:
+        self.gpu = gpu
+        self.lease = lease
+        self.look = Look()
+        self.room = _UNKNOWN
+        self.marks: list[bytes] = []  # of our attempts on it
+        self.is_held = self.in_line = self.was_free_behind_line = False
+        self.is_wanted = False  # by another scheduler, so no more of ours come to share it
+        self.idle_since = 0.0
+        self.gone = False
+        self.unleasable = ""  # what ails its lease files
+
+    @property
+    def may_be_used(self) -> bool:
+        """For all that is known."""
+        return not (self.in_line or self.is_wanted or self.unleasable or self.look.reason or self.gone)
+
+    def wait(self, demand: Demand) -> Wait | None:
+        """Why it is not free, where that is not our own doing."""
+        gpu, reason = self.gpu.id, self.look.reason
+        holder = self.lease.holder() if self.in_line else None
+        if self.gone:
+            return None
+        if holder:
+            return Wait(gpu, holder.sentence, f"leased by {holder.name}")
+        if self.unleasable:
+            return Wait(gpu, self.unleasable, "lease files")
+        if reason:
+            return Wait(gpu, reason.sentence, reason.cause, reason.by_occupancy)
+        if self.may_be_used and self.room.free + sum(self.room.held.values()) < demand.memory:
+            needs = f"{show_size(self.room.free)} free, and a job needs {show_size(demand.memory)}"
+            return Wait(gpu, needs, "memory")
+        return None
+
+
+class Pool:
     """Owned by one thread."""
 
     def __init__(self, gpus: Iterable[Gpu], leases: Mapping[str, Lease], probe: Probe) -> None:
@@ -34,12 +85,10 @@ class Allotment:
         self._pause = _FIRST_PAUSE
         self._look_at = _NEVER
 
-    def rooms(self, without: Iterable[str] = ()) -> dict[str, Room]:
-        """The GPUs that may be used for all that is known; `take` tells for sure."""
+    def rooms(self) -> dict[str, Room]:
+        """The GPUs that may be used, as far as is known; `take` tells for sure."""
         rooms = {id_: place.room for id_, place in self._places.items() if place.may_be_used}
         self._are_all_usable = len(rooms) == len(self._places)
-        for id_ in without:
-            rooms.pop(id_, None)
         return rooms
 
     def take(self, mark: bytes, gpus: Sequence[str], now: float) -> Hold | None:
@@ -63,7 +112,7 @@ class Allotment:
         for place in (self._places[id_] for id_ in gpus):
             place.marks.remove(mark)
             if not unused:
-                place.room = UNKNOWN  # it is old by now, and `take` looks again
+                place.room = _UNKNOWN  # it is old by now, and `take` looks again
             if not place.marks:
                 self._release(place)
             else:  # the process that is written down may be the one that is over
@@ -121,7 +170,7 @@ class Allotment:
 
     def next_wake(self, now: float, demand: Demand) -> float:
         """When to look again, or to give back what has been kept."""
-        if (self._are_all_usable and not demand.wants_memory) or not demand.wants_gpus:
+        if (self._are_all_usable and not demand.memory) or not demand.gpus:
             self._look_at = _NEVER
         elif self._look_at == _NEVER:
             self._look_soon(now)
@@ -141,7 +190,7 @@ class Allotment:
         """The GPUs that have been lost since this was last asked, and why; they are set aside."""
         lost = [place for place in self._places.values() if place.look.is_lost and not place.gone]
         for place in lost:
-            self.set_aside(place.gpu.id)
+            place.gone = True
         return [(place.gpu.id, place.look.reason.sentence if place.look.reason else "") for place in lost]
 
     def remarks(self) -> list[str]:
@@ -161,13 +210,10 @@ class Allotment:
         for place in self._in_order:
             place.lease.close()
 
-    def set_aside(self, gpu: str) -> None:
-        """Use a GPU no more."""
-        self._places[gpu].gone = True
-
-    def use_again(self, gpu: str) -> None:
-        """Use it after all."""
-        self._places[gpu].gone = False
+    def leave_out(self, gpus: Collection[str]) -> None:
+        """Use these no more, and all others again."""
+        for id_, place in self._places.items():
+            place.gone = id_ in gpus
 
     def _lease(self, place: GpuState, now: float) -> bool:
         if place.is_held:

@@ -191,6 +191,11 @@ class Gathered(NamedTuple):
     introductions: Sequence[str] = ()
     problems: Sequence[str] = ()
 
+    @property
+    def has_queue(self) -> bool:
+        """Whether one of them does not end by itself."""
+        return any(each.kind in QUEUES for each in self.inputs)
+
 
 def open_typed(options: InputOptions, state: "RunState | None") -> list[Typed]:
     """What the command line names, else stdin; for a resumed run only a stdin that gives jobs."""

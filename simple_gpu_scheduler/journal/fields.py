@@ -77,7 +77,9 @@ def _is_one_of(*words: str) -> Check:
 
 _COMMON: Mapping[str, Check | type] = {"at": float, "job": int, "attempt": int}
 _TEXTS = dict.fromkeys(("source", "name", "command", "problem", "reason", "why", "log", "sentence", "label"), str)
-_COUNTS = dict.fromkeys(("succeeded", "failed", "timed_out", "not_started", "code", "left"), int)
+_COUNTS = dict.fromkeys(
+    ("succeeded", "failed", "timed_out", "not_started", "code", "left", "cancelled", "interrupted"), int
+)
 _OPTIONS = dict.fromkeys(("gpus", "mem", "retries", "priority"), int) | dict.fromkeys(("timeout", "time"), _is_length)
 FIELDS: Mapping[str, Mapping[str, Check | type]] = {
     "run began": {
@@ -106,7 +108,7 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
         "runtime": float,
         "final": _is_yes_or_no,
         "reason": str,
-        "interrupted": _is_yes_or_no,
+        **dict.fromkeys(("interrupted", "cancelled"), _is_yes_or_no),
     },
     "job exited": {**_COMMON, "status": int},
     "keeper alone": {"at": float, "running": _are_running},

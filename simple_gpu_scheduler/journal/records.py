@@ -83,11 +83,21 @@ def _ended(event: events.JobEnded, at: float) -> str:
     rest = f',"reason":{quote(outcome.reason)}' if outcome.reason else ""
     if event.is_interrupted:
         rest += ',"interrupted":true'
+    if event.is_cancelled:
+        rest += ',"cancelled":true'
     return (
         f'{{"event":"job ended","at":{at:.3f},"job":{event.attempt.job.number},"attempt":{event.attempt.number}'
         f',"outcome":"{outcome.kind}","code":{outcome.code},"started":{event.started_at:.3f}'
         f',"runtime":{event.runtime:.3f},"final":{"true" if event.is_final else "false"}{rest}}}\n'
     )
+
+
+def _run_ended(event: events.RunEnded, at: float) -> str:
+    values = event._asdict()
+    for name in ("cancelled", "interrupted"):
+        if not values[name]:
+            del values[name]
+    return record("run ended", at, **values)
 
 
 def _option(value: float | str) -> str:
@@ -110,6 +120,9 @@ _LINES: Mapping[type, Callable[[Any, float], str]] = {
         "line refused", at, job=event.number, line=event.place.line, source=event.place.source, problem=event.problem
     ),
     events.JobStarted: _started,
+    events.JobBegan: lambda event, at: record(
+        "job began", at, job=event.attempt.job.number, attempt=event.attempt.number, where=event.where
+    ),
     events.JobEnded: _ended,
     events.JobDropped: lambda event, at: record(
         "job dropped", at, job=event.job.number, reason=event.reason, cancelled=event.is_cancelled
@@ -128,5 +141,5 @@ _LINES: Mapping[type, Callable[[Any, float], str]] = {
     ),
     events.GpuReturned: lambda event, at: record("gpu returned", at, gpu=event.gpu),
     events.Noticed: lambda event, at: record("noticed", at, sentence=event.sentence, is_failure=event.is_failure),
-    events.RunEnded: lambda event, at: record("run ended", at, **event._asdict()),
+    events.RunEnded: _run_ended,
 }

@@ -21,7 +21,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "failed": ("failed",),
     "running": ("running",),
     "waiting": ("waiting",),
-    "not started": ("not started", "cancelled", "refused"),
+    "not started": ("not started", "refused"),
+    "cancelled": ("cancelled",),
 }
 _MARK = "#: "
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -136,7 +137,7 @@ def _job_row(each: JobState, if_running: str, now: float) -> JobRow:
     return row._replace(
         attempts=each.attempts,
         outcome=None if is_open else each.outcome,
-        reason=each.reason if group == "not started" else "",
+        reason=each.reason if group in ("not started", "cancelled") else "",
         gpus=each.gpus,
         started=each.started_at if each.attempts else None,
         ended=each.ended_at or None,

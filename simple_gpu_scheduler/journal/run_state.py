@@ -6,16 +6,16 @@ asks decides what that means.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, get_args
 
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place, outcome_of
+from simple_gpu_scheduler.events.ledger import State, state_after
 
 from . import VERSION
 from .fields import is_sound
 from .read import Contents, Record, read_records
 from .records import OPTIONS
 
-State = Literal["waiting", "running", "succeeded", "failed", "not started", "cancelled"]
 Key = tuple[int, int]
 
 # For what a journal does not say that no scheduler has written.
@@ -110,7 +110,8 @@ class RunState:
 
     def counts(self) -> Counter[str]:
         """How many jobs there are in each state; refused lines are among those not started."""
-        counts: Counter[str] = Counter(each.state for each in self.jobs.values())
+        counts: Counter[str] = Counter(dict.fromkeys(get_args(State), 0))
+        counts.update(each.state for each in self.jobs.values())
         counts["not started"] += len(self.refused)
         return counts
 
@@ -168,13 +169,15 @@ class RunState:
         state.outcome = Outcome(record["outcome"], record["code"], record.get("reason", ""))
         state.started_at, state.runtime, state.ended_at = record["started"], record["runtime"], record["at"]
         state.exited = None
-        if record.get("interrupted"):
-            # If it was to be tried again, it has ended by itself before.
-            state.interrupted += state.state == "running"
-        elif record["final"]:
-            state.state = "succeeded" if record["outcome"] == "succeeded" else "failed"
-            return
-        state.state = "waiting"
+        is_interrupted = record.get("interrupted", False)
+        # If it was to be tried again, it has ended by itself before.
+        state.interrupted += is_interrupted and state.state == "running"
+        state.state = state_after(
+            record["outcome"],
+            is_final=record["final"],
+            is_interrupted=is_interrupted,
+            is_cancelled=record.get("cancelled", False),
+        )
 
     def _exited(self, record: Record) -> None:
         """What the keeper saw, which counts where the scheduler had no time to say more."""
@@ -186,7 +189,7 @@ class RunState:
             state.outcome = outcome_of(record["status"])
             state.ended_at = record["at"]
             state.runtime = max(0.0, record["at"] - state.started_at)
-            state.state = "succeeded" if state.outcome.kind == "succeeded" else "failed"
+            state.state = state_after(state.outcome.kind)
 
     def _alone(self, record: Record) -> None:
         self.is_alone = True
@@ -203,12 +206,14 @@ class RunState:
 
     def _dropped(self, record: Record) -> None:
         state = self.jobs[record["job"]]
-        state.state = "cancelled" if record.get("cancelled") else "not started"
+        state.state = state_after("not started", is_cancelled=record.get("cancelled", False))
         state.reason = record["reason"]
         state.ended_at = record["at"]
 
     def _requeue(self, number: int) -> None:
-        self.jobs[number].state = "waiting"
+        state = self.jobs[number]
+        state.interrupted += state.state == "running"  # nobody knows how it ended
+        state.state = "waiting"
 
     def _noticed(self, record: Record) -> None:
         if record["is_failure"]:

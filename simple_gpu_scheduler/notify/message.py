@@ -4,9 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
+from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.events import JobDropped, JobEnded
+from simple_gpu_scheduler.events import JobDropped, JobEnded, RunEnded
+from simple_gpu_scheduler.events.ledger import fate_of
 
 Occasion = Literal["end", "fail", "each"]
 OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
@@ -42,18 +43,26 @@ _OF_A_JOB = (b"SGS_ATTEMPT", b"SGS_SLOT")
 
 
 class Numbers(NamedTuple):
-    """How many jobs have ended how."""
+    """How many jobs have ended how, as the summary has it."""
 
     succeeded: int = 0
     failed: int = 0
     timed_out: int = 0
     not_started: int = 0
+    cancelled: int = 0
+    interrupted: int = 0
+
+
+def numbers_of(end: RunEnded) -> Numbers:
+    """Those of the summary."""
+    return Numbers(end.succeeded, end.failed, end.timed_out, end.not_started, end.cancelled, end.interrupted)
 
 
 class Told(NamedTuple):
-    """A job, how it ended, where its log is if it has one, and the last lines of that."""
+    """A job, what became of it and how, where its log is if it has one, and the last lines of that."""
 
     job: Job
+    fate: Fate
     outcome: Outcome
     attempt: Attempt | None = None
     runtime: float | None = None
@@ -115,8 +124,10 @@ def cut_text(text: str, most: int = _LONGEST_SUMMARY) -> str:
 def told(event: JobEnd) -> Told:
     """What to tell of a job."""
     if isinstance(event, JobDropped):
-        return Told(event.job, Outcome("not started", reason=event.reason))
-    return Told(event.attempt.job, event.outcome, event.attempt, event.runtime)
+        fate = fate_of("not started", is_cancelled=event.is_cancelled)
+        return Told(event.job, fate, Outcome("not started", reason=event.reason))
+    fate = fate_of(event.outcome.kind, is_cancelled=event.is_cancelled)
+    return Told(event.attempt.job, fate, event.outcome, event.attempt, event.runtime)
 
 
 def variables(notification: Notification, longest: int = LONGEST) -> dict[bytes, bytes]:
@@ -134,7 +145,7 @@ def variables(notification: Notification, longest: int = LONGEST) -> dict[bytes,
         "JOB": first.job.number if first else "",
         "NAME": first.job.name if first else "",
         "COMMAND": first.job.command if first else "",
-        "OUTCOME": first.outcome.kind if first else "",
+        "OUTCOME": first.fate if first else "",
         "LOG": first.log if first else "",
     }
     return {f"SGS_{name}".encode(): _value(name, value, longest) for name, value in values.items()}
@@ -170,7 +181,7 @@ def _fields(each: Told) -> dict[str, Any]:
         "name": each.job.name,
         "place": _text(str(each.job.place)),
         "command": each.job.command.decode("utf-8", "backslashreplace"),
-        "outcome": each.outcome.kind,
+        "outcome": each.fate,
         "code": each.outcome.code,
         "reason": _text(each.outcome.reason),
         "runtime": None if each.runtime is None else round(each.runtime, 3),

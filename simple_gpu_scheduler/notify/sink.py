@@ -7,21 +7,12 @@ told in which words, others know.
 import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 
-from simple_gpu_scheduler.base.jobs import Job, Kind
+from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.display.lines import Words
-from simple_gpu_scheduler.events import (
-    Event,
-    JobDropped,
-    JobEnded,
-    JobRequeued,
-    LineRefused,
-    RunBegan,
-    RunEnded,
-    TakenOver,
-)
+from simple_gpu_scheduler.events import Event, JobDropped, JobEnded, JobRequeued, RunBegan, RunEnded
+from simple_gpu_scheduler.events.ledger import Ledger
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.output.log_file import last_lines, read_tail
 from simple_gpu_scheduler.system.threads import start_thread
@@ -38,6 +29,7 @@ from .message import (
     cut_text,
     is_end,
     is_failure,
+    numbers_of,
     occasion_of,
     summarize,
     told,
@@ -170,7 +162,7 @@ class Notify:
         if end is None:
             return None
         failed = self._news.failed
-        blank = self._blank._replace(numbers=Numbers(*end[:4]), seconds=end.elapsed, code=end.code)
+        blank = self._blank._replace(numbers=numbers_of(end), seconds=end.elapsed, code=end.code)
         return lambda: blank._replace(
             summary=cut_text(self._words.line(end)),
             jobs=[self._told(each) for each in failed[:MOST_JOBS]],
@@ -190,29 +182,21 @@ class News:
 
     def __init__(self, on: frozenset[Occasion]) -> None:
         self._on = on
-        self._kinds: Counter[Kind] = Counter()
+        self._ledger = Ledger()  # its own, since another thread reads it
         self._untold: dict[int, JobEnd] = {}
         self._failed: dict[int, JobEnd] = {}
-        self._unsuccessful: dict[int, Kind] = {}  # also those that were cancelled, which may be tried again
 
     def __bool__(self) -> bool:
         return bool(self._untold)
 
     def take(self, event: Event) -> None:
         """One event."""
+        self._ledger.take(event)
         if isinstance(event, JobEnded | JobDropped) and is_end(event):
             self._ended(event)
-        elif isinstance(event, TakenOver):
-            self._kinds.update({"succeeded": event.succeeded, "failed": event.failed, "not started": event.not_started})
-            self._unsuccessful.update(dict.fromkeys(event.dropped, "not started"))
-        elif isinstance(event, LineRefused):
-            self._kinds["not started"] += 1
         elif isinstance(event, JobRequeued):
             self._untold.pop(event.job.number, None)
             self._failed.pop(event.job.number, None)
-            kind = self._unsuccessful.pop(event.job.number, None)
-            if kind:
-                self._kinds[kind] -= 1
 
     def take_untold(self) -> list[JobEnd]:
         """All that is to be told, which is told with that."""
@@ -228,15 +212,13 @@ class News:
     @property
     def numbers(self) -> Numbers:
         """How many jobs have ended how, in the words of the summary."""
-        kinds = self._kinds
-        return Numbers(kinds["succeeded"], kinds["failed"] + kinds["killed"], kinds["timed out"], kinds["not started"])
+        counts, interrupted = self._ledger.counts(), len(self._ledger.interrupted)
+        ends = counts.succeeded, counts.failed, counts.timed_out, counts.not_started, counts.cancelled
+        return Numbers(*ends, interrupted)
 
     def _ended(self, event: JobEnd) -> None:
-        about = told(event)
-        self._kinds[about.outcome.kind] += 1
-        if about.outcome.kind != "succeeded":
-            self._unsuccessful[about.job.number] = about.outcome.kind
+        number = told(event).job.number
         if is_failure(event):
-            self._failed[about.job.number] = event
+            self._failed[number] = event
         if "each" in self._on or ("fail" in self._on and is_failure(event)):
-            self._untold[about.job.number] = event
+            self._untold[number] = event

@@ -9,8 +9,7 @@ from simple_gpu_scheduler.base.errors import BAD_INPUT, UserError
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.find import all_runs, began, choose, load, newest_record, newest_records
 from simple_gpu_scheduler.journal.run_state import Key, RunState
-
-from .survivors import find_alive
+from simple_gpu_scheduler.keeper.survivors import find_alive
 
 _PATIENCE = 10.0
 _PAUSE = 0.01

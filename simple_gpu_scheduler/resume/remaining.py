@@ -4,62 +4,47 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from simple_gpu_scheduler.base.jobs import Attempt, Job, Kind
-from simple_gpu_scheduler.events import ReadMark, RunEnded, TakenOver
+from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job
+from simple_gpu_scheduler.events import ReadMark, TakenOver
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
 from simple_gpu_scheduler.journal.run_state import JobState, Key, RunState
+from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.scheduling import Begin
-
-
-class Outliving(NamedTuple):
-    """An attempt that its scheduler's death did not end: its process, where that is known, and since when it runs.
-
-    With a `status` it has ended since, and that is what nobody has acted on yet.
-    """
-
-    attempt: Attempt
-    pid: int
-    began_at: float
-    excused: int
-    status: int | None = None
-    log: str = ""
-    gpus: tuple[str, ...] = ()
 
 
 class Resumption(NamedTuple):
     """What the new scheduler is told of the run before its first line."""
 
     waiting: tuple[tuple[Job, Begin], ...] = ()
-    outliving: tuple[Outliving, ...] = ()
-    ended: tuple[tuple[Job, Kind, Begin], ...] = ()
-    refused: int = 0
+    survivors: tuple[Survivor, ...] = ()
+    ended: tuple[tuple[Job, Fate, Begin], ...] = ()
+    refused: tuple[int, ...] = ()
 
-    def as_event(self, counts: RunEnded, runtimes: Iterable[tuple[Attempt, float]]) -> TakenOver:
-        """The same, with what it comes to and how long those have run that still do."""
-        outliving = {each.attempt.key: each for each in self.outliving}
+    def as_event(self, runtimes: Iterable[tuple[Attempt, float]]) -> TakenOver:
+        """The same, with how long those have run that still do."""
+        logs = {each.attempt.key: each.log for each in self.survivors}
         return TakenOver(
-            counts.succeeded,
-            counts.failed + counts.timed_out,
-            counts.not_started,
-            [
-                (attempt._replace(gpus=outliving[attempt.key].gpus), runtime, outliving[attempt.key].log)
-                for attempt, runtime in runtimes
-            ],
+            [(job, fate) for job, fate, _ in self.ended],
+            self.refused,
+            [(attempt, runtime, logs[attempt.key]) for attempt, runtime in runtimes],
             [job for job, _ in self.waiting],
-            [job.number for job, kind, _ in self.ended if kind == "not started"],
         )
 
     def sentence(self, run: str) -> str:
         """What a person should know of it."""
-        counts = Counter("succeeded" if kind == "succeeded" else "did not succeed" for _, kind, _ in self.ended)
-        counts.update(
-            "did not succeed" if each.status else "succeeded" for each in self.outliving if each.status is not None
+        counts: Counter[str] = Counter(
+            fate if fate in ("succeeded", "cancelled") else "did not succeed" for _, fate, _ in self.ended
         )
-        failed = counts["did not succeed"] + self.refused
+        counts.update(
+            "did not succeed" if each.status else "succeeded" for each in self.survivors if each.status is not None
+        )
+        failed = counts["did not succeed"] + len(self.refused)
         parts = [f"{counts['succeeded']} succeeded"]
         if failed:
             parts.append(f"{failed} did not (--resume-failed tries them again)")
-        running = [str(each.attempt.job.number) for each in self.outliving if each.status is None]
+        if counts["cancelled"]:
+            parts.append(f"{counts['cancelled']} cancelled")
+        running = [str(each.attempt.job.number) for each in self.survivors if each.status is None]
         if running:
             parts.append(f"{len(running)} still running, which are waited for (job {', '.join(running[:10])})")
         return f"resuming run {run}: {', '.join(parts)}, {len(self.waiting)} waiting"
@@ -68,38 +53,34 @@ class Resumption(NamedTuple):
 def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool) -> Resumption:
     """`alive` are the attempts that still run, and their pids; 0 where that is not known."""
     waiting: list[tuple[Job, Begin]] = []
-    outliving: list[Outliving] = []
-    ended: list[tuple[Job, Kind, Begin]] = []
+    survivors: list[Survivor] = []
+    ended: list[tuple[Job, Fate, Begin]] = []
     for number in sorted(state.jobs):
         each = state.jobs[number]
         job, key = each.job, (number, each.attempts)
-        attempt = Attempt(job, each.attempts, (), ())
+        attempt = Attempt(job, each.attempts, each.gpus, ())
         if each.exited is not None:
-            outliving.append(Outliving(attempt, 0, each.started_at, each.interrupted, each.exited, each.log, each.gpus))
+            survivors.append(Survivor(attempt, 0, each.started_at, each.interrupted, each.exited, each.log))
         elif each.state == "running" and key in alive:
-            outliving.append(
-                Outliving(attempt, alive[key], each.started_at, each.interrupted, None, each.log, each.gpus)
-            )
+            survivors.append(Survivor(attempt, alive[key], each.started_at, each.interrupted, None, each.log))
         elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):
             waiting.append((job, _begin(each, failed_too=failed_too)))
         else:
-            ended.append((job, _kind(each), Begin(each.attempts + 1, each.attempts)))
-    return Resumption(tuple(waiting), tuple(outliving), tuple(ended), len(state.refused))
+            ended.append((job, _fate(each), Begin(each.attempts + 1, each.attempts)))
+    return Resumption(tuple(waiting), tuple(survivors), tuple(ended), tuple(state.refused))
 
 
 def _begin(each: JobState, *, failed_too: bool) -> Begin:
     """An attempt that was interrupted tells nothing; and who asks for failed jobs means a fresh start."""
     interrupted = each.interrupted + (each.state == "running")
-    fresh = failed_too and each.state == "failed"
+    fresh = failed_too and each.state in ("failed", "not started")
     return Begin(each.attempts + 1, each.attempts if fresh else interrupted)
 
 
-def _kind(each: JobState) -> Kind:
-    if each.state == "succeeded":
-        return "succeeded"
-    if each.state == "failed" and each.outcome:
-        return each.outcome.kind
-    return "not started"
+def _fate(each: JobState) -> Fate:
+    if each.state == "failed":
+        return each.outcome.kind if each.outcome else "failed"
+    return "succeeded" if each.state == "succeeded" else "cancelled" if each.state == "cancelled" else "not started"
 
 
 class Matcher:

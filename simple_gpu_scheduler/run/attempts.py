@@ -1,120 +1,109 @@
-"""The attempts under way, their deadlines, and ending them: TERM, a grace period, KILL.
+"""The attempts under way: their deadlines, and ending them by TERM, a grace period and KILL.
 
-It is owned by the loop. Why an attempt is to end is told to it; how one is ended is the engine's.
+How an attempt is ended is the engine's to know, and what follows from its end that of `ends`.
 """
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from simple_gpu_scheduler.base.clock import Clock
 from simple_gpu_scheduler.base.jobs import Attempt, Ending
-from simple_gpu_scheduler.engines import Ended, Engine
-from simple_gpu_scheduler.gpus.leases import Hold
+from simple_gpu_scheduler.engines import NEVER
 
-_NEVER = float("inf")
+from .state import Key, State, UnderWay
 
-
-class UnderWay(NamedTuple):
-    """When it began by both clocks, why it is being ended, and when its main process was, if before the rest."""
-
-    attempt: Attempt
-    began: float
-    began_at: float
-    ending: Ending = ""
-    ended: float | None = None
-
-    def runtime(self, now: float) -> float:
-        """How long its main process has run."""
-        return (self.ended or now) - self.began
+# Processes that were just forked may be missed by a KILL, so it is sent again to what does not end.
+_KILL_AGAIN = 1.0
 
 
-class Attempts:
-    """Those that run, in the order in which they were started."""
+def start(state: State, attempt: Attempt) -> None:
+    """Start an attempt whose places are taken. In a cluster's queue it only begins to wait."""
+    state.attempts[attempt.key] = UnderWay(attempt, None, state.clock.wall())
+    if not state.engine.queues:
+        began(state, attempt)
+    state.engine.start(attempt)
 
-    def __init__(self, engine: Engine, clock: Clock, grace: float, complain: Callable[[str], None]) -> None:
-        self._engine = engine
-        self._clock = clock
-        self._grace = grace
-        self._complain = complain
-        self._running: dict[tuple[int, int], UnderWay] = {}
-        # The next deadline of those that have one: of the time-out, or once they are being ended of the grace period.
-        self._due: dict[tuple[int, int], float] = {}
 
-    def __len__(self) -> int:
-        return len(self._running)
+def began(state: State, attempt: Attempt) -> None:
+    """It runs from now on, and its time-out counts from here."""
+    now = state.clock.now()
+    run = state.attempts[attempt.key]
+    state.attempts[attempt.key] = run._replace(began=now, began_at=state.clock.wall())
+    if not run.ending:
+        _expect(state, attempt, now)
 
-    def __iter__(self) -> Iterator[UnderWay]:
-        return iter(self._running.values())
 
-    def runtimes(self) -> list[tuple[Attempt, float]]:
-        """What runs, and for how long."""
-        now = self._clock.now()
-        return [(run.attempt, now - run.began) for run in self]
+def resume(state: State, attempt: Attempt, began_at: float, *, has_exited: bool) -> None:
+    """One that an earlier scheduler started still runs, or its end is on its way."""
+    runtime = max(0.0, state.clock.wall() - began_at)
+    began = state.clock.now() - runtime
+    state.attempts[attempt.key] = UnderWay(attempt, began, began_at)
+    if not has_exited:
+        _expect(state, attempt, began)
 
-    @property
-    def next_deadline(self) -> float:
-        """When one is to be ended."""
-        return min(self._due.values(), default=_NEVER)
 
-    def start(self, attempt: Attempt, hold: Hold, timeout: float | None) -> None:
-        """Start one; `timeout` holds for a job that does not say otherwise."""
-        now = self._clock.now()
-        timeout = timeout if attempt.job.timeout is None else attempt.job.timeout
-        if timeout:  # 0 says that this one has none
-            self._due[attempt.key] = now + timeout
-        self._running[attempt.key] = UnderWay(attempt, now, self._clock.wall())
-        self._engine.start(attempt, hold)
+def _expect(state: State, attempt: Attempt, began: float) -> None:
+    timeout = state.rules.failures.timeout if attempt.job.timeout is None else attempt.job.timeout
+    if timeout:  # 0 says that this one has none
+        state.due[attempt.key] = began + timeout
 
-    def end(self, ended: Ended) -> UnderWay | None:
-        """The main process of one has ended; the attempt, as it was, when nothing of it is left."""
-        key = ended.attempt.key
-        run, _ = self._running[key], self._due.pop(key, None)
-        if self._engine.settle(ended):
-            del self._running[key]
-            return run
-        self._running[key] = run._replace(ended=run.ended or self._clock.now())
-        return None
 
-    def stop(self, *, force: bool) -> None:
-        """End all of them; by force also those that are being ended already."""
-        for run in tuple(self):
-            if force or not (run.ending or run.ended):
-                self._end(run, run.ending or "stopped", force=force)
+def exited(state: State, attempt: Attempt) -> None:
+    """Its main process has ended, and something that it left behind has not."""
+    state.due.pop(attempt.key, None)
+    run = state.attempts[attempt.key]
+    state.attempts[attempt.key] = run._replace(ended=run.ended or state.clock.now())
 
-    def end_one(self, key: tuple[int, int], why: Ending) -> bool:
-        """End one; False when it is being ended already, or has ended but for what it left."""
-        run = self._running[key]
-        if run.ending or run.ended:
-            return False
-        self._end(run, why, force=False)
-        return True
 
-    def enforce_deadlines(self) -> None:
-        """End those whose time is over."""
-        if not self._due:
-            return
-        now = self._clock.now()
-        for run in [self._running[key] for key, due in self._due.items() if due <= now]:
-            if not run.ending and self._engine.has_ended(run.attempt):  # in time; the loop is late, after Ctrl-Z
-                self._due[run.attempt.key] = _NEVER
-            else:
-                self._end(run, run.ending or "timed out", force=bool(run.ending))
+def ended(state: State, attempt: Attempt) -> UnderWay:
+    """Nothing of it is left: how it stood."""
+    state.due.pop(attempt.key, None)
+    return state.attempts.pop(attempt.key)
 
-    def recorded(self) -> None:
-        """How those that are over ended is on record."""
-        self._engine.recorded()
 
-    def close(self) -> None:
-        """None is started any more."""
-        self._engine.close()
+def stop_all(state: State, *, force: bool) -> None:
+    """End all of them; by force also those that are being ended already."""
+    runs = [run for run in state.attempts.values() if force or not (run.ending or run.ended)]
+    _end(state, runs, "stopped", force=force)
 
-    def _end(self, run: UnderWay, why: Ending, *, force: bool) -> None:
-        force = force or self._grace == 0
+
+def cancel(state: State, key: Key) -> bool:
+    """End one; False when it is being ended already, or has ended but for what it left behind."""
+    run = state.attempts[key]
+    if run.ending or run.ended:
+        return False
+    _end(state, [run], "cancelled", force=False)
+    return True
+
+
+def next_deadline(state: State) -> float:
+    """When one is to be ended."""
+    return min(state.due.values(), default=NEVER)
+
+
+def enforce_deadlines(state: State) -> None:
+    """End those whose time is over."""
+    if not state.due:
+        return
+    now = state.clock.now()
+    late = [state.attempts[key] for key, due in state.due.items() if due <= now]
+    _end(state, [run for run in late if not run.ending], "timed out", force=False)
+    _end(state, [run for run in late if run.ending], "timed out", force=True)
+
+
+def _end(state: State, runs: Iterable[UnderWay], why: Ending, *, force: bool) -> None:
+    """End these at once: to look for the processes of some takes as long as for those of one."""
+    runs = tuple(runs)
+    if not runs:
+        return
+    force = force or state.rules.failures.grace == 0
+    answers = state.engine.stop([run.attempt for run in runs], force=force)
+    due = state.clock.now() + (_KILL_AGAIN if force else state.rules.failures.grace)
+    for run, answer in zip(runs, answers, strict=True):
         key = run.attempt.key
-        self._running[key] = run._replace(ending=why)
-        self._due[key] = _NEVER if force else self._clock.now() + self._grace
-        if not self._engine.stop(run.attempt, force=force):
-            self._due[key] = _NEVER
-            self._complain(
-                f"job {run.attempt.job.number} runs as another user and cannot be ended; waiting for its end"
-            )
+        if answer == "ended" and not run.ending:  # in time, and by itself; the loop is late, after Ctrl-Z
+            state.due.pop(key, None)
+            continue
+        state.attempts[key] = run._replace(ending=run.ending or why)
+        state.due[key] = due
+        if answer == "not allowed":
+            state.due[key] = NEVER
+            state.complain(f"job {key[0]} runs as another user and cannot be ended; waiting for its end")

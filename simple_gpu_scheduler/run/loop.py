@@ -1,7 +1,7 @@
-"""The loop that owns all state: inbox -> scheduler -> leases -> engine -> events.
+"""The loop that owns the state of a run: inbox -> scheduler -> engine -> events.
 
-It runs in the main thread, sleeps until a message comes or a deadline is due, and meets everything else through
-protocols. It knows nothing of order (the scheduler's), processes (the engine's), or how things are shown (the sinks').
+It runs in the main thread and sleeps until a message comes or a deadline is due. Order is for the scheduler to know,
+places and processes for the engine, and how things are shown for the sinks.
 """
 
 import signal
@@ -9,249 +9,187 @@ from collections.abc import Callable, Iterable, Mapping
 from queue import Empty
 from typing import TYPE_CHECKING, Any
 
-from simple_gpu_scheduler.base.clock import Clock
 from simple_gpu_scheduler.base.errors import Broken, Trouble
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
-from simple_gpu_scheduler.engines import Ended, Engine
+from simple_gpu_scheduler.engines import NEVER, Began, Ended, Exited, ForEngine
 from simple_gpu_scheduler.events import (
     AllRead,
     InputEnded,
-    JobRequeued,
+    JobBegan,
     JobsRead,
     LeftBehind,
     LineRefused,
-    Noticed,
     StatusAsked,
 )
-from simple_gpu_scheduler.events.ledger import Tally
-from simple_gpu_scheduler.events.publisher import Publisher
-from simple_gpu_scheduler.gpus.leases import LeaseCame
-from simple_gpu_scheduler.gpus.pool import Allotment
 from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, FileRead, SourceEnded
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.remote.server import Asked
-from simple_gpu_scheduler.resume.adopted import Adopted
-from simple_gpu_scheduler.resume.survivors import Outlived
 from simple_gpu_scheduler.scheduling.estimates import Recalled
-from simple_gpu_scheduler.scheduling.quarantine import Quarantine
-from simple_gpu_scheduler.scheduling.scheduler import Scheduler
-from simple_gpu_scheduler.system.marks import mark
 from simple_gpu_scheduler.system.signals import Signalled
 
-from .attempts import Attempts
-from .gpu_watch import GpuWatch
-from .messages import Inbox, Message
-from .outcomes import Outcomes
-from .requests import Control
-from .rules import RunRules
-from .start import Starting
-from .stop import Stopping
+from . import attempts, ends, gpu_watch, requests, stop
+from .messages import Message
+from .start import start_what_fits
+from .state import State
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.resume.remaining import Resumption
 
 # The system's own limit for a wait is not much beyond.
 _LONGEST_WAIT = 86_400.0
-_NEVER = float("inf")
 
 
-class Runner:
-    """One run, from its first line to its exit code."""
+def resume(state: State, left: "Resumption") -> None:
+    """Continue with what an earlier scheduler left of this run."""
+    for job, fate, begin in left.ended:
+        state.scheduler.remember(job, begin, succeeded=fate == "succeeded")
+    now = state.clock.now()
+    for each in left.survivors:
+        state.scheduler.adopt(each.attempt, each.excused, now)
+        attempts.resume(state, each.attempt, each.began_at, has_exited=each.status is not None)
+    # Before those that are dropped at once: they are told by events of their own.
+    state.publish(left.as_event(state.runtimes()))
+    for job, begin in left.waiting:
+        ends.drop(state, state.scheduler.add(job, now, begin))
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        engine: Engine,
-        allotment: Allotment,
-        publisher: Publisher,
-        inbox: Inbox,
-        clock: Clock,
-        read_more: Callable[[], object],
-        stop_reading: Callable[[], bool],
-        rules: RunRules,
-        recall: Callable[[], object] | None = None,
-    ) -> None:
-        """`recall` has what earlier runs tell of lengths put to the inbox; it is asked when that begins to matter."""
-        self._recall = recall
-        self._scheduler = scheduler
-        self._allotment = allotment
-        self._publisher = publisher
-        self._inbox = inbox
-        self._clock = clock
-        self._read_more = read_more
-        self._stop_reading = stop_reading
-        self._rules = rules
-        self._tally = Tally()
-        self._attempts = Attempts(engine, clock, rules.grace, self.complain)
-        self._outcomes = Outcomes(scheduler, publisher, self._tally)
-        self._watch = GpuWatch(scheduler, allotment, publisher, self._outcomes, Quarantine(rules.quarantine))
-        self._starting = Starting(scheduler, self._watch, self._outcomes, self._attempts, publisher, rules)
-        self._adopted = Adopted(rules.run_id, clock, rules.grace)
-        self._reader_waits = self._all_read = self._may_read_more = False
-        self._stopping = Stopping(scheduler, self._attempts, self._adopted, self._tally, publisher, rules.halt)
-        parts = scheduler, self._attempts, self._adopted, self._outcomes, allotment, publisher, self._tally
-        self._control = Control(rules, *parts, self._stopping.stop, lambda: self._all_read)
-        publisher.add(self._control)
-        self._on: Mapping[type, Callable[[Any], None]] = {
-            Batch: self._on_batch,
-            FileRead: lambda message: publisher.publish(InputEnded(message.path)),
-            SourceEnded: self._on_source_ended,
-            Ended: self._on_ended,
-            Outlived: self._on_outlived,
-            Trouble: lambda message: self.complain(message.sentence),
-            Broken: _raise,
-            Signalled: self._on_signal,
-            Recalled: lambda message: scheduler.recall(message.history),
-            Asked: lambda asked: asked.reply(self._control.answer(asked.request)),
-            LeaseCame: lambda message: allotment.came(message.gpu, clock.now()),
-        }
 
-    def take_over(self, left: "Resumption") -> None:
-        """Go on with what an earlier scheduler has left of this run."""
-        self._control.take_over(left)
-        for job, kind, begin in left.ended:
-            self._outcomes.recall(job, kind, begin)
-        for _ in range(left.refused):
-            self._tally.refuse()
-        now = self._clock.now()
-        for each in left.outliving:
-            self._scheduler.adopt(each.attempt, each.excused, now)
-            self._adopted.add(each, self._rules.timeout)
-        # Before those that are dropped at once: they are told by events of their own.
-        self._publisher.publish(left.as_event(self._tally.summary(0, all_read=False), self._adopted.runtimes()))
-        for job, begin in left.waiting:
-            self._outcomes.drop(self._scheduler.add(job, now, begin))
-        self._tally.read += len(left.outliving) + len(left.waiting) + left.refused
+def leave_out(state: State, failed: Iterable[int]) -> None:
+    """These are not run, and failed before: what comes after one of them must not start."""
+    for number in failed:
+        state.scheduler.remember(Job(number, b"", Place(0), name="-"), succeeded=False)
 
-    def leave_out(self, failed: Iterable[int]) -> None:
-        """These are not run, and have failed before: what comes after one of them must not start."""
-        for number in failed:
-            self._scheduler.remember(Job(number, b"", Place(0), name="-"), succeeded=False)
 
-    def run(self) -> None:
-        """Run until the input has ended and nothing is left, or until stopped."""
-        began = self._clock.now()
-        if self._scheduler.waiting:  # what an earlier scheduler has left, for which no message may come
-            self._starting.start_what_fits(began, is_stopping=False)
-        while not self._is_over():
-            message = self._next_message()
-            if message is not None:
-                self._on[type(message)](message)
-            self._attempts.enforce_deadlines()
-            self._adopted.enforce_deadlines()
-            self._starting.start_what_fits(self._clock.now(), is_stopping=self._stopping.is_asked)
-            self._attempts.recorded()
-            self._let_reader_go_on()
-            if self._recall and self._scheduler.asks_times:
-                self._recall()
-                self._recall = None
-        self._attempts.close()
-        self._outcomes.give_up_retries()
-        left = self._scheduler.waiting + self._outcomes.interrupted
-        summary = self._tally.summary(self._clock.now() - began, all_read=self._all_read)
-        self._publisher.publish(summary._replace(code=self.exit_code(), left=left))
+def run(state: State) -> None:
+    """Run until the input has ended and nothing is left, or until stopped."""
+    began = state.clock.now()
+    if state.scheduler.waiting:  # what an earlier scheduler has left, for which no message may come
+        start_what_fits(state)
+    while not _is_over(state):
+        message = _next_message(state)
+        if message is not None:
+            _ON[type(message)](state, message)
+        attempts.enforce_deadlines(state)
+        start_what_fits(state)
+        _let_reader_go_on(state)
+        if state.recall and state.scheduler.asks_times:
+            state.recall()
+            state.recall = None
+    state.engine.close()
+    ends.give_up_retries(state)
+    state.publish(state.ledger.summary(state.clock.now() - began, state.signal))
 
-    def exit_code(self) -> int:
-        """What became of the run; to be asked when its sinks are closed, since that may fail too."""
-        if self._publisher.has_lost_a_sink:
-            self._tally.fail()
-        return self._tally.exit_code(self._stopping.signal)
 
-    def _is_over(self) -> bool:
-        if self._attempts or self._adopted:
-            return False
-        if self._stopping.is_asked:
-            return True
-        if self._all_read and self._may_read_more and not self._scheduler.waiting:
-            # A pipe that has ended for now: only when it is closed for good can nobody have written to it.
-            self._may_read_more = False
-            self._all_read = not self._stop_reading()
-        return self._all_read and not self._scheduler.waiting
+def exit_code(state: State) -> int:
+    """What became of the run; to be asked when its sinks are closed, since that may fail too."""
+    return state.ledger.exit_code(state.signal)
 
-    def _next_message(self) -> Message | None:
-        now = self._clock.now()
-        wake = min(
-            self._attempts.next_deadline,
-            self._adopted.next_deadline,
-            self._scheduler.next_wake(now),
-            self._watch.next_wake(now, self._attempts.runtimes),
-        )
-        if wake == _NEVER:
-            return self._inbox.get()
-        try:
-            return self._inbox.get(timeout=min(max(0.0, wake - now), _LONGEST_WAIT))
-        except Empty:
-            return None
 
-    def _on_batch(self, batch: Batch) -> None:
-        jobs = [job for job in batch.jobs if isinstance(job, Job)]
-        self._publisher.publish(JobsRead(jobs, batch.mark))
-        self._tally.read += len(batch.jobs)
-        now = self._clock.now()
-        for job in batch.jobs:
-            if isinstance(job, Refusal):
-                self._tally.refuse()
-                self._publisher.publish(LineRefused(job.place, job.problem, job.number))
-            else:
-                self._outcomes.drop(self._scheduler.add(job, now))
-        self._reader_waits = True
+def _is_over(state: State) -> bool:
+    if state.attempts:
+        return False
+    if state.ledger.is_stopping:
+        return True
+    if state.reader_has_ended and state.may_read_more and not state.scheduler.waiting:
+        # A pipe that has ended for now: only when it is closed for good can nobody have written to it.
+        state.may_read_more = False
+        state.reader_has_ended = not state.stop_reading()
+    return state.reader_has_ended and not state.scheduler.waiting
 
-    def _on_source_ended(self, ended: SourceEnded) -> None:
-        self._all_read = True
-        self._publisher.publish(AllRead())
-        self._may_read_more = ended.more_may_come
-        if ended.problem:
-            self.complain(ended.problem)
-        self._stopping.check_failures(all_read=self._all_read)
 
-    def _on_ended(self, ended: Ended) -> None:
-        run, now = self._attempts.end(ended), self._clock.now()
-        if run is None:
-            return
-        attempt = run.attempt
-        outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
-        event, dropped = self._outcomes.ended(attempt, outcome, run.began_at, run.runtime(now), now, run.ending)
-        # Behind the event: when its GPU is somebody else's, its end must be on record.
-        self._allotment.give_back(mark(attempt, self._rules.run_id), attempt.gpus)
-        if ended.beyond_us:
-            self._tally.fail()
-        if ended.beyond_us or (ended.swept and not run.ending):  # who is ended has no time to tidy up
-            self._publisher.publish(LeftBehind(attempt, ended.swept, ended.beyond_us))
-        if run.ending != "cancelled":  # which tells nothing of its GPU
-            self._watch.ended(event, dropped)
-        self._stopping.check_failures(all_read=self._all_read)
-
-    def _on_outlived(self, message: Outlived) -> None:
-        end, now = self._adopted.end(message), self._clock.now()
-        if end.outcome is None:
-            self._scheduler.interrupt(end.attempt)
-            self._publisher.publish(JobRequeued(end.attempt.job, "nobody knows its exit code"))
+def _next_message(state: State) -> Message | None:
+    now = state.clock.now()
+    start = state.scheduler.next_wake(now) if state.starts else NEVER
+    wake = min(attempts.next_deadline(state), start, gpu_watch.next_wake(state))
+    try:
+        if wake == NEVER:
+            message: Message = state.inbox.get()
         else:
-            self._outcomes.ended(end.attempt, end.outcome, end.began_at, end.runtime, now, end.ending)
-            self._stopping.check_failures(all_read=self._all_read)
+            message = state.inbox.get(timeout=min(max(0.0, wake - now), _LONGEST_WAIT))
+    except Empty:
+        return None
+    return message
 
-    def _on_signal(self, message: Signalled) -> None:
-        if message.number == signal.SIGUSR1:
-            self._tell_status()
+
+def _on_batch(state: State, batch: Batch) -> None:
+    state.publish(JobsRead([job for job in batch.jobs if isinstance(job, Job)], batch.mark))
+    now = state.clock.now()
+    for job in batch.jobs:
+        if isinstance(job, Refusal):
+            state.publish(LineRefused(job.place, job.problem, job.number))
         else:
-            self._stopping.signalled(message.number, self._clock.now())
-
-    def _let_reader_go_on(self) -> None:
-        has_room = self._rules.reads_all or self._scheduler.waiting < READ_AHEAD
-        if self._reader_waits and has_room and not self._stopping.is_asked:
-            self._reader_waits = False
-            self._read_more()
-
-    def complain(self, what: str) -> None:
-        """Something other than a job went wrong, and the exit code tells of it."""
-        self._tally.fail()
-        self._publisher.publish(Noticed(what, is_failure=True))
-
-    def _tell_status(self) -> None:
-        running = self._attempts.runtimes() + self._adopted.runtimes()
-        self._publisher.publish(StatusAsked(running, self._scheduler.waiting))
-        self._watch.tell()
+            ends.drop(state, state.scheduler.add(job, now))
+    state.reader_waits = True
 
 
-def _raise(message: Broken) -> None:
+def _on_source_ended(state: State, ended: SourceEnded) -> None:
+    state.reader_has_ended = True
+    state.publish(AllRead())
+    state.may_read_more = ended.more_may_come
+    if ended.problem:
+        state.complain(ended.problem)
+    stop.check_failures(state)
+
+
+def _on_engine(state: State, message: ForEngine) -> None:
+    for report in state.engine.received(message.message, state.clock.now()):
+        if isinstance(report, Ended):
+            _on_ended(state, report)
+        elif isinstance(report, Exited):
+            attempts.exited(state, report.attempt)
+        else:
+            _on_began(state, report)
+
+
+def _on_began(state: State, report: Began) -> None:
+    attempts.began(state, report.attempt)
+    state.scheduler.begin(report.attempt, state.clock.now())
+    state.publish(JobBegan(report.attempt, report.where))
+
+
+def _on_ended(state: State, ended: Ended) -> None:
+    run = attempts.ended(state, ended.attempt)
+    outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
+    if outcome is None:
+        ends.interrupt(state, ended.attempt, ended.why)
+        state.engine.release(ended.attempt)
+        return
+    event, dropped = ends.conclude(state, run, outcome)
+    # Behind the event: when its GPU is somebody else's, its end must be on record.
+    state.engine.release(run.attempt)
+    if ended.beyond_us or (ended.swept and not run.ending):  # a job that is ended has no time to tidy up
+        state.publish(LeftBehind(run.attempt, ended.swept, ended.beyond_us))
+    if run.ending != "cancelled" and run.attempt.slots:  # else it tells nothing of a GPU that this scheduler chose
+        gpu_watch.ended(state, event, dropped)
+    stop.check_failures(state)
+
+
+def _on_signal(state: State, message: Signalled) -> None:
+    if message.number == signal.SIGUSR1:
+        state.publish(StatusAsked(state.runtimes(), state.scheduler.waiting))
+        gpu_watch.tell(state)
+    else:
+        stop.signalled(state, message.number)
+
+
+def _let_reader_go_on(state: State) -> None:
+    has_room = state.rules.reads_all or state.scheduler.waiting < READ_AHEAD
+    if state.reader_waits and has_room and not state.ledger.is_stopping:
+        state.reader_waits = False
+        state.read_more()
+
+
+def _raise(_state: State, message: Broken) -> None:
     raise message.error
+
+
+_ON: Mapping[type, Callable[[State, Any], object]] = {
+    Batch: _on_batch,
+    FileRead: lambda state, message: state.publish(InputEnded(message.path)),
+    SourceEnded: _on_source_ended,
+    ForEngine: _on_engine,
+    Trouble: lambda state, message: state.complain(message.sentence),
+    Broken: _raise,
+    Signalled: _on_signal,
+    Recalled: lambda state, message: state.scheduler.recall(message.history),
+    Asked: lambda state, asked: asked.reply(requests.answer(state, asked.request)),
+}

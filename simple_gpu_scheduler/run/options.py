@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from simple_gpu_scheduler.display import DisplayOptions
+from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.gpus.discover import Wants
 from simple_gpu_scheduler.inputs import InputOptions
 from simple_gpu_scheduler.journal import RecordOptions
@@ -36,7 +37,7 @@ class Execution(NamedTuple):
     @property
     def runs_nothing(self) -> bool:
         """Whether no process is to be started: nothing is leased, kept or notified then."""
-        return self.dry_run or self.engine == "simulated"
+        return self.dry_run or ENGINES[self.engine].runs_nothing
 
 
 class Options(NamedTuple):

@@ -1,20 +1,17 @@
-"""What the loop itself must know of the command line: values, and nothing of how they were typed."""
+"""What holds for one run: values, and nothing of how they were typed."""
 
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.output.log_file import log_of
-from simple_gpu_scheduler.scheduling.halt import Halt
+from simple_gpu_scheduler.run.options import Failures
 
 
 class RunRules(NamedTuple):
-    """Of one run."""
+    """`reads_all`: the whole input is to be read ahead, since the order depends on it. `logs` is a directory."""
 
-    timeout: float | None = None
-    grace: float = 10.0
-    halt: Halt | None = None
+    failures: Failures = Failures()
     reads_all: bool = False
-    quarantine: int = 0
     run_id: bytes = b""
     logs: str = ""
 

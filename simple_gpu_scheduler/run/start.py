@@ -1,61 +1,39 @@
-"""Starting what fits: from the scheduler's plan to leased GPUs and an attempt under way. It acts for the loop."""
+"""From the scheduler's choice to an attempt under way: choose, take the places, and only then commit."""
 
-from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.events import JobStarted
-from simple_gpu_scheduler.events.publisher import Publisher
-from simple_gpu_scheduler.scheduling.scheduler import Scheduler
-from simple_gpu_scheduler.system.marks import mark
+from simple_gpu_scheduler.scheduling.backfill import Choice
 
-from .attempts import Attempts
-from .gpu_watch import GpuWatch
-from .outcomes import Outcomes
-from .rules import RunRules
+from . import attempts, gpu_watch
+from .ends import drop
+from .state import State
 
 
-class Starting:
-    """Asks the scheduler until there is nothing more that it would start."""
+def start_what_fits(state: State) -> None:
+    """Ask the scheduler until there is nothing more that it would start."""
+    if not state.ledger.is_stopping:
+        gpu_watch.review(state)
+    if state.starts:
+        _start_all(state, state.clock.now())
+    gpu_watch.tend(state)
+    drop(state, state.scheduler.drop_unfit())
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        watch: GpuWatch,
-        outcomes: Outcomes,
-        attempts: Attempts,
-        publisher: Publisher,
-        rules: RunRules,
-    ) -> None:
-        self._scheduler = scheduler
-        self._watch = watch
-        self._outcomes = outcomes
-        self._attempts = attempts
-        self._publisher = publisher
-        self._rules = rules
 
-    def start_what_fits(self, now: float, *, is_stopping: bool) -> None:
-        """Start it, give back what is not used, and say what waits."""
-        if not is_stopping:
-            self._watch.review(self._attempts.runtimes)
-        while not self._start_all(now):
-            pass
-        self._watch.let_go(now)
-        self._watch.look(now)
-        self._outcomes.drop(self._scheduler.drop_unfit())
+def _start_all(state: State, now: float) -> None:
+    rooms = gpu_watch.rooms(state)
+    while choice := state.scheduler.next(now, rooms):
+        if not _start(state, choice, now):  # somebody was there first, so the rooms have changed
+            rooms = gpu_watch.rooms(state)
 
-    def _start_all(self, now: float) -> bool:
-        """Start what is planned; False when some of it could not, so that there is to be another plan."""
-        starts = self._scheduler.plan(now, self._watch.rooms())
-        for at, attempt in enumerate(starts):
-            if not self._start(attempt, now):
-                for later in starts[at + 1 :]:  # or they would pass it
-                    self._scheduler.put_back(later)
-                return False
-        return True
 
-    def _start(self, attempt: Attempt, now: float) -> bool:
-        hold = self._watch.take(attempt, mark(attempt, self._rules.run_id), now)
-        if hold is None:  # it has its place again
-            return False
-        self._outcomes.started(attempt)
-        self._publisher.publish(JobStarted(attempt, self._rules.log_of(attempt.job)))
-        self._attempts.start(attempt, hold, self._rules.timeout)
-        return True
+def _start(state: State, choice: Choice, now: float) -> bool:
+    """Take the places first, and only then commit; False when they could not be taken."""
+    attempt = choice.attempt
+    if not state.engine.take(attempt, now):
+        return False
+    if attempt.job.mem and not state.scheduler.fits(attempt, gpu_watch.rooms(state)):
+        state.engine.release(attempt)
+        return False
+    state.scheduler.start(choice, now)
+    state.publish(JobStarted(attempt, state.rules.log_of(attempt.job)))
+    attempts.start(state, attempt)
+    return True

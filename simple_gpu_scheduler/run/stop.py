@@ -1,69 +1,43 @@
-"""How a run is stopped: by signals, by somebody who asks, by too many failures. It acts for the loop, in its thread."""
+"""How a run is stopped: by signals, by somebody who asks, by too many failures."""
 
 import signal
 
 from simple_gpu_scheduler.events import Noticed, StopAsked
-from simple_gpu_scheduler.events.ledger import Tally
-from simple_gpu_scheduler.events.publisher import Publisher
-from simple_gpu_scheduler.resume.adopted import Adopted
-from simple_gpu_scheduler.scheduling.halt import Halt
-from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 
-from .attempts import Attempts
+from . import attempts
+from .state import State
 
 # The command `timeout` sends TERM twice, to us and to our process group, and means one.
 _AT_ONCE = 0.5
 
 
-class Stopping:
-    """Remembers what was asked. `signal` is the one that stopped the run, or 0."""
+def signalled(state: State, number: int) -> None:
+    """A signal that asks for it has come, or the terminal is gone, which does not."""
+    if number == signal.SIGHUP:
+        state.publish(Noticed("SIGHUP: the terminal is gone, the run goes on"))
+        return
+    now = state.clock.now()
+    if number == signal.SIGTERM == state.signal and now - state.signalled_at < _AT_ONCE:
+        return
+    state.signal, state.signalled_at = number, now
+    name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
+    stop(state, name, ends_running=state.ledger.is_stopping or number != signal.SIGINT)
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        attempts: Attempts,
-        adopted: Adopted,
-        tally: Tally,
-        publisher: Publisher,
-        halt: Halt | None,
-    ) -> None:
-        self._scheduler = scheduler
-        self._attempts = attempts
-        self._adopted = adopted
-        self._tally = tally
-        self._publisher = publisher
-        self._halt = halt
-        self.is_asked = False
-        self._told_to_end = False
-        self.signal, self._at = 0, float("-inf")  # and when that came
 
-    def signalled(self, number: int, now: float) -> None:
-        """A signal that asks for it has come, or the terminal is gone, which does not."""
-        if number == signal.SIGHUP:
-            self._publisher.publish(Noticed("SIGHUP: the terminal is gone, the run goes on"))
-            return
-        if number == signal.SIGTERM == self.signal and now - self._at < _AT_ONCE:
-            return
-        self.signal, self._at = number, now
-        name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
-        self.stop(name, end_running=self.is_asked or number != signal.SIGINT)
+def stop(state: State, why: str, *, ends_running: bool) -> None:
+    """Start nothing more; with `ends_running` also end what runs, and by force when that has been said before."""
+    force = ends_running and state.ends_running
+    state.ends_running = state.ends_running or ends_running
+    state.publish(StopAsked(why, ends_running, force, len(state.attempts)))
+    if ends_running:
+        attempts.stop_all(state, force=force)
 
-    def stop(self, why: str, *, end_running: bool) -> None:
-        """Start nothing more; with `end_running` also end what runs, and by force when that has been said before."""
-        self.is_asked = True
-        self._scheduler.stop()
-        force = end_running and self._told_to_end
-        self._told_to_end = self._told_to_end or end_running
-        self._publisher.publish(StopAsked(why, end_running, force, len(self._attempts) + len(self._adopted)))
-        if end_running:
-            self._attempts.stop(force=force)
-            self._adopted.stop(force=force)
 
-    def check_failures(self, *, all_read: bool) -> None:
-        """Stop when so many jobs have failed that the rest is not worth it."""
-        is_left = self._attempts or self._adopted or self._scheduler.waiting or not all_read
-        failed = self._tally.failed
-        if not self._halt or self.is_asked or not is_left or not failed:
-            return
-        if self._halt.is_reached(failed, self._tally.read, all_read=all_read):
-            self.stop(f"--halt: {failed} job{'' if failed == 1 else 's'} did not succeed", end_running=self._halt.now)
+def check_failures(state: State) -> None:
+    """Stop when so many jobs have failed that the rest is not worth it."""
+    ledger, halt = state.ledger, state.rules.failures.halt
+    failed, is_left = ledger.failed, ledger.running or ledger.waiting or not ledger.all_read
+    if not halt or ledger.is_stopping or not is_left or not failed:
+        return
+    if halt.is_reached(failed, ledger.counts().total, all_read=ledger.all_read):
+        stop(state, f"--halt: {failed} job{'' if failed == 1 else 's'} did not succeed", ends_running=halt.now)

@@ -1,62 +1,69 @@
-"""Which waiting job starts next, and on which GPUs: the first in the order that fits and delays no wide one. Pure."""
+"""Which waiting job starts next, and where: the first in the order that fits and delays no wide one.
 
-from collections.abc import Sequence
+To choose changes nothing: the same question has the same answer until something happens. Pure.
+"""
+
 from typing import NamedTuple
 
+from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.scheduling.policies import Waiting
 
 from .queues import Gap, Lineup
 from .slots import NOTHING, Rooms, Slots
 
 
-class Choice(NamedTuple):
-    """Who starts, on which GPUs by position, and whom of those that wait for more GPUs it goes before."""
+class Front(NamedTuple):
+    """The first job in the order that has no room, and the moment and the rooms for which that was found."""
 
     waiting: Waiting
-    positions: Sequence[int]
-    before: Waiting | None = None
-
-    @property
-    def passes(self) -> bool:
-        """Whether it takes GPUs that come before somebody else's turn."""
-        return self.before is not None and self.waiting.kind[0] > 0
+    now: float
+    rooms: Rooms
 
 
-def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, wide: Waiting | None = None) -> Choice | None:
+class Choice(NamedTuple):
+    """The attempt to start next. `before` is the job that has no room and that it starts ahead of, if there is one."""
+
+    waiting: Waiting
+    attempt: Attempt
+    before: Front | None = None
+
+
+def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, front: Front | None = None) -> Choice | None:
     """The first job in the order that fits; None when none does.
 
     The first that does not fit keeps its place: GPUs are kept for it, so that those behind cannot starve it. But not
-    when others occupy so much that it could not start even if all our own jobs ended. `wide` is who that was when it
-    was asked last, and nothing but a start has happened since.
+    when others occupy so much that it could not start even if all our own jobs ended. `front` is that job, if it was
+    found before and only starts have happened since.
     """
     has_cpu = lineup.cpu_jobs > 0 and slots.has_cpu()
     if not (slots.open or has_cpu):
         return None
-    if wide:
-        return _choose_passing(wide, lineup, slots, rooms, now)
+    if front and front.now == now and front.rooms is rooms:
+        return _choose_passing(front, lineup, slots)
     for waiting in lineup.in_order(now, (slots.load, len(lineup))):
         gpus, mem, _, _ = waiting.kind
         if not gpus:
             if has_cpu:
-                return Choice(waiting, ())
+                return Choice(waiting, slots.attempt(waiting.job, waiting.attempt))
             continue
         positions = slots.with_places(rooms, mem)
         if len(positions) >= gpus:
-            return Choice(waiting, positions)
+            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions))
         if slots.within_reach(rooms, mem) >= gpus:
-            return _choose_passing(waiting, lineup, slots, rooms, now)
+            return _choose_passing(Front(waiting, now, rooms), lineup, slots)
     return None
 
 
-def _choose_passing(wide: Waiting, lineup: Lineup, slots: Slots, rooms: Rooms, now: float) -> Choice | None:
-    """Who may pass one that waits for GPUs: who is known to have ended by then, or needs none of those kept for it."""
+def _choose_passing(front: Front, lineup: Lineup, slots: Slots) -> Choice | None:
+    """The first job that may pass: one known to end before the first can start, or that needs none of its GPUs."""
+    wide, now, rooms = front
     kept = slots.keep(rooms, wide.kind[0], wide.kind[1], now)
     gap = Gap(len(slots.open), kept.start - now if kept.is_known else -1.0, slots.beyond(kept), slots.has_cpu())
     for waiting in lineup.passing(gap, now, (slots.load, len(lineup))):
         gpus, mem, _, _ = waiting.kind
         if not gpus:
-            return Choice(waiting, (), wide)
+            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt), front)
         positions = slots.with_places(rooms, mem, NOTHING if waiting.time <= gap.seconds else kept)
         if len(positions) >= gpus:
-            return Choice(waiting, positions, wide)
+            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions), front)
     return None

@@ -13,8 +13,8 @@ from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, Waiting
 
 from .estimates import UNKNOWN, Estimates, History
+from .slots import Need
 
-Need = tuple[int, int]  # GPUs, and memory on each
 Label = Callable[[Job], str]
 
 _NO_LENGTH = -10_000
@@ -36,10 +36,11 @@ class Lineup:
     what memory it needs.
     """
 
-    def __init__(self, policy: Policy, estimates: Estimates, label: Label) -> None:
+    def __init__(self, policy: Policy, estimates: Estimates, label: Label, need: Callable[[Job], Need]) -> None:
         self._policy = policy
         self._estimates = estimates
         self._label = label
+        self._need = need
         self.by_time = policy.by_time
         self._queues: dict[Kind, list[Waiting]] = {}
         self._heads: dict[Kind, Waiting] = {}  # the first of each queue
@@ -53,22 +54,18 @@ class Lineup:
     def add(self, job: Job, attempt: int, since: float) -> None:
         """One more."""
         length, time = 0.0, UNKNOWN
+        gpus, mem = self._need(job)
         if self.by_time:
             length, time = self._estimates.take_in(job)
-        elif job.gpus > 1 or job.mem:  # somebody may have to let it pass, or be let pass by it
+        elif gpus > 1 or mem:  # somebody may have to let it pass, or be let pass by it
             self.by_time = True
             self._place_anew(list(self._here))
             length, time = self._estimates.take_in(job)
         roughly = frexp(length)[1] + (_NO_LENGTH if time == UNKNOWN else 0)  # a guess is no length
         label = self._label(job) if self._policy.by_label else ""
-        kind = (job.gpus, (job.mem or 0) if job.gpus else 0, roughly, label)
+        kind = (gpus, mem, roughly, label)
         rank = self._policy.rank(job, since, length)
         self._push(Waiting(rank, job.number, attempt, job, since, length, time, kind))
-
-    def put_back(self, waiting: Waiting, now: float) -> None:
-        """It was taken, and cannot start there: it has its place again."""
-        self._policy.ended(waiting, now, is_undone=True)
-        self._push(waiting)
 
     def in_order(self, now: float, load: Load) -> Iterator[Waiting]:
         """The first of each queue, as they are to start."""
@@ -93,8 +90,7 @@ class Lineup:
             yield from [each for each in self._policy.ordered(heads, now, load) if each is not first]
 
     def take(self, waiting: Waiting, now: float, *, passes: bool) -> None:
-        """It is the first of its queue, and starts. Who `passes` a wide one takes nobody's turn."""
-        heappop(self._queues[waiting.kind])
+        """It starts. A job that `passes` a wide one takes nobody's turn."""
         self._leave(waiting.number)
         self._pass_over_gone(waiting.kind)
         if not passes:
@@ -102,7 +98,7 @@ class Lineup:
 
     def ended(self, waiting: Waiting, runtime: float, now: float, *, succeeded: bool) -> None:
         """What was taken has come to its end, and tells of others of its kind."""
-        self._policy.ended(waiting, now, is_undone=False)
+        self._policy.ended(waiting, now)
         if not self.by_time:
             return
         if succeeded:
@@ -174,8 +170,8 @@ class Lineup:
             self.add(each.job, each.attempt, each.since)
 
     def _pass_over_gone(self, kind: Kind) -> None:
-        queue = self._queues[kind]
-        while queue and not self._is_here(queue[0]):
+        queue, here = self._queues[kind], self._here
+        while queue and here.get(queue[0].number) is not queue[0]:  # as in `_is_here`, which would take longer
             heappop(queue)
         if queue:
             self._set_head(queue[0])

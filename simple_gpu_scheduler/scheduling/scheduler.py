@@ -1,7 +1,9 @@
 """The pure decision: which waiting job starts where, now; and what follows from the end of an attempt.
 
+`next` chooses an attempt and changes nothing. The caller takes its places, and only then does `start` commit it.
+
 Every change of a job's state is made here, by values that are passed in, the time included. It knows nothing of clocks,
-threads, processes, or of who else uses a GPU: that is told by `rooms`, the GPUs that others leave free.
+threads, processes, or of who else uses a GPU: that is in `rooms`, the GPUs that others leave free.
 """
 
 from collections.abc import Collection, Iterable
@@ -12,7 +14,7 @@ from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
 from simple_gpu_scheduler.scheduling.policies import Policy, Waiting
 
 from . import AT_FIRST, Begin, Dropped, Rules, Verdict
-from .backfill import Choice, choose
+from .backfill import Choice, Front, choose
 from .dependencies import Dependencies
 from .estimates import UNKNOWN, Estimates, History, said
 from .queues import Label, Lineup
@@ -23,7 +25,7 @@ _TOO_FEW = "it needs more GPUs, or larger ones, than are left"
 
 
 class _Running(NamedTuple):
-    """An attempt under way. One that an earlier scheduler has started was never waiting here."""
+    """An attempt under way. One that an earlier scheduler started was never waiting here."""
 
     attempt: Attempt
     since: float
@@ -53,7 +55,7 @@ class Scheduler:
     ) -> None:
         self._slots = Slots(limits)
         self._rules = rules
-        self._lineup = Lineup(policy, estimates or Estimates(), label)
+        self._lineup = Lineup(policy, estimates or Estimates(), label, self._slots.need)
         self._delayed: list[_Delayed] = []
         self._dependencies = Dependencies()
         self._running: dict[tuple[int, int], _Running] = {}
@@ -62,8 +64,7 @@ class Scheduler:
         self._begins: dict[int, Begin] = {}
         self._not_again: set[int] = set()
         self._no_start_before = float("-inf")
-        self._stopped = False
-        self.is_paused = False
+        self._front: Front | None = None  # the job that the last start passed, until something else happens
 
     @property
     def waiting(self) -> int:
@@ -75,14 +76,10 @@ class Scheduler:
         """The attempts under way, the oldest first."""
         return [each.attempt for each in self._running.values()]
 
-    def stop(self) -> None:
-        """Start nothing more."""
-        self._stopped = True
-
     @property
     def wants_gpus(self) -> int:
         """How many GPUs the widest job needs that only waits for them; 0 when there is none."""
-        return 0 if self._stopped or self.is_paused else self._lineup.most_gpus
+        return self._lineup.most_gpus
 
     @property
     def wants_memory(self) -> int:
@@ -100,6 +97,10 @@ class Scheduler:
         self._begins[attempt.job.number] = Begin(attempt.number, excused)
         self._running[attempt.key] = _Running(attempt, now, None)
 
+    def begin(self, attempt: Attempt, now: float) -> None:
+        """An attempt that waited in a cluster's queue runs now: its length counts from here."""
+        self._running[attempt.key] = self._running[attempt.key]._replace(since=now)
+
     def interrupt(self, attempt: Attempt) -> None:
         """An attempt is over and tells nothing: it is made again, and does not count."""
         since = self._leave(attempt).since
@@ -114,6 +115,7 @@ class Scheduler:
 
     def recall(self, history: History) -> None:
         """How long jobs like these took in earlier runs."""
+        self._front = None
         self._lineup.recall(history)
         for attempt, since, waiting in self._running.values():
             if waiting:
@@ -135,31 +137,31 @@ class Scheduler:
             self._line_up(job, now)
         return ()
 
-    def plan(self, now: float, rooms: Rooms) -> list[Attempt]:
-        """The attempts that start now, on GPUs that others leave free. They count as running from here on."""
+    def next(self, now: float, rooms: Rooms) -> Choice | None:
+        """The attempt to start next, on GPUs that others leave free; None if nothing can start now.
+
+        This changes nothing: asked again, it gives the same answer. When rooms change, pass another mapping.
+        """
         self._now = now
         while self._delayed and self._delayed[0].due <= now:
+            self._front = None
             self._lineup.add(*heappop(self._delayed)[2:])
-        starts: list[Attempt] = []
-        wide = None
-        while self._lineup and not (self._stopped or self.is_paused) and now >= self._no_start_before:
-            choice = choose(self._lineup, self._slots, rooms, now, wide)
-            if choice is None:
-                break
-            wide = choice.before
-            starts.append(self._start(choice, now))
-            self._no_start_before = now + self._rules.delay
-        return starts
+        if now < self._no_start_before:
+            return None
+        return choose(self._lineup, self._slots, rooms, now, self._front)
 
     def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
-        """Whether a planned attempt still has the memory that it needs, after a closer look at its GPUs."""
+        """Whether an attempt that was chosen still has the memory that it needs, after a closer look at its GPUs."""
         return self._slots.fits(attempt, rooms)
 
-    def put_back(self, attempt: Attempt) -> None:
-        """A planned attempt cannot start where it was to: somebody else was there first. It has its old place again."""
-        if waiting := self._leave(attempt).waiting:
-            self._lineup.put_back(waiting, self._now)
-        self._no_start_before = float("-inf")
+    def start(self, choice: Choice, now: float) -> None:
+        """Commit what `next` has just chosen: from here on the attempt runs."""
+        waiting, attempt, self._front = choice
+        time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # nobody may have asked until now
+        self._slots.take(attempt, now + time)
+        self._lineup.take(waiting, now, passes=self._front is not None and waiting.kind[0] > 0)
+        self._running[attempt.key] = _Running(attempt, now, waiting)
+        self._no_start_before = now + self._rules.delay
 
     def try_again(self, failed: Iterable[Attempt], dropped: Iterable[Job]) -> tuple[Dropped, ...]:
         """Give jobs that had failed for good one more attempt, and those that they took with them their wait.
@@ -183,11 +185,13 @@ class Scheduler:
         """The waiting jobs that can never start since GPUs were lost."""
         if not self._slots.lost:
             return ()
+        self._front = None
         unfit = [need for need in sorted(self._lineup.needs()) if not self._slots.could_ever_fit(*need)]
         return tuple(lost for need in unfit for job in self._lineup.pop_all(need) for lost in self._drop(job, _TOO_FEW))
 
     def cancel(self, number: int) -> tuple[Dropped, ...]:
         """Take a waiting job out, and with it those that wait for it; nothing when there is no such job."""
+        self._front = None
         job = self._lineup.remove(number) or self._dependencies.take(number)
         for delayed in [each for each in self._delayed if each.number == number]:
             job = delayed.job
@@ -200,13 +204,13 @@ class Scheduler:
         self._not_again.add(number)
 
     def next_wake(self, now: float) -> float:
-        """When `plan` may have something to start though nothing has happened; infinity for never."""
-        if self._stopped or self.is_paused:
-            return _NEVER
+        """When `next` may have something to start though nothing has happened; infinity for never."""
         start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
         return min(self._delayed[0].due if self._delayed else _NEVER, start)
 
-    def end(self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False) -> Verdict:
+    def end(
+        self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False, may_retry: bool = True
+    ) -> Verdict:
         """An attempt has ended and nothing of it is left; those that wait for one `is_interrupted` go on waiting."""
         self._now = now
         job, running = attempt.job, self._leave(attempt)
@@ -219,32 +223,26 @@ class Scheduler:
                 self._line_up(released, self._since.pop(released.number, now))
             return Verdict(retries=False)
         since = (running.waiting or running).since
-        if self._may_retry(attempt, outcome):
+        if may_retry and self._has_retries(attempt, outcome):
             heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
             return Verdict(retries=True)
         self._since[job.number] = since
         return Verdict(retries=False, dropped=() if is_interrupted else self._drop(job, "")[1:])
 
     def _leave(self, attempt: Attempt) -> _Running:
+        self._front = None
         running = self._running.pop(attempt.key)
         self._slots.give_back(attempt)
         return running
 
-    def _may_retry(self, attempt: Attempt, outcome: Outcome) -> bool:
+    def _has_retries(self, attempt: Attempt, outcome: Outcome) -> bool:
         retries = self._rules.retries if attempt.job.retries is None else attempt.job.retries
-        may = not (attempt.job.number in self._not_again or outcome.kind == "not started" or self._stopped)
+        may = not (attempt.job.number in self._not_again or outcome.kind == "not started")
         return may and attempt.number - self._begins.get(attempt.job.number, AT_FIRST).excused <= retries
 
     def _line_up(self, job: Job, since: float) -> None:
+        self._front = None
         self._lineup.add(job, self._begins.get(job.number, AT_FIRST).attempt, since)
-
-    def _start(self, choice: Choice, now: float) -> Attempt:
-        waiting = choice.waiting
-        self._lineup.take(waiting, now, passes=choice.passes)
-        time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # nobody may have asked until now
-        attempt = self._slots.take(waiting.job, waiting.attempt, choice.positions, now + time)
-        self._running[attempt.key] = _Running(attempt, now, waiting)
-        return attempt
 
     def _drop(self, job: Job, reason: str) -> tuple[Dropped, ...]:
         _, *others = self._dependencies.fail(job)

@@ -7,7 +7,6 @@ of a GPU only what is left of it: its room.
 
 from bisect import insort
 from collections.abc import Container, Mapping, Sequence
-from heapq import heappop, heappush
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job
@@ -16,15 +15,20 @@ _UNLIMITED = float("inf")
 _LONG_AGO = float("-inf")
 
 Key = tuple[int, int]  # of an attempt
+Need = tuple[int, int]  # GPUs, and memory on each
 
 
 class Limits(NamedTuple):
-    """What a run may use at the same time. `totals` is the memory of each GPU, where it is known."""
+    """What a run may use at the same time. `totals` is the memory of each GPU, where it is known.
+
+    With `elsewhere` a cluster chooses the GPUs: each job takes one of the CPU slots, whatever it needs.
+    """
 
     gpus: tuple[str, ...]
     jobs_per_gpu: int = 1
     cpu_slots: int = 1
     totals: tuple[float, ...] = ()
+    elsewhere: bool = False
 
 
 class Room(NamedTuple):
@@ -64,6 +68,8 @@ class Slots:
         self._gpus = limits.gpus
         self._totals = limits.totals or (_UNLIMITED,) * len(limits.gpus)
         self._per_gpu = per_gpu
+        self._elsewhere = limits.elsewhere
+        # The free slots of each GPU, in order.
         self._free = [list(range(gpu * per_gpu, (gpu + 1) * per_gpu)) for gpu in range(len(limits.gpus))]
         self.open = list(range(len(limits.gpus)))  # the GPUs that have a place, by position and in order
         self._ours: list[dict[Key, float]] = [{} for _ in limits.gpus]  # what runs there, and until when if known
@@ -73,6 +79,12 @@ class Slots:
         first_cpu = len(limits.gpus) * per_gpu
         self._free_cpu = list(range(first_cpu, first_cpu + limits.cpu_slots))
         self._first_cpu = first_cpu
+
+    def need(self, job: Job) -> Need:
+        """How many of our GPUs a job needs, and the memory on each."""
+        if not job.gpus or self._elsewhere:
+            return (0, 0)
+        return (job.gpus, job.mem or 0)
 
     @property
     def load(self) -> float:
@@ -124,28 +136,36 @@ class Slots:
         large = [at for at, gpu in enumerate(self._gpus) if gpu not in self.lost and self._totals[at] >= mem]
         return len(large) >= gpus
 
-    def take(self, job: Job, attempt: int, positions: Sequence[int], until: float = _UNLIMITED) -> Attempt:
-        """Take a place on as many of these GPUs as the job needs, the emptiest first; for none of them a CPU slot.
+    def attempt(self, job: Job, number: int, positions: Sequence[int] = ()) -> Attempt:
+        """An attempt on as many of these GPUs as the job needs, the emptiest first, or in a CPU slot.
 
-        `until` is when it will have ended, as far as that is known.
+        It names the first free slots, and takes none of them.
         """
-        if not job.gpus:
-            return Attempt(job, attempt, (), (heappop(self._free_cpu),))
+        if not positions:
+            return Attempt(job, number, (), (self._free_cpu[0],))
+        gpus, free = self._gpus, self._free
         chosen = positions[: job.gpus]
         if self._per_gpu > 1:
-            chosen = sorted(sorted(positions, key=lambda at: -len(self._free[at]))[: job.gpus])
-        slots = tuple([heappop(self._free[at]) for at in chosen])
-        key = (job.number, attempt)
-        for at in chosen:
-            ours = self._ours[at]
+            chosen = sorted(sorted(positions, key=lambda at: -len(free[at]))[: job.gpus])
+        return Attempt(job, number, tuple([gpus[at] for at in chosen]), tuple([free[at][0] for at in chosen]))
+
+    def take(self, attempt: Attempt, until: float = _UNLIMITED) -> None:
+        """Take exactly the slots of an attempt; each must be free. `until` is when it will have ended, if known."""
+        job, number, gpus, slots = attempt
+        if not gpus:
+            self._free_cpu.remove(slots[0])
+            return
+        key = (job.number, number)
+        for slot in slots:
+            at = slot // self._per_gpu
+            free, ours = self._free[at], self._ours[at]
+            free.remove(slot)
             ours[key] = until
-            if not self._free[at]:
+            if not free:
                 self.open.remove(at)
                 self._place_from[at] = until if self._per_gpu == 1 else min(ours.values())
             if job.mem:
                 self._declared[at][key] = job.mem
-        gpus = self._gpus
-        return Attempt(job, attempt, tuple([gpus[at] for at in chosen]), slots)
 
     def expect(self, attempt: Attempt, until: float) -> None:
         """When it will have ended is known better now."""
@@ -155,9 +175,10 @@ class Slots:
                 self._place_from[at] = min(self._ours[at].values())
 
     def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
-        """Whether an attempt that has its places has the memory too, after a closer look."""
-        return not attempt.job.mem or all(
-            gpu in rooms and self._left(self._position(slot), rooms[gpu]) >= 0
+        """Whether an attempt whose places are not taken yet still has the memory, after a closer look at its GPUs."""
+        mem = attempt.job.mem
+        return not (attempt.gpus and mem) or all(  # a CPU job's `mem` asks for nothing
+            gpu in rooms and self._left(self._position(slot), rooms[gpu]) >= mem
             for gpu, slot in zip(attempt.gpus, attempt.slots, strict=True)
         )
 
@@ -166,14 +187,14 @@ class Slots:
         key = attempt.key
         for slot in attempt.slots:
             if slot >= self._first_cpu:
-                heappush(self._free_cpu, slot)
+                insort(self._free_cpu, slot)
                 continue
             at = slot // self._per_gpu
             free = self._free[at]
             if not free:
                 insort(self.open, at)
                 self._place_from[at] = _LONG_AGO
-            heappush(free, slot)
+            insort(free, slot)
             del self._ours[at][key]
             if attempt.job.mem:
                 del self._declared[at][key]

@@ -32,7 +32,7 @@ def simulate(workload: Sequence[Arrival], scheduler: Scheduler, gpus: Sequence[s
     rooms = dict.fromkeys(gpus, Room())
     starts = array("d", [_NEVER]) * len(workload)
     ends: list[tuple[float, int, Attempt]] = [(_NEVER, 0, _NOBODY)]  # so that there is a next end, and it is the last
-    add, end, plan = scheduler.add, scheduler.end, scheduler.plan
+    add, end, choose, start = scheduler.add, scheduler.end, scheduler.next, scheduler.start
     coming = iter([*workload, Arrival(_NEVER, _NOBODY.job, 0)])
     next_one = next(coming)
     while (now := min(next_one.at, ends[0][0])) < _NEVER:
@@ -41,8 +41,9 @@ def simulate(workload: Sequence[Arrival], scheduler: Scheduler, gpus: Sequence[s
         while next_one.at <= now:
             add(next_one.job, now)
             next_one = next(coming)
-        for attempt in plan(now, rooms):
-            number = attempt.job.number
+        while choice := choose(now, rooms):
+            start(choice, now)
+            number = choice.waiting.number
             starts[number - 1] = now
-            heappush(ends, (now + workload[number - 1].duration, number, attempt))
+            heappush(ends, (now + workload[number - 1].duration, number, choice.attempt))
     return starts

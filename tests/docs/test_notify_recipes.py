@@ -14,7 +14,7 @@ import pytest
 
 from tests.conftest import ROOT, Program
 
-HEADING = "### Telling someone\n"
+HEADING = "## Recipes\n"
 HOSTILE = """echo 'out of memory: <b>'; false 'a & b' "<!channel>" '$(touch owned)' `true`"""
 FAILED = "job 2 (line 2 of gpu_commands.txt) failed with exit code 1 after "
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.usefixtures("idle_gpus"), needs_jq_and_curl]
 
 def recipes() -> dict[str, str]:
     """The scripts of that part of the README, by the word that they begin with."""
-    _, _, part = (ROOT / "README.md").read_text().partition(HEADING)
+    _, _, part = (ROOT / "docs" / "notify.md").read_text().partition(HEADING)
     part = re.split(r"^#{2,3} ", part, maxsplit=1, flags=re.MULTILINE)[0]
     scripts = re.findall(r"```sh\n# (\w[\w-]*): (.*?)```", part, re.DOTALL)
     return {name: f"# {script}" for name, script in scripts}

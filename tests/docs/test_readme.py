@@ -1,8 +1,18 @@
-"""Each example of the README does what it shows, in a shell, command by command."""
+"""Every console example in the README and the pages of docs/ prints what it shows, in a shell, command by command.
 
+In a ```console block, a line that starts with `$ ` is typed, and the lines below it are what it prints. `cat NAME`
+writes what it shows to NAME if there is no such file yet. No other block is run. After a change of the output,
+
+    UPDATE_EXAMPLES=1 bin/test tests/test_readme.py
+
+rewrites the examples that no longer match. Read the difference before you commit it.
+"""
+
+import fcntl
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,13 +20,18 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from tests.conftest import ROOT
 from tests.support.nvml import StandIn
 
-Step = tuple[str, list[str]]
+README = ROOT / "README.md"
+INDEX = ROOT / "docs" / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+UPDATE = bool(os.environ.get("UPDATE_EXAMPLES"))
+END = "(the command has ended)"
 
 COMMANDS = [
     ["simple_gpu_scheduler"],
@@ -46,18 +61,36 @@ COMMANDS = [
 ]
 
 
-def examples() -> list[list[Step]]:
-    """The console blocks: each command with the lines that it shows."""
-    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+class Step(NamedTuple):
+    """A command that is typed, and the lines that it shows."""
+
+    command: str
+    shown: list[str]
+
+
+class Example(NamedTuple):
+    """A console block of a page."""
+
+    page: Path
+    text: str
+    steps: list[Step]
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT).with_suffix('')}: {self.steps[-1].command[:40]}"
+
+
+def examples() -> list[Example]:
+    """The console blocks of all pages."""
     found = []
-    for block in blocks:
-        steps: list[Step] = []
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                steps.append((line[2:], []))
-            else:
-                steps[-1][1].append(line)
-        found.append(steps)
+    for page in PAGES:
+        for text in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
+            steps: list[Step] = []
+            for line in text.splitlines():
+                if line.startswith("$ "):
+                    steps.append(Step(line[2:], []))
+                else:
+                    steps[-1].shown.append(line)
+            found.append(Example(page, text, steps))
     return found
 
 
@@ -88,6 +121,10 @@ done
 """
 
 
+def lines_of(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
 class Shell:
     """A shell that is typed into, and what it shows."""
 
@@ -112,16 +149,32 @@ class Shell:
         self.process.stdin.flush()
 
     def lines(self, count: int) -> list[str]:
-        """The next lines, as soon as so many have been shown."""
-        assert self.process.stdout
+        """The next lines, as soon as this many have been shown."""
         end = time.monotonic() + 60
         while self.shown.count(b"\n") < count:
-            ready, _, _ = select.select([self.process.stdout], [], [], end - time.monotonic())
-            assert ready, f"only this was shown: {self.shown.decode()}"
-            self.shown += self.process.stdout.read1(65536)
+            assert self._reads(end - time.monotonic()), f"only this was shown: {self.shown.decode()}"
         lines = self.shown.split(b"\n", count)
         self.shown = lines.pop()
         return [line.decode() for line in lines]
+
+    def _reads(self, seconds: float) -> bool:
+        """Whether anything was shown in time."""
+        assert self.process.stdout
+        if not select.select([self.process.stdout], [], [], max(0, seconds))[0]:
+            return False
+        self.shown += self.process.stdout.read1(65536)
+        return True
+
+    def all_lines(self, quiet: float = 1.0) -> list[str]:
+        """What is shown until the command has ended, and its jobs in the background have been quiet for a second."""
+        self.type(f"{{ code=$?; echo '{END}'; (exit $code); }}\n")
+        while END.encode() not in self.shown:
+            assert self._reads(60), f"only this was shown: {self.shown.decode()}"
+        while self._reads(quiet):
+            pass
+        lines = lines_of(self.shown.decode())
+        self.shown = b""
+        return [line for line in lines if line != END]
 
     def close(self) -> None:
         with suppress(ProcessLookupError):  # with what runs in its background
@@ -134,23 +187,64 @@ class Shell:
         return (self.shown + self.process.communicate(timeout=60)[0]).decode()
 
 
-@pytest.mark.parametrize("steps", examples(), ids=lambda steps: steps[-1][0][:40])
-def test_an_example_of_the_readme_prints_what_it_shows(
-    steps: list[Step], tmp_path: Path, nvml: StandIn, request: pytest.FixtureRequest
+def update(example: Example, shell: Shell, directory: Path) -> None:
+    """Write what the example shows now into its page; a step that differs only in times and the like stays."""
+    typed = []
+    for step in example.steps:
+        type_step(step, shell, directory)
+        lines = shell.all_lines()
+        if step is example.steps[-1]:
+            lines += lines_of(shell.rest())
+        same = comparable(lines) == comparable(step.shown)
+        now = step.shown if same else [line.replace(str(directory), "/home/ada").rstrip() for line in lines]
+        typed.append("\n".join([f"$ {step.command}", *now]) + "\n")
+    with example.page.open("r+") as page:
+        fcntl.flock(page, fcntl.LOCK_EX)  # tests of one page may run side by side
+        text = page.read()
+        page.seek(0)
+        page.truncate()
+        page.write(text.replace(f"```console\n{example.text}```", f"```console\n{''.join(typed)}```", 1))
+
+
+def type_step(step: Step, shell: Shell, directory: Path) -> None:
+    program, _, name = step.command.partition(" ")
+    if program == "cat" and not (directory / name).exists():
+        (directory / name).write_text("\n".join(step.shown) + "\n")
+    shell.type(f"{step.command}\n")
+
+
+@pytest.mark.parametrize("example", examples(), ids=str)
+def test_an_example_prints_what_it_shows(
+    example: Example, tmp_path: Path, nvml: StandIn, request: pytest.FixtureRequest
 ) -> None:
+    if re.search(r"(\$|\|) jq ", example.text) and shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
+    shutil.copy(ROOT / "tests" / "golden" / "journal-1.jsonl", tmp_path / "journal.jsonl")
     shell = Shell(tmp_path, nvml.environment)
     request.addfinalizer(shell.close)
-    for command, expected in steps:
-        if command.startswith("cat "):
-            (tmp_path / command.split()[1]).write_text("\n".join(expected) + "\n")
-        shell.type(f"{command}\n")
-        assert comparable(shell.lines(len(expected))) == comparable(expected), command
+    if UPDATE:
+        update(example, shell, tmp_path)
+        return
+    for step in example.steps:
+        type_step(step, shell, tmp_path)
+        assert comparable(shell.lines(len(step.shown))) == comparable(step.shown), step.command
     assert shell.rest() == ""
 
 
 def test_the_readme_shows_at_least_its_five_examples() -> None:
-    assert len(examples()) >= 5
+    assert sum(example.page == README for example in examples()) >= 5
+
+
+def test_the_readme_can_be_read_in_a_hurry() -> None:
+    assert README.read_text().count("\n") <= 200
+
+
+def test_the_readme_and_the_index_link_each_page() -> None:
+    for document, folder in ((README, "docs/"), (INDEX, "")):
+        text = document.read_text()
+        missing = [page.name for page in PAGES if page not in (README, INDEX) and f"]({folder}{page.name}" not in text]
+        assert not missing, document
 
 
 def help_of(*command: str) -> str:
@@ -159,12 +253,12 @@ def help_of(*command: str) -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_every_option_is_in_the_readme(command: list[str]) -> None:
-    readme = (ROOT / "README.md").read_text()
+def test_every_option_is_on_a_page(command: list[str]) -> None:
+    pages = "\n".join(page.read_text() for page in PAGES)
     shown = help_of(*command)
     options = set(re.findall(r"--[a-z-]+", shown.split("Examples:")[0]))
     assert options
-    assert {option for option in options if option not in readme} <= {"--help", "--version"}
+    assert {option for option in options if option not in pages} <= {"--help", "--version"}
 
 
 def test_the_examples_in_the_help_of_sweeps_print_commands_that_the_scheduler_takes(tmp_path: Path) -> None:
@@ -180,7 +274,16 @@ def test_the_examples_in_the_help_of_sweeps_print_commands_that_the_scheduler_ta
     assert len(shown) >= 5
 
 
-def test_files_that_the_documents_point_to_are_there() -> None:
-    for document in (*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("docs/*.md")):
-        for target in re.findall(r"\]\(([^)#:]+)\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name}: {target}"
+def anchors(document: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_what_the_documents_link_to_is_there() -> None:
+    for document in (*ROOT.glob("*.md"), *ROOT.glob("*/README.md"), *ROOT.glob("docs/**/*.md")):
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^):]+))?\)", document.read_text()):
+            path = (document.parent / target) if target else document
+            assert path.exists(), f"{document.name}: {target}"
+            assert not anchor or anchor in anchors(path), f"{document.name}: {target}#{anchor}"

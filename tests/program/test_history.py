@@ -39,6 +39,7 @@ HISTORY = [sys.executable, "-c", CALL]
 RUN_KEYS = [
     "run", "journal", "begun", "ended", "state", "seconds", "directory", "host", "argv", "code",
     "succeeded", "failed", "running", "waiting", "not_started",
+    "cancelled",
 ]  # fmt: skip
 JOB_KEYS = [
     "job", "name", "state", "attempts", "outcome", "code", "reason", "gpus", "started", "ended", "runtime", "line",
@@ -203,7 +204,8 @@ class TestJobs:
             (["--succeeded"], [1]),
             (["--failed"], [2]),
             (["--running"], [3]),
-            (["--not-started"], [4, 5, 7]),
+            (["--not-started"], [4, 7]),
+            (["--cancelled"], [5]),
             (["--waiting"], [6]),
             (["--failed", "--running", "--waiting"], [2, 3, 6]),
         ],
@@ -360,7 +362,7 @@ class TestCommands:
 
     def test_are_not_made_of_refused_lines(self) -> None:
         write_every_state()
-        done = ask(FIRST, "--commands", "--not-started")
+        done = ask(FIRST, "--commands", "--not-started", "--cancelled")
         assert done.stdout == b"echo 4\necho 5\n"
         assert b"1 line that was refused cannot be printed" in done.stderr
 

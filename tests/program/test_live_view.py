@@ -205,7 +205,7 @@ def test_the_report_of_a_bug_stands_on_a_clean_screen(terminal_of: Callable[...,
     (tmp_path / "broken.py").write_text(
         "from simple_gpu_scheduler.run import outcomes\n"
         "def broken(*_args): raise AssertionError('this is the bug')\n"
-        "outcomes.Outcomes._count = broken\n"
+        "outcomes.Outcomes.ended = broken\n"
         "from simple_gpu_scheduler.cli.main import simple_gpu_scheduler as run\nrun()\n"
     )
     terminal.type(f"{sys.executable} broken.py --gpus 0 --progress live jobs; echo code $?")
@@ -321,7 +321,7 @@ def test_a_run_that_goes_on_shows_what_it_had(terminal_of: Callable[..., Termina
     terminal.shows("1 running, 1 waiting")
     terminal.press("C-c")
     terminal.press("C-c")
-    terminal.shows("1 not started in")
+    terminal.shows("1 not started, 1 interrupted in")
     terminal.type("clear; simple_gpu_scheduler --resume --progress live")
     terminal.shows("2 of 4 done, 1 failed, 1 running, 1 waiting")
     go()

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Fate, Job, Outcome, Place
 from simple_gpu_scheduler.events import (
     Event,
     JobDropped,
@@ -202,7 +202,8 @@ class TestWhatIsTold:
     def test_no_success_no_stop_and_no_cancellation_is_a_failure(self, subject: Subject) -> None:
         subject.make("fail")
         subject.take(ended(1, SUCCESS), ended(2, is_interrupted=True), ended(3, is_final=False))
-        subject.take(JobDropped(job(4), "it was cancelled", is_cancelled=True), run_ended())
+        subject.take(JobDropped(job(4), "it was cancelled", is_cancelled=True), ended(5)._replace(is_cancelled=True))
+        subject.take(run_ended())
         subject.close()
         assert subject.told.all() == []
 
@@ -243,11 +244,13 @@ class TestWhatIsTold:
         assert [told["failed"] for told in subject.told.all()] == [1, 2, 2]
 
     def test_what_an_earlier_scheduler_of_the_run_has_done_counts(self, subject: Subject) -> None:
+        ends: list[Fate] = [*["succeeded"] * 5, *["failed"] * 3, "not started", "not started", "cancelled"]
+        earlier = [(job(number), fate) for number, fate in enumerate(ends, 20)]
         subject.make("fail")
-        subject.take(TakenOver(5, 3, 2, (), ()), ended(9))
+        subject.take(TakenOver(earlier), ended(9))
         subject.close()
         [told] = subject.told.all()
-        assert (told["succeeded"], told["failed"], told["not_started"]) == (5, 4, 2)
+        assert [told[name] for name in ("succeeded", "failed", "not_started", "cancelled")] == [5, 4, 2, 1]
 
     def test_lines_that_were_refused_count_as_not_started(self, subject: Subject) -> None:
         subject.make("fail")
@@ -458,7 +461,7 @@ import os, subprocess, sys, time
 from pathlib import Path
 from queue import SimpleQueue
 from simple_gpu_scheduler.notify.child import Bystanders
-from simple_gpu_scheduler.engines import ENGINES, EngineOptions
+from simple_gpu_scheduler.engines.children import Children
 from simple_gpu_scheduler.events import RunEnded
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
 from simple_gpu_scheduler.gpus.leases import Hold
@@ -466,7 +469,7 @@ from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.sink import Notify
 inbox = SimpleQueue()
 bystanders = Bystanders()
-engine = ENGINES["local"](EngineOptions(inbox.put, "run", environment=os.environb, bystanders=bystanders))
+engine = Children(inbox.put, "run", environment=os.environb, spared=bystanders.pids)
 def notify(command):
     sink = Notify(Notifier(command, "/bin/sh", os.environb, bystanders), frozenset(["end"]), lambda job: "")
     sink.take(RunEnded(0, 0, 0, 0, 0.0, True))

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
-from simple_gpu_scheduler.display.live.board import Board, Counts
 from simple_gpu_scheduler.display.live.frame import Picture, frame
 from simple_gpu_scheduler.events import JobRequeued, TakenOver
 from simple_gpu_scheduler.events.eta import Eta
+from simple_gpu_scheduler.events.ledger import Counts, Ledger
 from simple_gpu_scheduler.output import log_directory
 from tests.conftest import UNMEASURED, Program, has_text, until
 from tests.support.nvml import StandIn, a_gpu
@@ -158,15 +158,15 @@ def test_a_run_that_goes_on_with_another_directory_for_logs_finishes_the_old_one
 
 
 def test_a_job_that_was_not_started_before_a_resume_is_not_counted_as_failed_when_it_is_tried_again() -> None:
-    board = Board()
-    board.take(TakenOver(0, 1, 2, [], [], [3]), 0.0)
-    board.take(JobRequeued(Job(3, b"true", Place(3)), "retry"), 0.0)
-    counts = board.counts()
-    assert (counts.failed, counts.not_started, counts.waiting) == (1, 1, 1)
+    failed, dropped = (Job(number, b"true", Place(number)) for number in (2, 3))
+    ledger = Ledger()
+    ledger.take(TakenOver([(failed, "failed"), (dropped, "not started")], [1]))
+    ledger.take(JobRequeued(dropped, "retry"))
+    assert ledger.counts() == Counts(waiting=1, failed=1, not_started=1)
 
 
 def test_no_picture_is_higher_than_the_terminal() -> None:
-    picture = Picture([], [], Counts(0, 0, 0, 0, 3, 3, all_read=True), Eta(None))
+    picture = Picture([], [], Counts(waiting=3), True, Eta(None))
     assert [len(frame(picture, 80, height)) <= height for height in range(4)] == [True] * 4
 
 

@@ -241,10 +241,10 @@ class TestNumbers:
         state.feed(records)
         report = build(Basis(state, records, "stopped", False, False, START, "1.0"))
         assert report["outcomes"] == {
-            "succeeded": 3, "failed": 2, "timed out": 1, "killed": 2, "not started": 3, "cancelled": 1,
+            "succeeded": 3, "failed": 2, "timed out": 1, "killed": 2, "not started": 3, "cancelled": 2,
             "interrupted": 1, "waiting": 2,
         }  # fmt: skip
-        assert sum(report["outcomes"].values()) == len(report["jobs"]) == 15
+        assert sum(report["outcomes"].values()) == len(report["jobs"]) == 16
         assert report["failures"] == [3, 7, 9, 10, 15]
         by_number = {job["job"]: job for job in report["jobs"]}
         refused = by_number[8]

@@ -527,12 +527,12 @@ def test_a_run_that_halted_goes_on(scene: Scene, rule: str) -> None:
 
 def test_a_run_that_ended_by_a_bug_goes_on(scene: Scene) -> None:
     bug = (
-        "from simple_gpu_scheduler.run import outcomes\n"
-        "ended = outcomes.Outcomes.ended\n"
-        "def broken(self, attempt, *args, **settings):\n"
-        "    if attempt.job.number == 2: raise AssertionError('a bug')\n"
-        "    return ended(self, attempt, *args, **settings)\n"
-        "outcomes.Outcomes.ended = broken\n"
+        "from simple_gpu_scheduler.run import ends\n"
+        "conclude = ends.conclude\n"
+        "def broken(state, run, *args):\n"
+        "    if run.attempt.job.number == 2: raise AssertionError('a bug')\n"
+        "    return conclude(state, run, *args)\n"
+        "ends.conclude = broken\n"
         "from simple_gpu_scheduler.cli.main import simple_gpu_scheduler as s; s()\n"
     )
     name = scene.lines(RAN, RAN, f"{RAN} # 3")

@@ -15,6 +15,7 @@ from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
 from tests.conftest import Program, until
 from tests.support.nvml import GIB, Process, StandIn, a_gpu
+from tests.support.starts import start_all
 
 FAILURE = Outcome("failed", 1)
 # Each notes its begin and its end, and waits for its own go.
@@ -186,7 +187,7 @@ def test_what_runs_never_declared_more_than_there_is_room_and_the_first_is_not_p
             for gpu in gpus
         }
         rooms = {gpu: Room(max(0, total - others[gpu] - sum(held[gpu].values())), held[gpu]) for gpu in gpus}
-        for start in subject.plan(now, rooms):
+        for start in start_all(subject, now, rooms):
             for gpu in start.gpus:
                 declared = [it.job.mem or 0 for it in subject.running if gpu in it.gpus]
                 assert not start.job.mem or sum(declared) <= total - others[gpu]

@@ -100,7 +100,7 @@ def test_term_ends_what_runs_after_a_grace_period(program: Program, pids: Pids) 
     assert "SIGTERM: starting nothing more, ending 2 running jobs" in err
     assert "was killed by SIGKILL" in err
     assert "was killed by SIGTERM" in err
-    assert "0 succeeded, 2 failed, 0 timed out, 1 not started" in err
+    assert "0 succeeded, 0 failed, 0 timed out, 1 not started, 2 interrupted" in err
 
 
 def test_term_twice_at_once_is_one_and_a_later_one_kills(program: Program, pids: Pids) -> None:

@@ -19,7 +19,7 @@ from simple_gpu_scheduler.journal.find import Look, all_runs, choose, is_elsewhe
 from simple_gpu_scheduler.journal.rows import JobRow, RunRow, job_rows, run_row
 from simple_gpu_scheduler.journal.rows import commands as commands_of
 
-_FILTERS = ("failed", "waiting", "running", "succeeded", "not_started")
+_FILTERS = ("failed", "waiting", "running", "succeeded", "not_started", "cancelled")
 _DEFAULT_COUNT = 20
 _RUN_HEADINGS = ("RUN", "BEGUN", "TOOK", "STATE", "JOBS", "DIRECTORY")
 _JOB_HEADINGS = ("JOB", "NAME", "STATE", "ATTEMPTS", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND")
@@ -43,7 +43,7 @@ run without what it needs: choose the other job too. Refused lines are not comma
 \b
 --json: an array of runs
   run, journal, begun, ended, state, seconds, directory, host, argv, code,
-  succeeded, failed, running, waiting, not_started
+  succeeded, failed, running, waiting, not_started, cancelled
 or of jobs
   job, name, state, attempts, outcome, code, reason, gpus, started, ended,
   runtime, line, source, options, after, command
@@ -75,7 +75,8 @@ def _sections() -> tuple[Section, ...]:
                 _flag("waiting", "Jobs that wait, or were waiting when their run ended."),
                 _flag("running", "Jobs that run, or were running when their run died."),
                 _flag("succeeded", "Jobs that succeeded."),
-                _flag("not-started", "Jobs that were cancelled, or will not start."),
+                _flag("not-started", "Jobs that were not started and will not be."),
+                _flag("cancelled", "Jobs that were cancelled."),
             ),
         ),
         Section("Display", (_flag("commands", "Print commands that can be piped in again."), null, as_json)),

@@ -18,9 +18,10 @@ from simple_gpu_scheduler.base.text import show_waits
 from simple_gpu_scheduler.base.units import parse_duration
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
-from simple_gpu_scheduler.gpus.acquire import Acquired, Wanted, acquire
-from simple_gpu_scheduler.gpus.discover import Wants, allot, find_machine
+from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
+from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
 from simple_gpu_scheduler.gpus.leases import LeaseCame
+from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.system.foreground import FOR_THE_COMMAND, run_in_foreground
 from simple_gpu_scheduler.system.job_environment import inherited, own
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
@@ -103,14 +104,14 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
     its_mark = mark(attempt, run_id.encode())
     inbox: SimpleQueue[LeaseCame | Broken | Signalled] = SimpleQueue()
     tree = environment.get(TREE, b"")
-    allotment = allot(machine, errand.wants, inbox.put, Family(run_id, tree), tree)
+    pool = open_pool(machine, errand.wants, inbox.put, Family(run_id, tree), tree)
     clock = SystemClock()
     heeded = [number for number in FOR_THE_COMMAND if signal.getsignal(number) != signal.SIG_IGN]
     with signals_to(inbox.put):
         until = _NEVER if errand.wait is None else clock.now() + errand.wait
         got = acquire(
             errand.gpus,
-            allotment,
+            pool,
             its_mark,
             inbox,
             clock,
@@ -121,7 +122,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
     if isinstance(got, Acquired):  # outside, or the thread would take signals that are for the command
         return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, heeded)
     if got is None:
-        say(_sorry(errand, allotment.waits(Wanted(errand.gpus))))
+        say(_sorry(errand, pool.waits(Demand(errand.gpus))))
         return WAITED_TOO_LONG if errand.wait else NONE_FREE
     return BY_SIGNAL + got.number
 

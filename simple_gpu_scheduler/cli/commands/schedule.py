@@ -78,7 +78,7 @@ def _run(**typed: Any) -> int:
         display.take_display(typed),
         output.take_output(typed),
         notifications.take_notify(typed),
-        records.take_records(typed, is_simulated=how.engine == "simulated"),
+        records.take_records(typed, how.engine),
         resume.take_resume(typed),
         context.meta["argv"],
     )

@@ -181,7 +181,7 @@ def _report(path: str) -> Report:
         "code": state.ended.get("code") if state.ended else None,
         "last": state.last_at,
         "running": [_was_running(each) for each in state.jobs.values() if each.state == "running"],
-        "counts": dict.fromkeys(("waiting", "running", "succeeded", "failed", "not started"), 0) | state.counts(),
+        "counts": state.counts(),
         "paused": state.is_paused,
         "stopping": False,
         "waits": [f"gpu {wait['gpu']}: {wait['for']}" for wait in state.waits] if look.is_alive else [],

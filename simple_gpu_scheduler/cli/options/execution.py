@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simple_gpu_scheduler.cli.click_extras import Section
-from simple_gpu_scheduler.engines import OFFERED
+from simple_gpu_scheduler.engines import ENGINES
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.run.options import Execution
 
+_DEFAULT = next(iter(ENGINES))
 SECTION = Section(
     "Execution",
     (
@@ -18,10 +19,9 @@ SECTION = Section(
         click.Option(["--dry-run"], is_flag=True, help="Print what would run where, and run nothing."),
         click.Option(
             ["--engine"],
-            type=click.Choice(OFFERED),
-            default=OFFERED[0],
-            help="simulated: run nothing; a job takes as long as its `sleep N` or its time= says, and the clock jumps "
-            f"ahead.  [default: {OFFERED[0]}]",
+            type=click.Choice(list(ENGINES)),
+            default=_DEFAULT,
+            help=f"{'; '.join(f'{name}: {each.help}' for name, each in ENGINES.items())}.  [default: {_DEFAULT}]",
         ),
     ),
 )

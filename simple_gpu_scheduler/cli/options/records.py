@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from simple_gpu_scheduler.cli.click_extras import Section
+from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.journal import RecordOptions
 
 SECTION = Section(
@@ -33,9 +34,9 @@ SECTION = Section(
 )
 
 
-def take_records(typed: dict[str, Any], *, is_simulated: bool) -> RecordOptions:
+def take_records(typed: dict[str, Any], engine: str) -> RecordOptions:
     """What these options say, taken out of all that was typed."""
     options = RecordOptions(**{name: typed.pop(name) for name in RecordOptions._fields})
-    if is_simulated and options.journal:
-        raise click.UsageError("--journal keeps what was run, and --engine simulated runs nothing.")
+    if options.journal and ENGINES[engine].runs_nothing:
+        raise click.UsageError(f"--journal keeps what was run, and --engine {engine} runs nothing.")
     return options

@@ -8,6 +8,7 @@ import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.cli.click_extras import OptionalValue, Section
+from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.resume import ResumeOptions
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED
 
@@ -53,7 +54,7 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
     typed = _typed(context)
     if not is_asked:
         return _follower(options)
-    if options["no_journal"] or options["dry_run"] or options["engine"] != "local":
+    if _keeps_nothing(options):
         raise click.UsageError("--resume needs a journal: leave --no-journal, --dry-run and --engine out.")
     if "joblog" in typed and not options["resume"] and not options["journal"]:
         return None  # the job log tells what was done
@@ -78,6 +79,10 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
     return resumed
 
 
+def _keeps_nothing(options: dict[str, Any]) -> bool:
+    return options["no_journal"] or options["dry_run"] or ENGINES[options["engine"]].runs_nothing
+
+
 def _typed(context: click.Context) -> set[str]:
     commandline = click.core.ParameterSource.COMMANDLINE
     return {name for name in context.params if context.get_parameter_source(name) == commandline}
@@ -98,8 +103,7 @@ def _follower(options: dict[str, Any]) -> "Resumed | None":
     """A file that an earlier run followed is gone on with: to begin at its begin would run all of it twice."""
     path = options["follow"]
     is_no_file = bool(path) and os.path.exists(path) and not os.path.isfile(path)  # one may be between two rotations
-    keeps_none = options["no_journal"] or options["dry_run"] or options["engine"] != "local"
-    if not path or keeps_none or is_no_file:
+    if not path or _keeps_nothing(options) or is_no_file:
         return None
     from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
 

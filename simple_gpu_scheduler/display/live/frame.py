@@ -10,9 +10,8 @@ from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.base.text import safe, show_command, show_waits
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.events.eta import Eta
+from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import GpuVitals
-
-from .board import Counts
 
 Line = list[tuple[str, str]]  # pieces of text, each with the name of its style
 
@@ -50,6 +49,7 @@ class Picture(NamedTuple):
     running: Sequence[Running]
     gpus: Sequence[GpuVitals]
     counts: Counts
+    all_read: bool
     eta: Eta
     waits: Sequence[Wait] = ()
     failures: Sequence[Failed] = ()
@@ -187,13 +187,13 @@ def _failures(picture: Picture) -> list[Line]:
 
 def _progress(picture: Picture, width: int) -> Line:
     counts = picture.counts
-    ended = counts.succeeded + counts.failed + counts.not_started
-    total = f"{counts.total}" if counts.all_read else f"{counts.total} read so far"
+    shown = (("failed", counts.failed + counts.timed_out, "red"), ("not started", counts.not_started, "yellow"))
+    ended = counts.succeeded + counts.unsuccessful
+    total = f"{counts.total}" if picture.all_read else f"{counts.total} read so far"
     line: Line = [(f"{ended} of {total} done", "bold")]
-    if counts.failed:
-        line += [(", ", ""), (f"{counts.failed} failed", "red")]
-    if counts.not_started:
-        line += [(", ", ""), (f"{counts.not_started} not started", "yellow")]
+    for what, jobs, style in (*shown, ("cancelled", counts.cancelled, "yellow")):
+        if jobs:
+            line += [(", ", ""), (f"{jobs} {what}", style)]
     line.append((f", {counts.running} running, {counts.waiting} waiting", ""))
     if picture.eta.seconds is not None and ended < counts.total:
         line.append((f", about {show_duration(picture.eta.seconds)} left", "green"))
@@ -203,7 +203,7 @@ def _progress(picture: Picture, width: int) -> Line:
 
 def _bar(counts: Counts, size: int) -> Line:
     """The whole bar is what was read; what runs is not done."""
-    ends = (counts.succeeded, counts.failed + counts.not_started)
+    ends = (counts.succeeded, counts.unsuccessful)
     sizes = [size * sum(ends[:at]) // counts.total for at in (0, 1, 2)]
     pieces = [("━" * (sizes[1] - sizes[0]), "green"), ("━" * (sizes[2] - sizes[1]), "red")]
     return [*pieces, ("─" * (size - sizes[2]) + " ", "dim")]

@@ -1,6 +1,6 @@
-"""The live view: a thread draws what the board knows, four times a second, and lets messages pass above it.
+"""The live view: a thread draws what the ledger knows, four times a second, and lets messages pass above it.
 
-The thread has the terminal to itself and waits for nobody who matters: the loop only tells the board. How the picture
+The thread has the terminal to itself and waits for nobody who matters: the loop only hands it events. How the picture
 looks is `frame`'s, how it gets to the terminal `screen`'s.
 """
 
@@ -14,11 +14,11 @@ from contextlib import suppress
 
 from simple_gpu_scheduler.display.lines import Words
 from simple_gpu_scheduler.events import Event, JobEnded
+from simple_gpu_scheduler.events.ledger import Ledger, Started
 from simple_gpu_scheduler.gpus import GpuVitals
 from simple_gpu_scheduler.output.log_file import last_lines, last_shown, read_tail
 from simple_gpu_scheduler.system.threads import need_thread, start_thread
 
-from .board import Board, UnderWay
 from .frame import Failed, Picture, Running, frame
 from .screen import Screen
 
@@ -38,7 +38,7 @@ class Live:
 
     def __init__(self, words: Words, vitals: Callable[[], Sequence[GpuVitals]]) -> None:
         self._words = words
-        self._board = Board()
+        self._ledger = Ledger()  # its own, since another thread reads it
         self._messages: deque[str] = deque(maxlen=_MOST_MESSAGES)
         self._dropped = 0
         self._failures: deque[Failed] = deque(maxlen=_MOST_FAILURES)
@@ -54,7 +54,7 @@ class Live:
         """One event."""
         failure = self._failure(event) if isinstance(event, JobEnded) else None
         with self._lock:
-            self._board.take(event, time.monotonic())
+            self._ledger.take(event, time.monotonic())
             if failure:
                 self._failures.append(failure)
         line = self._words.line(event)
@@ -63,7 +63,7 @@ class Live:
 
     def _failure(self, event: JobEnded) -> Failed | None:
         """Read at once: the next attempt will print to the same log."""
-        run = self._board.running.get(event.attempt.key)
+        run = self._ledger.running.get(event.attempt.key)
         if run is None or event.outcome.kind == "succeeded" or event.is_interrupted:
             return None
         printed = last_lines(read_tail(run.log, _FAILURE_OUTPUT), _FAILURE_LINES) if run.log else ()
@@ -105,7 +105,7 @@ class Live:
         width, height = self._screen.size()
         picture = self._picture()
         messages = self._take_messages()
-        self._screen.draw(messages, frame(picture, width - 1, height - 1) if not self._board.is_over else ())
+        self._screen.draw(messages, frame(picture, width - 1, height - 1) if not self._ledger.is_over else ())
 
     def _take_messages(self) -> list[str]:
         with self._lock:
@@ -119,13 +119,14 @@ class Live:
     def _picture(self) -> Picture:
         now = time.monotonic()
         with self._lock:
-            board = self._board
-            running, failures = list(board.running.values()), list(self._failures)
-            counts, eta, waits = board.counts(), board.eta(now), board.waits
-            state = "starting nothing more" if board.is_stopping else "paused" if board.is_paused else ""
+            ledger = self._ledger
+            running, failures = list(ledger.running.values()), list(self._failures)
+            eta = ledger.eta([(each.attempt.job, now - each.since) for each in running])
+            counts, all_read, waits = ledger.counts(), ledger.all_read, ledger.waits
+            state = "starting nothing more" if ledger.is_stopping else "paused" if ledger.is_paused else ""
         self._forget_outputs(running)
-        shown = [Running(each.attempt, now - each.began, self._printed(each.log)) for each in running]
-        return Picture(shown, self._looking.newest, counts, eta, waits, failures, state)
+        shown = [Running(each.attempt, now - each.since, self._printed(each.log)) for each in running]
+        return Picture(shown, self._looking.newest, counts, all_read, eta, waits, failures, state)
 
     def _printed(self, log: str) -> str:
         """The last that stands in a log, which is read only when it has grown."""
@@ -139,7 +140,7 @@ class Live:
             self._outputs[log] = size, last_shown(read_tail(log, _LAST_OUTPUT))
         return self._outputs[log][1]
 
-    def _forget_outputs(self, running: Sequence[UnderWay]) -> None:
+    def _forget_outputs(self, running: Sequence[Started]) -> None:
         logs = {each.log for each in running}
         self._outputs = {log: known for log, known in self._outputs.items() if log in logs}
 

@@ -76,32 +76,3 @@ class Hold(NamedTuple):
         """Write the process down in each."""
         for lease, marks in self.leases:
             lease.sign(marks, pid)
-
-
-class NoLease:
-    """The lease of a GPU that nothing is really run on."""
-
-    descriptor: int | None = None
-
-    def take(self, *, past_the_line: bool = False) -> bool:  # noqa: ARG002 - the protocol's name
-        """It is taken."""
-        return True
-
-    def wait_in_line(self) -> None:
-        """Nobody has to."""
-
-    def sign(self, marks: Sequence[bytes], pid: int) -> None:
-        """There is nobody to tell."""
-
-    def is_wanted(self) -> bool:
-        """By nobody."""
-        return False
-
-    def release(self) -> None:
-        """There is nothing to give back."""
-
-    def holder(self) -> Holder | None:
-        """Nobody."""
-
-    def close(self) -> None:
-        """There is nothing to close."""

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
+from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import Trouble, UserError
-from simple_gpu_scheduler.engines import EngineOptions
+from simple_gpu_scheduler.engines import Setting
 from simple_gpu_scheduler.events import Noticed, RunEnded
-from simple_gpu_scheduler.gpus.discover import Machine, allot, allot_without_leases, find_machine
+from simple_gpu_scheduler.gpus.discover import Machine, find_machine
 from simple_gpu_scheduler.inputs import gather
 from simple_gpu_scheduler.inputs.reader import Parser, Reader
 from simple_gpu_scheduler.jobfile.parse import LineParser
@@ -19,20 +20,20 @@ from simple_gpu_scheduler.journal.sink import Recording, continue_journal, run_b
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.output.log_directory import stream_opener
 from simple_gpu_scheduler.remote.server import Server, serve
-from simple_gpu_scheduler.run.loop import Runner
+from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.messages import Message
 from simple_gpu_scheduler.run.options import Options
 from simple_gpu_scheduler.run.rules import RunRules
+from simple_gpu_scheduler.run.state import State
 from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
-from simple_gpu_scheduler.system.marks import TREE, Family
 from simple_gpu_scheduler.system.signals import signals_to
 from simple_gpu_scheduler.system.threads import Meanwhile, need_thread
 
 from . import execution
+from .lengths import find_estimates
 from .outlets import Outlets, open_outlets, plan_layout
-from .world import find_estimates, find_world
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.joblog.resume import SkippingParser
@@ -158,7 +159,7 @@ def _run(
     room = threading.Semaphore(0)
     reader = Reader(list(opened.gathered.sources), parser, inbox.put, room.acquire, by_null=options.input.null)
     with signals_to(inbox.put):
-        left = _take_over(options, resumed, inbox)
+        left = _what_is_left(options, resumed)
         need_thread(reader.run)
         found = machine.get()
         if opened.gathered.introductions:  # before it is said that others can write
@@ -166,28 +167,28 @@ def _run(
         if left:
             opened.say(left.sentence(opened.run_id))
         opened.say(*_introductions(options, opened, found))
-        runner = _build(options, opened, found, inbox, room, reader)
+        state = _build(options, opened, found, inbox, room, reader, resumed, left)
         for problem in [*filter(None, [opened.record.problem]), *opened.gathered.problems]:
-            runner.complain(problem)
+            state.complain(problem)
         if left:
-            runner.take_over(left)
+            loop.resume(state, left)
         if by_joblog:
-            runner.leave_out(by_joblog.stay_failed)
-        _run_observed(runner, opened, inbox)
+            loop.leave_out(state, by_joblog.stay_failed)
+        _run_observed(state, opened, inbox)
     if by_joblog:
         opened.say(_left_out(options, by_joblog))
     opened.close()
     if opened.record.path:
         files.prune(files.runs_directory(os.environ), options.records.keep_runs)
-    return runner.exit_code()
+    return loop.exit_code(state)
 
 
-def _take_over(options: Options, resumed: "Resumed | None", inbox: "SimpleQueue[Message]") -> "Resumption | None":
+def _what_is_left(options: Options, resumed: "Resumed | None") -> "Resumption | None":
     if not resumed:
         return None
-    from .resumed import take_over  # noqa: PLC0415 - as above
+    from .resumed import what_is_left  # noqa: PLC0415 - as above
 
-    return take_over(resumed, inbox, failed_too=options.resume.failed_too)
+    return what_is_left(resumed, failed_too=options.resume.failed_too)
 
 
 def _left_out(options: Options, parser: "SkippingParser") -> str:
@@ -206,7 +207,7 @@ def _introductions(options: Options, opened: OpenRun, machine: Machine) -> list[
     return [*opened.gathered.introductions, *filter(None, [where]), *remarks]
 
 
-def _run_observed(runner: Runner, opened: OpenRun, inbox: "SimpleQueue[Message]") -> None:
+def _run_observed(state: State, opened: OpenRun, inbox: "SimpleQueue[Message]") -> None:
     """From here on others may ask what it does."""
     keeper = opened.keeper
     if keeper:
@@ -216,7 +217,7 @@ def _run_observed(runner: Runner, opened: OpenRun, inbox: "SimpleQueue[Message]"
     server = _listen(opened, inbox)
     gc.freeze()  # what has been loaded stays, so it need not be looked through again
     gc.enable()
-    runner.run()
+    loop.run(state)
     if server:
         server.close()
 
@@ -239,41 +240,36 @@ def _build(
     inbox: "SimpleQueue[Message]",
     room: threading.Semaphore,
     reader: Reader,
-) -> Runner:
+    resumed: "Resumed | None",
+    left: "Resumption | None",
+) -> State:
     wants, order, failures, how = options.wants, options.order, options.failures, options.execution
     outlets, run_id = opened.outlets, opened.run_id
-    tree = os.environb.get(TREE, b"")
+    world = engines.build(
+        "simulated" if how.dry_run else how.engine,
+        Setting(
+            run_id,
+            machine,
+            wants,
+            inbox,
+            room.release,
+            how.shell,
+            failures.grace,
+            os.environb,
+            stream_opener(outlets.logs, run_id, outlets.layout.logged, inbox.put),
+            outlets.bystanders.pids if outlets.bystanders else frozenset,
+            opened.keeper,
+            opened.record.path,
+            resumed.size if resumed else 0,
+            left.survivors if left else (),
+            input_ends=options.input.no_follow or not opened.gathered.has_queue,
+            has_lengths=not how.dry_run,
+        ),
+    )
     limits = Limits(tuple(gpu.id for gpu in machine.gpus), wants.jobs_per_gpu, wants.cpu_slots, machine.totals)
     rules = Rules(failures.retries, failures.retry_delay, 0 if how.dry_run else order.delay)
-    run_rules = RunRules(
-        failures.timeout,
-        failures.grace,
-        failures.halt,
-        reads_all=order.policy.name != "fifo",
-        quarantine=failures.quarantine,
-        run_id=run_id.encode(),
-        logs=outlets.logs,
-    )
-    open_streams = stream_opener(outlets.logs, run_id, outlets.layout.logged, inbox.put)
-    engine_options = EngineOptions(
-        inbox.put, run_id, how.shell, failures.grace, os.environb, opened.keeper, open_streams, outlets.bystanders
-    )
-    if how.runs_nothing:
-        allotment = allot_without_leases(machine)
-    else:
-        allotment = allot(machine, wants, inbox.put, Family(run_id, tree), tree)
-    world = find_world(options, engine_options, inbox, room.release, opened.gathered)
+    run_rules = RunRules(failures, order.policy.name != "fifo", run_id.encode(), outlets.logs)
     policy = order.policy.make()
-    estimates, recall = find_estimates(options, policy, inbox)
-    return Runner(
-        Scheduler(limits, policy, rules, estimates, order.label),
-        world.engine,
-        allotment,
-        outlets.publisher,
-        world.inbox,
-        world.clock,
-        world.read_more,
-        reader.stop,
-        run_rules,
-        recall,
-    )
+    estimates, recall = find_estimates(how, policy, inbox)
+    scheduler = Scheduler(limits, policy, rules, estimates, order.label)
+    return State(run_rules, scheduler, world, outlets.publisher, reader.stop, recall)

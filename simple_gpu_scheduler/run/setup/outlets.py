@@ -99,7 +99,7 @@ def _dry_run() -> Sink:
 def _joblog(options: Options, path: str, *, keeps: bool) -> Sink:
     from simple_gpu_scheduler.joblog.sink import JobLog  # noqa: PLC0415 - see above
 
-    return JobLog(path, keeps=keeps, is_simulated=options.execution.engine == "simulated")
+    return JobLog(path, keeps=keeps, is_simulated=options.execution.runs_nothing)
 
 
 def _notify(options: Options, bystanders: Bystanders, logs: str) -> Sink:

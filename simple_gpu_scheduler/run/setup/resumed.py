@@ -1,27 +1,17 @@
 """What a resumed run starts from: what is left of it, and a parser that leaves out what it had."""
 
-from queue import SimpleQueue
-
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.joblog import resume as joblog
 from simple_gpu_scheduler.joblog.resume import SkippingParser
-from simple_gpu_scheduler.resume import survivors
+from simple_gpu_scheduler.resume import remaining
 from simple_gpu_scheduler.resume.find import Resumed
-from simple_gpu_scheduler.resume.remaining import Matcher, Resumption, what_is_left
-from simple_gpu_scheduler.resume.survivors import Outlived
-from simple_gpu_scheduler.run.messages import Message
+from simple_gpu_scheduler.resume.remaining import Matcher, Resumption
 from simple_gpu_scheduler.run.options import Options
 
 
-def take_over(resumed: Resumed, inbox: "SimpleQueue[Message]", *, failed_too: bool) -> Resumption:
-    """What is left of the run; the ends of the attempts that still run will come to the inbox."""
-    left = what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
-    for each in left.outliving:
-        if each.status is not None:
-            inbox.put(Outlived(each.attempt.key, each.status))
-    keys = {each.attempt.key: each.pid for each in left.outliving if each.status is None}
-    survivors.watch(resumed.path, resumed.size, resumed.run_id.encode(), keys, inbox.put)
-    return left
+def what_is_left(resumed: Resumed, *, failed_too: bool) -> Resumption:
+    """What is left of the run to do."""
+    return remaining.what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
 
 
 def matching(parser: LineParser, resumed: Resumed) -> Matcher:

@@ -46,8 +46,8 @@ class Policy(Protocol):
     def started(self, waiting: Waiting, now: float) -> None:
         """It has got its GPUs, in its turn. Of one that passed a wide job only the end is told."""
 
-    def ended(self, waiting: Waiting, now: float, *, is_undone: bool) -> None:
-        """It has given them back; `is_undone` when it could not start there, and it is to be as if it had not."""
+    def ended(self, waiting: Waiting, now: float) -> None:
+        """It has given them back."""
 
 
 class Ranked:
@@ -70,5 +70,5 @@ class Ranked:
     def started(self, _waiting: Waiting, _now: float) -> None:
         """It is all the same."""
 
-    def ended(self, _waiting: Waiting, _now: float, *, is_undone: bool) -> None:
+    def ended(self, _waiting: Waiting, _now: float) -> None:
         """As above."""

@@ -14,7 +14,6 @@ _LONG_AGO = float("-inf")
 Name = tuple[str, bool]  # a label, and whether it is of CPU slots
 Key = tuple[int, int]  # of an attempt
 Turn = tuple[float, int]  # when, and which of those of that moment
-_PAST = (0, 0)
 Placed = tuple[float, float, int, Waiting]  # sorts by the label's place, and then by number
 
 
@@ -85,7 +84,7 @@ class Fair(Shared):
         super().__init__()
         self._accounts: dict[Name, Account] = {}
         self._most = _MANY
-        self._started: dict[tuple[int, int], tuple[float, float]] = {}
+        self._started: dict[Key, float] = {}  # of what runs, but for what passed a wide job
 
     def _placed(self, heads: Heads, now: float) -> list[Placed]:
         accounts, known = self._accounts, dict[Name, tuple[float, float]]()
@@ -107,19 +106,16 @@ class Fair(Shared):
     def started(self, waiting: Waiting, now: float) -> None:
         """See `Policy`."""
         account = self._accounts.setdefault(_name(waiting), Account())
-        self._started[waiting.number, waiting.attempt] = now, account.last
+        self._started[waiting.number, waiting.attempt] = now
         account.add(_width(waiting), now)
         account.last = now
 
-    def ended(self, waiting: Waiting, now: float, *, is_undone: bool) -> None:
+    def ended(self, waiting: Waiting, now: float) -> None:
         """See `Policy`."""
-        started, before = self._started.pop((waiting.number, waiting.attempt), (_LONG_AGO, _LONG_AGO))
-        if started == _LONG_AGO:
+        started = self._started.pop((waiting.number, waiting.attempt), None)
+        if started is None:
             return
-        account = self._accounts[_name(waiting)]
-        account.end(_width(waiting), started, started if is_undone else now)
-        if is_undone:
-            account.last = min(account.last, before)
+        self._accounts[_name(waiting)].end(_width(waiting), started, now)
         if len(self._accounts) > self._most:
             self._accounts = {name: each for name, each in self._accounts.items() if each.counts(now)}
             self._most = 2 * len(self._accounts) + _MANY
@@ -130,7 +126,8 @@ class RoundRobin(Shared):
 
     def __init__(self) -> None:
         super().__init__()
-        self._turns: dict[Name, dict[Key, Turn]] = {}  # the last of each label, and those of what runs
+        self._turns: dict[Name, Turn] = {}  # the last of each label
+        self._running: dict[Key, Name] = {}  # what has had a turn and has not ended
         self._count = 0
         self._most = _MANY
 
@@ -138,23 +135,22 @@ class RoundRobin(Shared):
         return [(*self._turn(head), head.number, head) for head in heads]
 
     def _turn(self, head: Waiting) -> Turn:
-        of_label = self._turns.get(_name(head))
-        return max(of_label.values()) if of_label else (head.since, 0)
+        return self._turns.get(_name(head)) or (head.since, 0)
 
     def started(self, waiting: Waiting, now: float) -> None:
         """See `Policy`."""
         self._count += 1
-        self._turns.setdefault(_name(waiting), {})[waiting.number, waiting.attempt] = now, self._count
+        name = _name(waiting)
+        self._turns[name] = now, self._count
+        self._running[waiting.number, waiting.attempt] = name
 
-    def ended(self, waiting: Waiting, _now: float, *, is_undone: bool) -> None:
+    def ended(self, waiting: Waiting, _now: float) -> None:
         """See `Policy`."""
-        of_label = self._turns.get(_name(waiting), {})
-        turn = of_label.pop((waiting.number, waiting.attempt), None)
-        if turn and not is_undone:
-            of_label[_PAST] = max(turn, of_label.get(_PAST, turn))
+        self._running.pop((waiting.number, waiting.attempt), None)
         if len(self._turns) > self._most:
-            # Who has had no turn for long, and runs nothing, may as well never have had one.
-            idle = sorted((each[_PAST], name) for name, each in self._turns.items() if list(each) == [_PAST])
+            # A label that has had no turn for long, and runs nothing, may as well never have had one.
+            busy = set(self._running.values())
+            idle = sorted((turn, name) for name, turn in self._turns.items() if name not in busy)
             for _, name in idle[: len(idle) // 2]:
                 del self._turns[name]
             self._most = len(self._turns) + _MANY  # not twice as many, since of those that are idle half stay

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.cli.click_extras import Command, SeveralValues, join_values
 from simple_gpu_scheduler.cli.commands import COMMANDS
 from simple_gpu_scheduler.cli.group import DefaultGroup, main
-from simple_gpu_scheduler.engines import OFFERED
+from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.gpus.names import looks_like_gpus
 
 GPUS = SeveralValues(["-g", "--gpus"], takes=looks_like_gpus, example="--gpus 0")
@@ -107,5 +107,5 @@ def test_completion_offers_commands_as_the_first_word_and_the_values_of_options(
     assert offered([], "st") == ["status", "stop"]
     assert offered(["jobs.txt"], "st") == []
     assert offered([], "gpu_commands") == []
-    assert offered(["--engine"], "") == list(OFFERED)
+    assert offered(["--engine"], "") == list(ENGINES)
     assert offered(["--policy"], "f") == ["fifo", "fair"]

@@ -1,4 +1,4 @@
-"""How a run is shown is decided from what was typed and what the streams are; and what the view counts adds up."""
+"""How a run is shown is decided from what was typed and what the streams are; and what the view looks like."""
 
 from typing import NamedTuple
 
@@ -8,26 +8,14 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
 from simple_gpu_scheduler.display import DisplayOptions
 from simple_gpu_scheduler.display.layout import Layout, OwnStreams, choose_layout
-from simple_gpu_scheduler.display.live.board import Board, Counts
 from simple_gpu_scheduler.display.live.frame import Failed, Picture, Running, frame
-from simple_gpu_scheduler.events import (
-    AllRead,
-    JobDropped,
-    JobEnded,
-    JobRequeued,
-    JobsRead,
-    JobStarted,
-    LineRefused,
-    TakenOver,
-)
 from simple_gpu_scheduler.events.eta import Eta
+from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import GpuVitals
 from simple_gpu_scheduler.output import OutputOptions
-
-FAILURE = Outcome("failed", 1)
 
 
 class Typed(NamedTuple):
@@ -112,105 +100,8 @@ def test_nothing_ever_prints_over_a_view(
         assert stdout != "terminal" or (found.output == "files" and 1 in found.logged)
 
 
-# What is counted.
-
-
 def job(number: int) -> Job:
     return Job(number, b"true", Place(number))
-
-
-class Story:
-    """A run as events, which follow from one another as those of a real one do."""
-
-    def __init__(self, board: Board) -> None:
-        self.board = board
-        self.read = self.attempts = 0
-        self.waiting: set[int] = set()
-        self.running: dict[int, Attempt] = {}
-        self.ended: dict[int, str] = {}
-
-    def step(self, kind: str, pick: int) -> None:
-        """Something that can happen now."""
-        acts = {"read": self._read, "refuse": self._refuse}
-        if self.waiting:
-            acts |= {"start": self._start, "drop": self._drop}
-        if self.running:
-            acts |= dict.fromkeys(("succeed", "fail", "retry", "interrupt"), self._end)
-        if set(self.ended.values()) & {"failed", "not started"}:
-            acts |= {"requeue": self._requeue}
-        if kind in acts:
-            for event in acts[kind](kind, pick):
-                self.board.take(event, 1.0)
-
-    def _read(self, _kind: str, _pick: int) -> list:
-        self.read += 1
-        self.waiting.add(self.read)
-        return [JobsRead([job(self.read)])]
-
-    def _refuse(self, _kind: str, _pick: int) -> list:
-        self.read += 1
-        self.ended[self.read] = "refused"
-        return [LineRefused(Place(1), "bad", self.read)]
-
-    def _start(self, _kind: str, pick: int) -> list:
-        number = sorted(self.waiting)[pick % len(self.waiting)]
-        self.waiting.discard(number)
-        self.attempts += 1
-        self.running[number] = Attempt(job(number), self.attempts, ("0",), (0,))
-        return [JobStarted(self.running[number])]
-
-    def _drop(self, _kind: str, pick: int) -> list:
-        number = sorted(self.waiting)[pick % len(self.waiting)]
-        self.waiting.discard(number)
-        self.ended[number] = "not started"
-        return [JobDropped(job(number), "no")]
-
-    def _end(self, kind: str, pick: int) -> list:
-        number = sorted(self.running)[pick % len(self.running)]
-        attempt = self.running.pop(number)
-        if kind in ("retry", "interrupt"):
-            self.waiting.add(number)
-        else:
-            self.ended[number] = "succeeded" if kind == "succeed" else "failed"
-        outcome = SUCCESS if kind == "succeed" else FAILURE
-        return [JobEnded(attempt, outcome, 0.0, 1.0, kind != "retry", kind == "interrupt")]
-
-    def _requeue(self, _kind: str, pick: int) -> list:
-        lost = sorted(number for number, how in self.ended.items() if how in ("failed", "not started"))
-        number = lost[pick % len(lost)]
-        del self.ended[number]
-        self.waiting.add(number)
-        return [JobRequeued(job(number), "again")]
-
-    def counts(self) -> Counts:
-        found = list(self.ended.values())
-        not_started = found.count("not started") + found.count("refused")
-        ended = (found.count("succeeded"), found.count("failed"), not_started)
-        return Counts(*ended, len(self.running), len(self.waiting), self.read, all_read=False)
-
-
-KINDS = ["read", "read", "refuse", "start", "start", "drop", "succeed", "fail", "retry", "interrupt", "requeue"]
-
-
-@given(st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 9)), max_size=60))
-def test_the_counts_always_add_up(steps: list[tuple[str, int]]) -> None:
-    board = Board()
-    story = Story(board)
-    for kind, pick in steps:
-        story.step(kind, pick)
-        assert board.counts() == story.counts()
-        assert sorted(key[0] for key in board.running) == sorted(story.running)
-
-
-def test_a_run_that_goes_on_begins_with_what_it_had() -> None:
-    board = Board()
-    outliving = Attempt(job(4), 1, (), ())
-    board.take(TakenOver(1, 2, 1, [(outliving, 30.0, "")], [job(5), job(6)]), 100.0)
-    board.take(AllRead(), 100.0)
-    assert board.counts() == Counts(1, 2, 1, 1, 2, 7, all_read=True)
-    assert board.running[outliving.key].began == 70.0
-    board.take(JobRequeued(job(4), "nobody knows its exit code"), 100.0)
-    assert board.counts() == Counts(1, 2, 1, 0, 3, 7, all_read=True)
 
 
 # What it looks like.
@@ -222,7 +113,7 @@ def picture(jobs: int = 2, **settings: object) -> Picture:
         for number in range(jobs)
     ]
     gpus = [GpuVitals(str(number), 50, 2**30, 80 * 2**30, 60, 300.0) for number in range(jobs)]
-    values = {"running": running, "gpus": gpus, "counts": Counts(1, 1, 0, jobs, 3, 5 + jobs, all_read=True)}
+    values = {"running": running, "gpus": gpus, "counts": Counts(3, jobs, 1, 1), "all_read": True}
     return Picture(**{**values, "eta": Eta(60.0), **settings})  # type: ignore[arg-type]
 
 
@@ -255,3 +146,15 @@ def test_what_matters_least_is_left_out_first() -> None:
     assert low[-2:] == ["… and 13 more rows, for which the terminal is too low", low[-1]]
     assert "7 of 25 done" not in low[-1]
     assert "2 of 25 done, 1 failed, 20 running, 3 waiting, about 1 min left" in low[-1]
+
+
+def test_what_has_ended_is_told_by_how_it_ended() -> None:
+    counts = Counts(waiting=3, running=2, succeeded=4, failed=1, timed_out=1, not_started=1, cancelled=2)
+    *_, last = texts(frame(picture(counts=counts), 200, 30))
+    assert last.lstrip("━─ ") == (
+        "9 of 14 done, 2 failed, 1 not started, 2 cancelled, 2 running, 3 waiting, about 1 min left"
+    )
+    *_, last = texts(frame(picture(counts=Counts(succeeded=2), all_read=False), 200, 30))
+    assert last.lstrip("━─ ") == "2 of 2 read so far done, 0 running, 0 waiting"
+    bar = frame(picture(counts=counts), 200, 30)[-1][:3]
+    assert [(len(text.strip()), style) for text, style in bar] == [(8, "green"), (11, "red"), (11, "dim")]

@@ -14,16 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
-from simple_gpu_scheduler.engines import Ended
+from simple_gpu_scheduler.engines import Ended, Setting, World
 from simple_gpu_scheduler.engines.simulated import Simulated
 from simple_gpu_scheduler.events import Event, JobStarted
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus import Gpu
-from simple_gpu_scheduler.gpus.discover import Machine, allot_without_leases
-from simple_gpu_scheduler.gpus.leases import Hold
+from simple_gpu_scheduler.gpus.discover import Machine, Wants
 from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
-from simple_gpu_scheduler.run.loop import Runner
+from simple_gpu_scheduler.run.loop import run
 from simple_gpu_scheduler.run.rules import RunRules
+from simple_gpu_scheduler.run.state import State
 from simple_gpu_scheduler.scheduling.estimates import Recalled
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
@@ -124,7 +124,7 @@ def test_after_and_what_is_dropped_with_a_job_that_failed(program: Program) -> N
     ("rule", "end"),
     [
         ("soon,fail=1", "1 succeeded, 1 failed, 0 timed out, 2000 not started in 1 min 40 s"),
-        ("now,fail=1", "0 succeeded, 2 failed, 0 timed out, 2000 not started in 5.0 s"),
+        ("now,fail=1", "0 succeeded, 1 failed, 0 timed out, 2000 not started, 1 interrupted in 5.0 s"),
     ],
 )
 def test_halt_gives_up_after_the_first_failure(program: Program, rule: str, end: str) -> None:
@@ -214,7 +214,11 @@ def test_a_signal_ends_it_though_its_stdin_is_held_open(program: Program) -> Non
     process.send_signal(signal.SIGTERM)
     until(lambda: process.poll() is not None, "it ends", 15)
     assert process.returncode == 128 + signal.SIGTERM
-    assert b"0 succeeded, 1 failed, 0 timed out, 1 not started" in process.stderr.read()
+    assert b"0 succeeded, 0 failed, 0 timed out, 1 not started, 1 interrupted" in process.stderr.read()
+
+
+def setting(queue: SimpleQueue, gpus: tuple[str, ...] = ("0",), *, input_ends: bool = True) -> Setting:
+    return Setting("run", Machine(tuple(map(Gpu, gpus))), Wants(), queue, input_ends=input_ends)
 
 
 class Loop:
@@ -226,19 +230,13 @@ class Loop:
             self.queue.put(message)
         self.starts: dict[int, float] = {}
         names = tuple(map(str, range(gpus)))
-        self.simulated = Simulated(self.queue, 0.0, lambda: None, ends=True)
+        self.simulated = Simulated(setting(self.queue, names), 0.0)
         self.scheduler = Scheduler(Limits(names), POLICIES[policy](), label=lambda job: job.label)
-        self.runner = Runner(
-            self.scheduler,
-            self.simulated,
-            allot_without_leases(Machine(tuple(map(Gpu, names)))),
-            Publisher([self]),
-            self.simulated,
-            self.simulated,
-            self.simulated.read_more,
-            lambda: True,
-            RunRules(reads_all=True),
-        )
+        world = World(self.simulated, self.simulated, self.simulated, self.simulated.read_more)
+        self.state = State(RunRules(reads_all=True), self.scheduler, world, Publisher([self]))
+
+    def run(self) -> None:
+        run(self.state)
 
     def take(self, event: Event) -> None:
         if isinstance(event, JobStarted):
@@ -270,7 +268,7 @@ def test_the_loop_starts_each_job_when_the_simulator_does(
         for number, length in enumerate(lengths, 1)
     ]  # fmt: skip
     loop = Loop(gpus, policy, Batch([*jobs]), SourceEnded())
-    loop.runner.run()
+    loop.run()
     workload = [Arrival(0.0, each, length) for each, length in zip(jobs, lengths, strict=True)]
     names = tuple(map(str, range(gpus)))
     expected = simulate(workload, Scheduler(Limits(names), POLICIES[policy](), label=lambda each: each.label), names)
@@ -280,7 +278,7 @@ def test_the_loop_starts_each_job_when_the_simulator_does(
 @pytest.mark.parametrize("message", [Recalled({}), Signalled(signal.SIGUSR1)])
 def test_what_comes_when_all_is_read_does_not_stop_time(message: object) -> None:
     loop = Loop(1, "fifo", Batch([job(1, 5), job(2, 5)]), SourceEnded(), message)
-    thread = Thread(target=loop.runner.run, daemon=True)
+    thread = Thread(target=loop.run, daemon=True)
     thread.start()
     thread.join(10)
     assert not thread.is_alive(), "it waits for what never comes"
@@ -288,11 +286,11 @@ def test_what_comes_when_all_is_read_does_not_stop_time(message: object) -> None
 
 
 def test_an_attempt_that_is_stopped_ends_once_and_at_once() -> None:
-    engine = Simulated(SimpleQueue(), 0.0, lambda: None, ends=False)
+    engine = Simulated(setting(SimpleQueue(), input_ends=False), 0.0)
     attempt = Attempt(job(1, 50), 1, ("0",), (0,))
-    engine.start(attempt, Hold())
-    engine.stop(attempt, force=True)
-    ended = engine.get()
+    engine.start(attempt)
+    engine.stop([attempt], force=True)
+    ended = engine.get().message
     assert isinstance(ended, Ended)
     assert (ended.outcome.kind, ended.outcome.code) == ("killed", signal.SIGKILL)
     assert engine.now() == 0

@@ -14,6 +14,7 @@ import pytest
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.journal import append as subject
 from simple_gpu_scheduler.journal.append import Appender, PatientAppender
+from simple_gpu_scheduler.system import files
 from simple_gpu_scheduler.system.files import is_remote
 from tests.conftest import until
 
@@ -360,7 +361,7 @@ def test_whether_another_machine_keeps_a_file_is_read_from_the_mounts(tmp_path, 
         "21 1 999:9 / /other rw shared:1 - nfs4 server:/other rw\n"
         f"22 1 {os.major(device)}:{os.minor(device)} / /here rw,relatime shared:1 master:2 - {kind} source rw\n"
     )
-    monkeypatch.setattr(subject, "open", lambda _path, **settings: mounts.open(**settings), raising=False)
+    monkeypatch.setattr(files, "open", lambda _path, **settings: mounts.open(**settings), raising=False)
     assert is_remote(str(tmp_path)) is expected
 
 
@@ -368,7 +369,7 @@ def test_where_the_mounts_cannot_be_read_a_file_counts_as_ours(tmp_path: Path, m
     def refuse(*_args: object, **_settings: object) -> None:
         raise PermissionError
 
-    monkeypatch.setattr(subject, "open", refuse, raising=False)
+    monkeypatch.setattr(files, "open", refuse, raising=False)
     assert not is_remote(str(tmp_path))
 
 

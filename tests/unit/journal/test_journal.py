@@ -54,9 +54,10 @@ ALL_OPTIONS = Job(12, b"python big.py", Place(12), 2, 2**34, 3600.0, 60.5, 2, -5
 NO_START = Job(13, b"python train.py --seed 8", Place(13))
 GONE = Job(14, b"python train.py --seed 9", Place(14))
 SAID_TWICE = Job(15, b"python train.py --seed 10", Place(15), retries=9)
+CANCELLED_LATE = Job(16, b"python train.py --seed 11", Place(17))
 JOBS = (
     PREPARE, TRAIN, BROKEN, AFTER_BROKEN, CANCELLED, LIVES_ON, EXITED, KILLED_ON, TOO_LONG, INTERRUPTED, ALL_OPTIONS,
-    NO_START, GONE, SAID_TWICE,
+    NO_START, GONE, SAID_TWICE, CANCELLED_LATE,
 )  # fmt: skip
 
 
@@ -96,7 +97,7 @@ STORY: list[events.Event | str] = [
     events.Noticed("the named pipe is held open for more commands until the run is stopped"),
     events.JobsRead(JOBS[:7], events.ReadMark("input-0", offset=300, line=8)),
     events.LineRefused(Place(8), "unknown option 'bogus'; did you mean gpus?", 8),
-    events.JobsRead(JOBS[7:], events.ReadMark("/home/user/q.txt", 66, 2**63 + 1, 1234, 99, 16, {"gpus": 2})),
+    events.JobsRead(JOBS[7:-1], events.ReadMark("/home/user/q.txt", 66, 2**63 + 1, 1234, 99, 16, {"gpus": 2})),
     events.InputEnded("/home/user/sweep/more.txt"),
     events.Paused(True),
     events.Paused(False),
@@ -141,6 +142,11 @@ STORY: list[events.Event | str] = [
     events.StopAsked("Ctrl-C", True, False, 1),
     ended(INTERRUPTED, Outcome("killed", 15), stopped=True),
     events.RunEnded(3, 4, 1, 7, 60.5, all_read=True, code=130, left=3),
+    began(is_resumed=True),
+    events.JobsRead([CANCELLED_LATE]),
+    started(CANCELLED_LATE),
+    ended(CANCELLED_LATE, Outcome("killed", 15))._replace(runtime=0.25, is_cancelled=True),
+    events.RunEnded(3, 4, 1, 5, 1.5, all_read=True, code=130, left=3, cancelled=2, interrupted=1),
 ]  # fmt: skip
 
 # What became of each job: its state, how many attempts there were, and how many of these tell nothing.
@@ -156,9 +162,10 @@ ENDS = {
     10: ("failed", 1, 0),
     11: ("waiting", 1, 1),
     12: ("waiting", 0, 0),
-    13: ("failed", 1, 0),
+    13: ("not started", 1, 0),
     14: ("running", 1, 0),
     15: ("failed", 1, 0),
+    16: ("cancelled", 1, 0),
 }
 
 
@@ -206,7 +213,7 @@ class TestTheGoldenJournal:
         assert state.jobs[2].log == "/home/user/sweep/logs/0002.log"
 
     def test_tells_before_the_run_was_resumed_what_lives_on(self) -> None:
-        before, _, _ = golden().rpartition(b'{"event":"run began"')
+        before = golden()[: golden().index(b'{"event":"run began"', 1)]
         state = read_state(before)
         assert (state.is_alone, state.outliving, state.ended) == (True, {(6, 1): 4250}, None)
         assert [number for number, each in state.jobs.items() if each.state == "running"] == [6, 14]

@@ -186,7 +186,7 @@ def state_of(*records: str, jobs: int = 1) -> RunState:
 def test_a_job_that_has_not_come_to_its_end_goes_on_with_its_next_attempt(records: Any, begin: Begin) -> None:
     left = what_is_left(state_of(*records), {}, failed_too=False)
     assert [(job.number, each) for job, each in left.waiting] == [(1, begin)]
-    assert not left.outliving
+    assert not left.survivors
     assert not left.ended
 
 
@@ -204,7 +204,16 @@ def test_what_did_not_succeed_is_left_only_when_it_is_asked_for(outcome: str, fa
 def test_what_succeeded_or_was_cancelled_is_never_left(failed_too: bool) -> None:
     records = started(1), ended(1, "succeeded"), record("job dropped", 7.0, job=2, reason="", cancelled=True)
     left = what_is_left(state_of(*records, jobs=2), {}, failed_too=failed_too)
-    assert [each[1] for each in left.ended] == ["succeeded", "not started"]
+    assert [each[1] for each in left.ended] == ["succeeded", "cancelled"]
+    assert not left.waiting
+
+
+@pytest.mark.parametrize("failed_too", [False, True])
+def test_a_job_that_was_cancelled_before_it_was_tried_again_is_not_left_and_has_not_started(failed_too: bool) -> None:
+    again = record("job requeued", 7.0, job=1, why="")
+    cancelled = record("job dropped", 8.0, job=1, reason="", cancelled=True)
+    left = what_is_left(state_of(started(1), ended(1, "failed"), again, cancelled), {}, failed_too=failed_too)
+    assert [each[1] for each in left.ended] == ["not started"]
     assert not left.waiting
 
 
@@ -217,7 +226,7 @@ def test_a_dropped_job_is_left_when_it_is_asked_for() -> None:
 def test_an_attempt_that_still_runs_is_no_waiting_job() -> None:
     state = state_of(started(1), started(2), started(2, 2), started(3), ended(3, "succeeded"), jobs=3)
     left = what_is_left(state, {(1, 1): 70, (2, 1): 71, (3, 1): 72}, failed_too=True)
-    assert [(each.attempt.key, each.pid, each.began_at) for each in left.outliving] == [((1, 1), 70, 5.0)]
+    assert [(each.attempt.key, each.pid, each.began_at) for each in left.survivors] == [((1, 1), 70, 5.0)]
     assert [(job.number, begin) for job, begin in left.waiting] == [(2, Begin(3, 2))]
     assert [each[0].number for each in left.ended] == [3]
 

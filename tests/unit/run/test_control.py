@@ -1,22 +1,30 @@
 """What may be asked of a run, with the loop's clock and engine made by hand; and how long a run will take."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.display.live.board import Board
-from simple_gpu_scheduler.events import GpuSetAside, JobDropped, JobEnded, JobRequeued, JobStarted, Paused, StopAsked
+from simple_gpu_scheduler.engines import Ended, ForEngine
+from simple_gpu_scheduler.events import (
+    GpuSetAside,
+    JobDropped,
+    JobEnded,
+    JobRequeued,
+    JobStarted,
+    Paused,
+    RunEnded,
+    StopAsked,
+)
 from simple_gpu_scheduler.events.eta import Estimates, Eta, Known, estimate
+from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.jobfile.parse import Refusal
+from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.remote.server import Asked
-from simple_gpu_scheduler.resume.remaining import Outliving, Resumption
-from simple_gpu_scheduler.resume.survivors import Outlived
+from simple_gpu_scheduler.resume.remaining import Resumption
+from simple_gpu_scheduler.run import loop, requests
 from simple_gpu_scheduler.run.messages import Message
-from simple_gpu_scheduler.run.requests import Control
-from simple_gpu_scheduler.run.rules import RunRules
 from simple_gpu_scheduler.scheduling import Begin
 from simple_gpu_scheduler.scheduling.quarantine import Quarantine
 from tests.unit.run.test_runner import TERMINATED, World, failing, job, jobs
@@ -28,32 +36,8 @@ class Asking(World):
     """A world in which somebody asks at set times; the answers are kept."""
 
     def __init__(self, gpus: str = "0", **rules) -> None:
-        super().__init__(gpus, **rules)
+        super().__init__(gpus, **{"run_id": b"the-run", "logs": "/logs", **rules})
         self.answers: list[dict] = []
-        runner = self.runner
-        self.ended_elsewhere: list[tuple[float, tuple[int, int], bool]] = []
-        self.adopted = runner._adopted
-        runner._adopted._stop = self.end_elsewhere
-        self.control = Control(
-            RunRules(run_id=b"the-run", logs="/logs"),
-            self.scheduler,
-            runner._attempts,
-            self.adopted,
-            runner._outcomes,
-            runner._allotment,
-            runner._publisher,
-            runner._tally,
-            runner._stopping.stop,
-            lambda: runner._all_read,
-        )
-        runner._publisher._sinks.append(self.control)
-        runner._on = {**runner._on, Asked: lambda asked: asked.reply(self.control.answer(asked.request))}
-
-    def end_elsewhere(self, _run: bytes, keys: list[tuple[int, int]], *, force: bool) -> None:
-        for key in keys:
-            self.ended_elsewhere.append((self.time, key, force))
-            if force or key[0] not in self.stubborn:
-                self.at(self.time, Outlived(key, 9 if force else 15))
 
     def ask(self, time: float, do: object, **values) -> "Asking":
         self.at(time, Asked({"do": do, **values}, lambda answer: self.answers.append(json.loads(json.dumps(answer)))))
@@ -70,7 +54,7 @@ def said(answer: dict) -> list[tuple[int, str]]:
 
 def test_the_status_tells_what_runs_where_and_what_is_to_come() -> None:
     world = Asking().jobs(job(1), Job(2, b"sl\xffeep", Place(2), name="n", time=60), job(3), job(4))
-    world.takes = {2: 10}
+    world.engine.takes = {2: 10}
     world.ask(3, "status").run()
     [answer] = world.answers
     assert answer["running"] == [
@@ -116,11 +100,11 @@ def test_the_status_says_why_it_waits_and_why_there_is_no_estimate() -> None:
 
 def test_a_stop_lets_what_runs_end_and_starts_nothing_more() -> None:
     world = Asking().jobs(*jobs(3), ends=False)
-    world.takes = {1: 10}
+    world.engine.takes = {1: 10}
     world.ask(2, "stop").ask(3, "stop").ask(4, "status").ask(5, "pause").ask(5, "retry", jobs=[1])
     assert world.run() == 1
     assert world.starts() == [(0, 1)]
-    assert world.stops == []
+    assert world.engine.stops == []
     assert world.of(StopAsked) == [StopAsked("simple_gpu_scheduler stop", False, False, 1)]
     assert world.answers[0] == {"done": "it starts nothing more, and waits for 1 running job", "running": 1}
     assert world.answers[2]["stopping"]
@@ -129,9 +113,9 @@ def test_a_stop_lets_what_runs_end_and_starts_nothing_more() -> None:
 
 def test_a_stop_now_ends_what_runs() -> None:
     world = Asking("01", grace=3).jobs(*jobs(3))
-    world.takes, world.stubborn = {1: 100, 2: 100}, {2}
+    world.engine.takes, world.engine.stubborn = {1: 100, 2: 100}, {2}
     world.ask(2, "stop", now=True).run()
-    assert world.stops == [(2, 1, False), (2, 2, False), (5, 2, True)]
+    assert world.engine.stops == [(2, 1, False), (2, 2, False), (5, 2, True)]
     assert world.answers[0]["running"] == 2
 
 
@@ -165,10 +149,10 @@ def test_a_waiting_job_that_is_cancelled_never_starts_and_takes_with_it_who_come
 
 def test_a_running_job_that_is_cancelled_is_ended_and_not_tried_again() -> None:
     world = Asking("01", retries=3, grace=5).jobs(job(1), job(2), job(3))
-    world.takes, world.stubborn = {1: 100, 2: 20}, {1}
+    world.engine.takes, world.engine.stubborn = {1: 100, 2: 20}, {1}
     world.ask(2, "cancel", jobs=[1]).ask(3, "cancel", jobs=[1])
     assert world.run() == 1
-    assert world.stops == [(2, 1, False), (7, 1, True)]
+    assert world.engine.stops == [(2, 1, False), (7, 1, True)]
     assert [said(answer) for answer in world.answers] == [
         [(1, "it is being ended")],
         [(1, "it is being ended already")],
@@ -178,18 +162,19 @@ def test_a_running_job_that_is_cancelled_is_ended_and_not_tried_again() -> None:
     assert world.starts() == [(0, 1), (0, 2), (7, 3)]
 
 
-def test_a_job_that_waits_for_its_next_attempt_has_failed_when_it_is_cancelled() -> None:
+def test_a_job_that_waits_for_its_next_attempt_can_be_cancelled() -> None:
     world = failing(Asking(retries=3, retry_delay=100).jobs(job(1)), 1)
     world.ask(5, "cancel", jobs=[1])
     assert world.run() == 1
     assert said(world.answers[0]) == [(1, "it was cancelled")]
     assert [event.is_final for event in world.of(JobEnded)] == [False, True]
-    assert world.summary()[:4] == (0, 1, 0, 0)
+    assert [event.is_cancelled for event in world.of(JobEnded)] == [False, True]
+    assert world.summary() == RunEnded(0, 0, 0, 0, 5, all_read=True, code=1, cancelled=1)
 
 
 def test_what_cannot_be_cancelled_is_said_for_each_job() -> None:
     world = failing(Asking().jobs(job(1), job(2), Refusal(3, Place(3), "why", is_bad_option=True), job(4)), 1)
-    world.takes = {4: 10}
+    world.engine.takes = {4: 10}
     world.ask(5, "cancel", jobs=[1, 2, 3, 4, 5, 0, -1, 2])
     world.run()
     assert said(world.answers[0]) == [
@@ -205,7 +190,7 @@ def test_what_cannot_be_cancelled_is_said_for_each_job() -> None:
 
 def test_a_job_that_failed_waits_again_when_it_is_to_be_retried() -> None:
     world = Asking().jobs(*jobs(2))
-    world.outcomes, world.takes = {1: [FAILED, SUCCESS]}, {2: 10}
+    world.engine.outcomes, world.engine.takes = {1: [FAILED, SUCCESS]}, {2: 10}
     world.ask(5, "retry", jobs=[1]).ask(6, "status")
     assert world.run() == 0
     assert world.starts() == [(0, 1), (1, 2), (11, 1)]
@@ -219,17 +204,17 @@ def test_a_retry_takes_along_who_was_not_started_because_of_it_but_not_who_was_c
     world = Asking().jobs(
         job(1, name="a"), job(2, after=(1,), name="b"), job(3, after=(2,)), job(4, after=(1,)), job(5), job(6)
     )
-    world.outcomes, world.takes = {1: [FAILED, SUCCESS]}, {1: 2, 6: 10}
+    world.engine.outcomes, world.engine.takes = {1: [FAILED, SUCCESS]}, {1: 2, 6: 10}
     world.ask(1, "cancel", jobs=[4]).ask(6, "retry", jobs=[1])
     assert world.run() == 1
     assert world.answers[1] == {"jobs": [{"job": 1, "done": "it waits again"}], "also": [2, 3]}
     assert [number for _, number in world.starts()] == [1, 5, 6, 1, 2, 3]
-    assert world.summary()[:4] == (5, 0, 0, 1)
+    assert (world.summary()[:4], world.summary().cancelled) == ((5, 0, 0, 0), 1)
 
 
 def test_what_cannot_be_retried_is_said_for_each_job() -> None:
     world = failing(Asking().jobs(job(1, name="a"), job(2, after=(1,)), job(3), job(4), job(5)), 1)
-    world.takes = {4: 10}
+    world.engine.takes = {4: 10}
     world.ask(5, "retry", jobs=[2, 3, 4, 5, 6])
     world.run()
     assert said(world.answers[0]) == [
@@ -244,7 +229,7 @@ def test_what_cannot_be_retried_is_said_for_each_job() -> None:
 
 def test_a_cancelled_job_can_be_retried_and_then_runs() -> None:
     world = Asking().jobs(*jobs(3))
-    world.takes = {1: 10}
+    world.engine.takes = {1: 10}
     world.ask(1, "cancel", jobs=[2]).ask(2, "retry", jobs=[2]).ask(3, "status")
     assert world.run() == 0
     assert world.answers[2]["counts"]["cancelled"] == 0
@@ -253,8 +238,8 @@ def test_a_cancelled_job_can_be_retried_and_then_runs() -> None:
 
 def test_a_job_that_was_retried_by_hand_is_not_tried_once_more_when_its_gpu_is_set_aside() -> None:
     world = Asking("01").jobs(*jobs(3))
-    world.runner._watch._quarantine = Quarantine(2)
-    world.outcomes, world.takes = {1: [FAILED, SUCCESS], 3: [FAILED, SUCCESS]}, {2: 5}
+    world.state.quarantine = Quarantine(2)
+    world.engine.outcomes, world.engine.takes = {1: [FAILED, SUCCESS], 3: [FAILED, SUCCESS]}, {2: 5}
     world.ask(3, "retry", jobs=[1])
     assert world.run() == 0
     assert [event.gpu for event in world.of(GpuSetAside)] == ["0"]
@@ -264,20 +249,20 @@ def test_a_job_that_was_retried_by_hand_is_not_tried_once_more_when_its_gpu_is_s
 
 def test_a_job_that_is_cancelled_does_not_speak_against_its_gpu() -> None:
     world = Asking("01").jobs(*jobs(3))
-    world.runner._watch._quarantine = Quarantine(2)
-    world.takes = dict.fromkeys((1, 2, 3), 20)
+    world.state.quarantine = Quarantine(2)
+    world.engine.takes = dict.fromkeys((1, 2, 3), 20)
     world.ask(1, "cancel", jobs=[1]).ask(2, "cancel", jobs=[3]).run()
     assert world.of(GpuSetAside) == []
 
 
-def outliving(number: int, attempt: int = 1, **options) -> Outliving:
-    return Outliving(Attempt(job(number, **options), attempt, (), ()), 1, 1_000_000 - 30, 0)
+def survivor(number: int, attempt: int = 1, **options) -> Survivor:
+    return Survivor(Attempt(job(number, **options), attempt, (), ()), 1, 1_000_000 - 30, 0)
 
 
 def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
     world = Asking(halt="now,fail=1", retries=3).jobs(*jobs(2))
-    world.runner.take_over(Resumption(outliving=(outliving(7, 2),)))
-    world.takes = {1: 10, 2: 10}
+    loop.resume(world.state, Resumption(survivors=(survivor(7, 2),)))
+    world.engine.takes = {1: 10, 2: 10}
     world.ask(1, "status").ask(2, "cancel", jobs=[7]).ask(2, "cancel", jobs=[7])
     assert world.run() == 1
     [running, _] = world.answers[0]["running"]
@@ -286,106 +271,106 @@ def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
         [(7, "it is being ended")],
         [(7, "it is being ended already")],
     ]
-    assert world.ended_elsewhere == [(2, (7, 2), False)]
+    assert world.engine.survivor_stops == [(2, (7, 2), False)]
     [end] = [event for event in world.of(JobEnded) if event.attempt.job.number == 7]
     assert (end.outcome, end.is_final, end.is_interrupted) == (TERMINATED, True, False)
-    assert world.summary()[:4] == (2, 1, 0, 0)
+    assert (world.summary()[:4], world.summary().cancelled) == ((2, 0, 0, 0), 1)
 
 
 @pytest.mark.parametrize("request_", ["cancel", "stop"])
 def test_what_outlived_an_earlier_scheduler_is_killed_when_term_does_not_end_it(request_: str) -> None:
     world = Asking(grace=5).jobs(job(1))
-    world.runner.take_over(Resumption(outliving=(outliving(7), outliving(8))))
-    world.stubborn, world.takes = {7}, {1: 20}
+    loop.resume(world.state, Resumption(survivors=(survivor(7), survivor(8))))
+    world.engine.stubborn, world.engine.takes = {7}, {1: 20}
     world.ask(2, request_, **({"jobs": [7, 8]} if request_ == "cancel" else {"now": True})).run()
-    assert world.ended_elsewhere == [(2, (7, 1), False), (2, (8, 1), False), (7, (7, 1), True)]
+    assert world.engine.survivor_stops == [(2, (7, 1), False), (2, (8, 1), False), (7, (7, 1), True)]
 
 
 def test_what_outlived_an_earlier_scheduler_has_its_timeout_from_its_begin() -> None:
     world = Asking(grace=5, timeout=1000).jobs(job(1))
-    world.runner.take_over(Resumption(outliving=(outliving(7, timeout=40), outliving(8, timeout=0))))
-    world.at(50, Outlived((8, 1), 0))
+    loop.resume(world.state, Resumption(survivors=(survivor(7, timeout=40), survivor(8, timeout=0))))
+    world.at(50, ForEngine(Ended(Attempt(job(8), 1, (), ()), SUCCESS)))
     assert world.run() == 1
-    assert world.ended_elsewhere == [(10, (7, 1), False)]
+    assert world.engine.survivor_stops == [(10, (7, 1), False)]
     assert world.summary()[:4] == (2, 0, 1, 0)
 
 
 def test_what_has_ended_since_is_not_too_late_however_late_the_run_is_resumed() -> None:
     world = Asking(timeout=10).jobs(job(1))
-    world.runner.take_over(Resumption(outliving=(outliving(7)._replace(status=0),)))
-    world.at(0.5, Outlived((7, 1), 0))
+    loop.resume(world.state, Resumption(survivors=(survivor(7)._replace(status=0),)))
+    world.at(0.5, ForEngine(Ended(Attempt(job(7), 1, (), ()), SUCCESS)))
     assert world.run() == 0
-    assert world.ended_elsewhere == []
+    assert world.engine.survivor_stops == []
 
 
 def test_a_job_that_is_cancelled_does_not_count_for_halt() -> None:
     world = failing(Asking("01", halt="now,fail=2").jobs(*jobs(6)), 3, 5)
-    world.takes = {1: 100, 2: 100}
+    world.engine.takes = {1: 100, 2: 100}
     world.ask(1, "cancel", jobs=[1]).ask(2, "cancel", jobs=[2]).run()
     assert world.of(StopAsked) == [StopAsked("--halt: 2 jobs did not succeed", True, False, 1)]
-    assert world.summary()[:4] == (1, 5, 0, 0)
+    summary = world.summary()
+    assert (summary[:4], summary.cancelled, summary.interrupted) == ((1, 2, 0, 0), 2, 1)
 
 
 def test_a_cancelled_job_that_fails_when_it_is_retried_counts_for_halt() -> None:
     world = failing(Asking("01", halt="soon,fail=1").jobs(*jobs(2)), 1)
-    world.takes = {1: 5, 2: 100}
+    world.engine.takes = {1: 5, 2: 100}
     world.ask(1, "cancel", jobs=[1]).ask(3, "retry", jobs=[1]).run()
     assert [said.why for said in world.of(StopAsked)] == ["--halt: 1 job did not succeed"]
 
 
 def test_what_failed_before_this_scheduler_began_does_not_count_for_halt() -> None:
     world = failing(Asking(halt="soon,fail=1").jobs(job(4), job(5), job(6)), 5)
-    world.runner.take_over(Resumption(ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
+    loop.resume(world.state, Resumption(ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
     assert world.run() == 1
     assert [number for _, number in world.starts()] == [4, 5]
 
 
 def test_a_retry_goes_on_with_the_number_of_the_attempts_that_were_before() -> None:
     world = failing(Asking(retries=1).jobs(job(4)), 1)
-    world.runner.take_over(
+    loop.resume(
+        world.state,
         Resumption(
             ended=(
                 (job(1), "failed", Begin(3, 2)),
                 (job(2), "not started", Begin(2, 1)),
                 (job(3), "succeeded", Begin()),
             )
-        )
+        ),
     )
     world.ask(0.5, "retry", jobs=[1, 2, 3]).run()
     starts = [event.attempt.key for event in world.of(JobStarted)]
     assert starts == [(4, 1), (1, 3), (1, 4), (2, 2)]
 
 
-def test_a_view_counts_a_job_once_that_is_dropped_as_soon_as_the_run_goes_on() -> None:
+def test_a_job_is_counted_once_that_is_dropped_as_soon_as_the_run_goes_on() -> None:
     world = Asking()
-    board = Board()
-    take = board.take
-    world.runner._publisher.add(SimpleNamespace(take=lambda event: take(event, 0.0), close=lambda: None))
     waiting = ((job(2, after=(1,)), Begin()), (job(3), Begin()))
-    world.runner.take_over(Resumption(waiting=waiting, ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
-    assert board.counts()[:6] == (0, 1, 1, 0, 1, 3)
+    loop.resume(world.state, Resumption(waiting=waiting, ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
+    assert world.publisher.ledger.counts() == Counts(waiting=1, failed=1, not_started=1)
 
 
 def test_a_job_that_waits_again_and_is_cancelled_keeps_its_number_of_attempts() -> None:
     world = Asking(retries=1).jobs(*jobs(2))
-    world.outcomes, world.takes = {1: [FAILED, FAILED, FAILED, SUCCESS]}, {2: 50}
+    world.engine.outcomes, world.engine.takes = {1: [FAILED, FAILED, FAILED, SUCCESS]}, {2: 50}
     world.ask(10, "retry", jobs=[1]).ask(11, "cancel", jobs=[1]).ask(12, "retry", jobs=[1]).run()
     assert [event.attempt.key for event in world.of(JobStarted)] == [(1, 1), (1, 2), (2, 1), (1, 3)]
 
 
 def test_a_job_that_failed_tells_nothing_of_how_long_others_take() -> None:
     world = failing(Asking("01", retries=3, retry_delay=100).jobs(*jobs(3)), 1)
-    world.takes = {1: 4, 2: 10, 3: 100}
+    world.engine.takes = {1: 4, 2: 10, 3: 100}
     world.ask(5, "cancel", jobs=[1]).ask(10.5, "status").run()
     assert world.answers[1]["eta"] == 3.5  # the 10 of job 2, less the 6.5 that job 3 has run
 
 
 def test_what_was_before_this_scheduler_is_known() -> None:
     world = Asking()
-    world.control.take_over(
-        Resumption(((job(4), Begin(2)),), (), ((job(1), "succeeded", Begin()), (job(3), "failed", Begin(2, 1))), 1)
+    loop.resume(
+        world.state,
+        Resumption(((job(4), Begin(2)),), (), ((job(1), "succeeded", Begin()), (job(3), "failed", Begin(2, 1))), (2,)),
     )
-    answer = world.control.answer({"do": "retry", "jobs": [1, 2, 4, 5]})
+    answer = requests.answer(world.state, {"do": "retry", "jobs": [1, 2, 4, 5]})
     assert said(answer) == [
         (1, "it has succeeded"),
         (2, "its line was refused"),
@@ -409,7 +394,7 @@ def test_what_was_before_this_scheduler_is_known() -> None:
     ],
 )
 def test_a_bad_request_is_answered_with_a_sentence(request_: dict) -> None:
-    answer = Asking().control.answer(request_)
+    answer = requests.answer(Asking().state, request_)
     assert list(answer) == ["error"]
 
 

@@ -1,15 +1,17 @@
 """The loop, with a clock and an engine made by hand: no time passes and no process is started."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from queue import Empty
 
 import pytest
 
+from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.engines import Ended
+from simple_gpu_scheduler.engines import Ended, Exited, ForEngine, Report, Stopped, Tended
 from simple_gpu_scheduler.events import (
     Event,
     JobDropped,
@@ -25,26 +27,31 @@ from simple_gpu_scheduler.events import (
 )
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus import Gpu, Look, Reason
-from simple_gpu_scheduler.gpus.leases import Hold, Holder, NoLease
-from simple_gpu_scheduler.gpus.pool import Allotment
+from simple_gpu_scheduler.gpus.leases import Holder, LeaseCame
+from simple_gpu_scheduler.gpus.pool import Demand, Pool
 from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, SourceEnded
 from simple_gpu_scheduler.jobfile.parse import Refusal
-from simple_gpu_scheduler.run.loop import Runner
+from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.messages import Message
+from simple_gpu_scheduler.run.options import Failures
 from simple_gpu_scheduler.run.rules import RunRules
+from simple_gpu_scheduler.run.state import State
 from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.halt import parse_halt
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
-from simple_gpu_scheduler.scheduling.slots import Limits
+from simple_gpu_scheduler.scheduling.slots import Limits, Rooms
+from simple_gpu_scheduler.system.marks import mark
 from simple_gpu_scheduler.system.signals import Signalled
 
 KILLED = Outcome("killed", signal.SIGKILL)
 TERMINATED = Outcome("killed", signal.SIGTERM)
 
 
-class FakeLease(NoLease):
+class FakeLease:
     """A lease that another scheduler may have; that it comes, the test says."""
+
+    descriptor: int | None = None
 
     def __init__(self) -> None:
         self.is_anothers = self.is_ours = self.is_waited_for = False
@@ -58,44 +65,124 @@ class FakeLease(NoLease):
         assert not self.is_waited_for, "it stands in line twice"
         self.is_waited_for = True
 
+    def sign(self, marks: Sequence[bytes], pid: int) -> None:
+        pass
+
+    def is_wanted(self) -> bool:
+        return False
+
     def release(self) -> None:
         self.is_ours = False
 
     def holder(self) -> Holder | None:
         return Holder("leased by bob (pid 7, train.py)", "bob") if self.is_anothers else None
 
+    def close(self) -> None:
+        pass
 
-class World:
-    """A clock that goes on only when the loop waits, messages at set times, and an engine that obeys or does not."""
 
-    def __init__(self, gpus: str = "01", **rules) -> None:
-        halt = parse_halt(rules.pop("halt", "never"))
-        run_rules = {name: rules.pop(name) for name in ("timeout", "grace", "reads_all") if name in rules}
-        self.time = 0.0
-        self.queue: list[tuple[float, int, Message]] = []
-        self.events: list[tuple[float, Event]] = []
+class FakeEngine:
+    """Obeys or does not, over a real pool of GPUs. Attempts without slots are survivors of an earlier scheduler."""
+
+    queues = False
+
+    def __init__(self, world: "World", pool: Pool) -> None:
+        self.world = world
+        self.pool = pool
         self.stops: list[tuple[float, int, bool]] = []
+        self.survivor_stops: list[tuple[float, tuple[int, int], bool]] = []
         self.takes: dict[int, float] = {}
         self.outcomes: dict[int, list[Outcome]] = {}
         self.stubborn: set[int] = set()
         self.leaves_something: set[int] = set()
         self.anothers: set[int] = set()
         self.has_ended_in_time: set[int] = set()
+        self.leaves: dict[str, object] = {}
+        self.unused: set[tuple[int, int]] = set()
+
+    def rooms(self, demand: Demand) -> Rooms:
+        self.pool.leave_out(demand.without)
+        return self.pool.rooms()
+
+    def waits(self, demand: Demand) -> list[Wait]:
+        return self.pool.waits(demand)
+
+    def take(self, attempt: Attempt, now: float) -> bool:
+        taken = self.pool.take(mark(attempt, b"run"), attempt.gpus, now) is not None
+        self.unused |= {attempt.key} if taken else set()
+        return taken
+
+    def release(self, attempt: Attempt) -> None:
+        if attempt.slots:
+            self.pool.give_back(mark(attempt, b"run"), attempt.gpus, unused=attempt.key in self.unused)
+
+    def start(self, attempt: Attempt) -> None:
+        self.unused.discard(attempt.key)
+        outcomes = self.outcomes.get(attempt.job.number, [SUCCESS])
+        outcome = outcomes[min(attempt.number, len(outcomes)) - 1]
+        ended = Ended(attempt, outcome, **self.leaves)
+        self.world.at(self.world.time + self.takes.get(attempt.job.number, 1), ForEngine(ended))
+
+    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> list[Stopped]:
+        return [self.stop_one(attempt, force=force) for attempt in attempts]
+
+    def stop_one(self, attempt: Attempt, *, force: bool) -> Stopped:
+        world, number = self.world, attempt.job.number
+        if number in self.has_ended_in_time:
+            return "ended"
+        if attempt.slots:
+            self.stops.append((world.time, number, force))
+        else:
+            self.survivor_stops.append((world.time, attempt.key, force))
+        if number in self.anothers:
+            return "not allowed"
+        if force or number not in self.stubborn:
+            world.forget(attempt)
+            world.at(world.time, ForEngine(Ended(attempt, KILLED if force else TERMINATED)))
+        return "stopping"
+
+    def received(self, message: LeaseCame | Ended, now: float) -> list[Report]:
+        if isinstance(message, LeaseCame):
+            self.pool.came(message.gpu, now)
+            return []
+        if message.attempt.job.number in self.leaves_something:
+            self.leaves_something.discard(message.attempt.job.number)
+            self.world.at(now + 5, ForEngine(message))
+            return [Exited(message.attempt)]
+        return [message]
+
+    def tend(self, demand: Demand, now: float) -> Tended:
+        self.pool.leave_out(demand.without)
+        self.pool.let_go(now, demand.gpus)
+        has_looked = self.pool.look_again(now, at_all=bool(demand.memory))
+        lost = self.pool.lost() if self.pool.has_looked() else []
+        return Tended(self.pool.next_wake(now, demand), has_looked, lost, ())
+
+    def close(self) -> None:
+        pass
+
+
+class World:
+    """A clock that moves only when the loop waits, messages at set times, a probe, a sink, and an engine."""
+
+    def __init__(self, gpus: str = "01", **rules) -> None:
+        halt = parse_halt(rules.pop("halt", "never"))
+        names = ("timeout", "grace", "reads_all", "quarantine", "run_id", "logs")
+        run_rules = {name: rules.pop(name) for name in names if name in rules}
+        self.time = 0.0
+        self.queue: list[tuple[float, int, Message]] = []
+        self.events: list[tuple[float, Event]] = []
+        self.others: dict[str, Reason] = {}
+        self.free: dict[str, float] = {}
         self.reads = 0
         self.leases = {gpu: FakeLease() for gpu in gpus}
-        self.others: dict[str, Reason] = {}
+        self.engine = FakeEngine(self, Pool([Gpu(name) for name in gpus], self.leases, self))
         self.scheduler = Scheduler(Limits(tuple(gpus)), POLICIES["fifo"](), Rules(**rules))
-        self.runner = Runner(
-            self.scheduler,
-            self,
-            Allotment([Gpu(name) for name in gpus], self.leases, self),
-            Publisher([self]),
-            self,
-            self,
-            self.read_more,
-            lambda: True,
-            RunRules(halt=halt, **run_rules),
-        )
+        self.publisher = Publisher([self])
+        engine_world = engines.World(self.engine, self, self, self.read_more)
+        failures = {name: run_rules.pop(name) for name in Failures._fields if name in run_rules}
+        rules = RunRules(Failures(halt=halt, **failures), **run_rules)
+        self.state = State(rules, self.scheduler, engine_world, self.publisher)
 
     def at(self, time: float, message: Message) -> None:
         heappush(self.queue, (time, len(self.queue) + len(self.events) * 1000, message))
@@ -125,51 +212,34 @@ class World:
         self.time = max(self.time, self.queue[0][0])
         return heappop(self.queue)[2]
 
-    # The engine.
-    def start(self, attempt: Attempt, _hold: Hold) -> None:
-        outcomes = self.outcomes.get(attempt.job.number, [SUCCESS])
-        outcome = outcomes[min(attempt.number, len(outcomes)) - 1]
-        self.at(self.time + self.takes.get(attempt.job.number, 1), Ended(attempt, outcome))
-
-    def stop(self, attempt: Attempt, *, force: bool) -> bool:
-        self.stops.append((self.time, attempt.job.number, force))
-        if attempt.job.number in self.anothers:
-            return False
-        if force or attempt.job.number not in self.stubborn:
-            self.queue = [entry for entry in self.queue if getattr(entry[2], "attempt", None) != attempt]
-            self.at(self.time, Ended(attempt, KILLED if force else TERMINATED))
-        return True
-
-    def has_ended(self, attempt: Attempt) -> bool:
-        return attempt.job.number in self.has_ended_in_time
-
-    def settle(self, ended: Ended) -> bool:
-        if ended.attempt.job.number in self.leaves_something and not ended.is_settled:
-            self.at(self.time + 5, ended._replace(is_settled=True))
-            return False
-        return True
+    def forget(self, attempt: Attempt) -> None:
+        """Its end does not come any more."""
+        self.queue = [
+            entry for entry in self.queue if getattr(getattr(entry[2], "message", None), "attempt", None) != attempt
+        ]
 
     # The probe.
     def look(self, gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
-        return Look(self.others.get(gpu.id))
+        return Look(self.others.get(gpu.id), self.free.get(gpu.id, float("inf")))
 
     def remarks(self) -> list[str]:
         return []
 
-    # The sink. Its close is the engine's too.
+    # The sink.
     def take(self, event: Event) -> None:
         self.events.append((self.time, event))
-
-    def recorded(self) -> None:
-        pass
 
     def close(self) -> None:
         pass
 
     def run(self) -> int:
-        self.runner.run()
-        self.runner._publisher.close()
-        return self.runner.exit_code()
+        loop.run(self.state)
+        ledger = self.publisher.ledger
+        assert (ledger.running, self.summary().left) == ({}, len(ledger.waiting))
+        # The scheduler keeps no job whose attempt was ended because the run was stopped.
+        assert self.scheduler.waiting <= len(ledger.waiting) <= self.scheduler.waiting + len(ledger.interrupted)
+        self.publisher.close()
+        return loop.exit_code(self.state)
 
     def of(self, kind: type) -> list:
         return [event for _, event in self.events if isinstance(event, kind)]
@@ -192,16 +262,46 @@ def jobs(count: int) -> list[Job]:
 
 def failing(world: World, *numbers: int) -> World:
     for number in numbers:
-        world.outcomes[number] = [Outcome("failed", 1)]
+        world.engine.outcomes[number] = [Outcome("failed", 1)]
     return world
 
 
 def test_a_gpu_is_given_to_the_next_job_as_soon_as_one_ends() -> None:
     world = World().jobs(*jobs(4))
-    world.takes = {1: 3, 2: 1}
+    world.engine.takes = {1: 3, 2: 1}
     assert world.run() == 0
     assert world.starts() == [(0, 1), (0, 2), (1, 3), (2, 4)]
     assert world.summary() == RunEnded(4, 0, 0, 0, 3, all_read=True)
+
+
+def gpus_of_starts(world: World) -> list[tuple[float, int, str]]:
+    return [
+        (time, event.attempt.job.number, "".join(event.attempt.gpus))
+        for time, event in world.events
+        if isinstance(event, JobStarted)
+    ]
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+def test_a_job_whose_gpu_is_anothers_starts_on_the_next_one_and_in_its_turn(delay: float) -> None:
+    world = World("012", delay=delay).jobs(*jobs(3))
+    world.leases["0"].is_anothers = True
+    world.engine.takes = {1: 2, 2: 3, 3: 1}
+    assert world.run() == 0
+    at_once = [(0, 1, "1"), (0, 2, "2"), (2, 3, "1")]
+    assert gpus_of_starts(world) == ([(0, 1, "1"), (5, 2, "1"), (10, 3, "1")] if delay else at_once)
+
+
+def test_a_job_for_which_a_closer_look_finds_too_little_memory_goes_elsewhere() -> None:
+    world = World("01").jobs(job(1, mem=8), job(2, mem=8))
+    world.free = {"0": 7.0}
+    world.engine.takes = {1: 2, 2: 1}
+    assert world.run() == 0
+    assert gpus_of_starts(world) == [(0, 1, "1"), (2, 2, "1")]
+
+
+def test_memory_that_a_cpu_job_asks_for_is_ignored() -> None:
+    assert World().jobs(job(1, gpus=0, mem=1000)).run() == 0
 
 
 def test_an_empty_input_is_a_success() -> None:
@@ -210,7 +310,7 @@ def test_an_empty_input_is_a_success() -> None:
 
 def test_each_end_is_told_with_its_times() -> None:
     world = World().jobs(job(1))
-    world.takes = {1: 2.5}
+    world.engine.takes = {1: 2.5}
     world.run()
     [end] = world.of(JobEnded)
     assert (end.outcome, end.started_at, end.runtime, end.is_final) == (SUCCESS, 1_000_000, 2.5, True)
@@ -231,24 +331,24 @@ def test_a_refused_line_makes_the_exit_code_two_and_the_others_run() -> None:
 
 def test_a_job_is_ended_at_its_time_out_and_killed_after_the_grace_period() -> None:
     world = World(timeout=10, grace=3).jobs(job(1), job(2, timeout=4), job(3))
-    world.takes = {1: 100, 2: 100, 3: 1}
-    world.stubborn = {1}
+    world.engine.takes = {1: 100, 2: 100, 3: 1}
+    world.engine.stubborn = {1}
     assert world.run() == 1
-    assert world.stops == [(4, 2, False), (10, 1, False), (13, 1, True)]
+    assert world.engine.stops == [(4, 2, False), (10, 1, False), (13, 1, True)]
     assert [end.outcome.kind for end in world.of(JobEnded)] == ["timed out", "succeeded", "timed out"]
     assert world.summary()[:4] == (1, 0, 2, 0)
 
 
 def test_without_a_grace_period_a_job_is_killed_at_once() -> None:
     world = World(timeout=10, grace=0).jobs(job(1))
-    world.takes = {1: 100}
+    world.engine.takes = {1: 100}
     world.run()
-    assert world.stops == [(10, 1, True)]
+    assert world.engine.stops == [(10, 1, True)]
 
 
 def test_a_timed_out_job_is_tried_again() -> None:
     world = World(timeout=10, retries=1).jobs(job(1))
-    world.takes = {1: 100}
+    world.engine.takes = {1: 100}
     assert world.run() == 1
     assert [end.is_final for end in world.of(JobEnded)] == [False, True]
     assert world.summary()[:4] == (0, 0, 1, 0)
@@ -256,14 +356,14 @@ def test_a_timed_out_job_is_tried_again() -> None:
 
 def test_a_job_that_succeeds_at_the_second_attempt_has_succeeded() -> None:
     world = World(retries=2, retry_delay=7).jobs(job(1))
-    world.outcomes = {1: [Outcome("failed", 1), SUCCESS]}
+    world.engine.outcomes = {1: [Outcome("failed", 1), SUCCESS]}
     assert world.run() == 0
     assert world.starts() == [(0, 1), (8, 1)]
 
 
 def test_what_an_attempt_leaves_behind_is_gone_before_its_gpu_is_given_away() -> None:
     world = World("0").jobs(*jobs(2))
-    world.leaves_something = {1}
+    world.engine.leaves_something = {1}
     assert world.run() == 0
     assert world.starts() == [(0, 1), (6, 2)]
     assert world.of(JobEnded)[0].runtime == 1
@@ -271,74 +371,74 @@ def test_what_an_attempt_leaves_behind_is_gone_before_its_gpu_is_given_away() ->
 
 def test_a_job_that_ended_in_time_has_not_timed_out_because_the_loop_was_late() -> None:
     world = World("0", timeout=3).jobs(job(1))
-    world.takes, world.has_ended_in_time = {1: 5}, {1}
+    world.engine.takes, world.engine.has_ended_in_time = {1: 5}, {1}
     assert world.run() == 0
-    assert world.stops == []
+    assert world.engine.stops == []
 
 
 def test_time_outs_do_not_strike_while_the_leftovers_are_ended() -> None:
     world = World("0", timeout=3).jobs(job(1))
-    world.leaves_something = {1}
+    world.engine.leaves_something = {1}
     assert world.run() == 0
-    assert world.stops == []
+    assert world.engine.stops == []
 
 
 def test_processes_that_cannot_be_ended_are_said_and_make_the_run_a_failure() -> None:
     world = World("0")
-    world.start = lambda attempt, _hold: world.at(1, Ended(attempt, SUCCESS, is_settled=True, beyond_us="42"))
+    world.engine.leaves = {"beyond_us": "42"}
     assert world.jobs(job(1)).run() == 1
     assert [(event.attempt.job.number, event.beyond_us) for event in world.of(LeftBehind)] == [(1, "42")]
 
 
 def test_the_first_ctrl_c_starts_nothing_more_and_waits() -> None:
     world = World("0").jobs(*jobs(3), ends=False)
-    world.takes = {1: 10}
+    world.engine.takes = {1: 10}
     world.at(5, Signalled(signal.SIGINT))
     assert world.run() == 130
-    assert world.stops == []
+    assert world.engine.stops == []
     assert world.of(StopAsked) == [StopAsked("Ctrl-C", False, False, 1)]
     assert world.summary() == RunEnded(1, 0, 0, 2, 10, all_read=False, code=130, left=2)
 
 
 def test_the_second_ends_what_runs_and_the_third_kills_it() -> None:
     world = World("0", grace=60).jobs(job(1))
-    world.takes, world.stubborn = {1: 1000}, {1}
+    world.engine.takes, world.engine.stubborn = {1: 1000}, {1}
     for time in (5, 6, 7):
         world.at(time, Signalled(signal.SIGINT))
     assert world.run() == 130
-    assert world.stops == [(6, 1, False), (7, 1, True)]
-    assert world.summary()[:4] == (0, 1, 0, 0)
+    assert world.engine.stops == [(6, 1, False), (7, 1, True)]
+    assert world.summary() == RunEnded(0, 0, 0, 0, 7, all_read=True, code=130, left=1, interrupted=1)
 
 
 def test_term_ends_what_runs_at_once_and_kills_it_after_the_grace_period() -> None:
     world = World("0", grace=3).jobs(*jobs(2))
-    world.takes, world.stubborn = {1: 1000}, {1}
+    world.engine.takes, world.engine.stubborn = {1: 1000}, {1}
     world.at(5, Signalled(signal.SIGTERM))
     assert world.run() == 143
-    assert world.stops == [(5, 1, False), (8, 1, True)]
+    assert world.engine.stops == [(5, 1, False), (8, 1, True)]
 
 
 def test_a_stop_does_not_call_a_timed_out_job_by_another_name() -> None:
     world = World("0", timeout=5, grace=10).jobs(job(1))
-    world.takes, world.stubborn = {1: 1000}, {1}
+    world.engine.takes, world.engine.stubborn = {1: 1000}, {1}
     world.at(7, Signalled(signal.SIGTERM))
     assert world.run() == 143
-    assert world.stops == [(5, 1, False), (15, 1, True)]
+    assert world.engine.stops == [(5, 1, False), (15, 1, True)]
     assert world.summary()[:4] == (0, 0, 1, 0)
 
 
 def test_the_third_ctrl_c_kills_what_times_out_and_hurries_what_ends_leftovers() -> None:
     world = World("01", timeout=2, grace=60).jobs(job(1), job(2))
-    world.takes, world.stubborn, world.leaves_something = {1: 1000, 2: 1}, {1}, {2}
+    world.engine.takes, world.engine.stubborn, world.engine.leaves_something = {1: 1000, 2: 1}, {1}, {2}
     for time in (3, 4, 5):
         world.at(time, Signalled(signal.SIGINT))
     assert world.run() == 130
-    assert world.stops == [(2, 1, False), (5, 1, True), (5, 2, True)]
+    assert world.engine.stops == [(2, 1, False), (5, 1, True), (5, 2, True)]
 
 
 def test_a_job_that_became_another_users_is_waited_for_and_said() -> None:
     world = World("0", timeout=2, grace=3).jobs(job(1), job(2))
-    world.takes, world.anothers = {1: 10}, {1}
+    world.engine.takes, world.engine.anothers = {1: 10}, {1}
     assert world.run() == 1
     assert world.starts() == [(0, 1), (10, 2)]
     assert [notice.sentence for notice in world.of(Noticed)] == [
@@ -355,35 +455,35 @@ def test_a_bug_in_a_thread_is_raised_by_the_loop() -> None:
 
 def test_quit_is_as_term() -> None:
     world = World("0").jobs(job(1))
-    world.takes = {1: 100}
+    world.engine.takes = {1: 100}
     world.at(1, Signalled(signal.SIGQUIT))
     assert world.run() == 131
-    assert world.stops == [(1, 1, False)]
+    assert world.engine.stops == [(1, 1, False)]
 
 
 def test_ctrl_c_after_a_halt_ends_what_runs() -> None:
     world = failing(World("01", halt="soon,fail=1").jobs(*jobs(3)), 1)
-    world.takes = {2: 100}
+    world.engine.takes = {2: 100}
     world.at(5, Signalled(signal.SIGINT))
     assert world.run() == 130
-    assert world.stops == [(5, 2, False)]
+    assert world.engine.stops == [(5, 2, False)]
 
 
-def test_a_job_that_was_to_be_tried_again_has_failed_when_the_run_is_stopped() -> None:
+def test_a_job_that_was_to_be_tried_again_is_interrupted_when_the_run_is_stopped() -> None:
     world = failing(World("0", retries=5, retry_delay=100).jobs(*jobs(1)), 1)
     world.at(5, Signalled(signal.SIGTERM))
     assert world.run() == 143
-    assert [end.is_final for end in world.of(JobEnded)] == [False, True]
-    assert world.summary()[:4] == (0, 1, 0, 0)
+    assert [(end.is_final, end.is_interrupted) for end in world.of(JobEnded)] == [(False, False), (True, True)]
+    assert world.summary() == RunEnded(0, 0, 0, 0, 5, all_read=True, code=143, left=1, interrupted=1)
 
 
 def test_what_a_job_left_running_is_said_unless_it_was_ended_itself() -> None:
     world = World("0")
-    world.start = lambda attempt, _hold: world.at(1, Ended(attempt, SUCCESS, is_settled=True, swept=2))
+    world.engine.leaves = {"swept": 2}
     assert world.jobs(job(1)).run() == 0
     assert [event.swept for event in world.of(LeftBehind)] == [2]
     world = World("0", timeout=1)
-    world.takes, world.leaves_something = {1: 5}, {1}
+    world.engine.takes, world.engine.leaves_something = {1: 5}, {1}
     world.jobs(job(1)).run()
     assert world.of(LeftBehind) == []
 
@@ -406,7 +506,7 @@ def test_usr1_tells_what_runs_and_what_waits() -> None:
 
 def test_nothing_more_is_read_after_a_stop() -> None:
     world = World("0").jobs(*jobs(1), ends=False)
-    world.takes = {1: 10}
+    world.engine.takes = {1: 10}
     world.at(5, Signalled(signal.SIGINT))
     world.at(6, Batch([job(2)]))
     world.run()
@@ -424,9 +524,9 @@ def test_halt_soon_starts_nothing_more() -> None:
 
 def test_halt_now_ends_what_runs() -> None:
     world = failing(World("01", halt="now,fail=1").jobs(*jobs(5)), 1)
-    world.takes = {2: 100}
+    world.engine.takes = {2: 100}
     assert world.run() == 1
-    assert world.stops == [(1, 2, False)]
+    assert world.engine.stops == [(1, 2, False)]
 
 
 def test_halt_by_a_share_waits_for_the_whole_input() -> None:
@@ -455,7 +555,7 @@ def test_a_source_that_fails_is_said_and_makes_the_run_a_failure() -> None:
 
 def test_reading_ahead_has_a_bound() -> None:
     world = World("0").jobs(*jobs(READ_AHEAD + 2))
-    world.takes = dict.fromkeys(range(1, READ_AHEAD + 3), 1)
+    world.engine.takes = dict.fromkeys(range(1, READ_AHEAD + 3), 1)
     reads_at_start: list[int] = []
     world.at(0.5, Signalled(signal.SIGUSR1))
     take = world.take
@@ -484,7 +584,7 @@ def test_a_sink_that_fails_stops_no_job_and_is_said() -> None:
             raise AssertionError("it has been left out")
 
     world = World("0")
-    world.runner._publisher._sinks.insert(0, Broken())
+    world.publisher._sinks.insert(0, Broken())
     assert world.jobs(*jobs(2)).run() == 1
     assert world.summary()[:4] == (2, 0, 0, 0)
     [notice] = world.of(Noticed)
@@ -500,7 +600,7 @@ def test_a_sink_that_cannot_close_is_said() -> None:
             raise OSError(5, "Input/output error")
 
     world = World("0")
-    world.runner._publisher._sinks.append(Broken())
+    world.publisher._sinks.append(Broken())
     assert world.jobs(*jobs(1)).run() == 1
     assert len(world.of(Noticed)) == 1
 
@@ -523,7 +623,7 @@ def test_an_end_is_told_before_its_gpu_is_anybodys_and_a_job_before_it_starts() 
     world = World("0").jobs(job(1))
     told: list[tuple[str, bool]] = []
     lease = world.leases["0"]
-    release, start = lease.release, world.start
+    release, start = lease.release, world.engine.start
 
     def kinds() -> set[type]:
         return {type(event) for _, event in world.events}
@@ -532,12 +632,12 @@ def test_an_end_is_told_before_its_gpu_is_anybodys_and_a_job_before_it_starts() 
         told.append(("end", JobEnded in kinds()))
         release()
 
-    def started(attempt: Attempt, hold: Hold) -> None:
+    def started(attempt: Attempt) -> None:
         told.append(("start", {JobsRead, JobStarted} <= kinds()))
-        start(attempt, hold)
+        start(attempt)
 
     lease.release = released
-    world.start = started
+    world.engine.start = started
     world.run()
     assert ("start", True) in told
     assert ("end", True) in told

@@ -15,6 +15,7 @@ from simple_gpu_scheduler.scheduling.policies import POLICIES, Waiting
 from simple_gpu_scheduler.scheduling.queues import Lineup
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
+from tests.support.starts import start_all
 
 FAILURE = Outcome("failed", 1)
 
@@ -32,7 +33,7 @@ def shortest_first(*jobs: Job) -> Scheduler:
 
 def run_next(subject: Scheduler, runtime: float = 1.0, outcome: Outcome = SUCCESS) -> int:
     now = subject._now
-    [attempt] = subject.plan(now, {"0": Room()})
+    [attempt] = start_all(subject, now, {"0": Room()})
     subject.end(attempt, outcome, now + runtime)
     return attempt.job.number
 
@@ -137,9 +138,9 @@ def test_thousands_of_siblings_that_fail_or_are_cancelled_one_by_one_take_no_squ
 
 def test_an_estimate_ends_no_job() -> None:
     subject = shortest_first(job(1, "a 1", 1.0))
-    [attempt] = subject.plan(0, {"0": Room()})
+    [attempt] = start_all(subject, 0, {"0": Room()})
     assert attempt.job.timeout is None
-    assert subject.plan(1e9, {"0": Room()}) == []
+    assert start_all(subject, 1e9, {"0": Room()}) == []
     assert subject.running == [attempt]
     assert subject.next_wake(1e9) == float("inf")
 
@@ -183,11 +184,7 @@ def test_the_books_of_the_line_up_are_right_after_each_step(policy: str, seed: i
             assert plain.pop(first.number) == first.job
             lineup.take(first, number, passes=rng.random() < 1 / 2)
             taken.append(first)
-        elif step == 4 and taken:
-            back = taken.pop()
-            lineup.put_back(back, number)
-            plain[back.number] = back.job
-        elif step == 5 and taken:
+        elif step <= 5 and taken:
             lineup.ended(taken.pop(0), rng.choice([0.0, 3.0, 70.0]), number, succeeded=rng.random() < 1 / 2)
         elif rng.random() < 1 / 4:
             gone = lineup.pop_all(rng.choice(sorted(lineup.needs())))
@@ -233,13 +230,15 @@ class Course:
 
     def start(self, now: float) -> None:
         free = self.names if self.rng.random() < 3 / 4 else self.names[1:]
-        starts = self.subject.plan(now, dict.fromkeys(free, Room()))
-        back = self.rng.sample(starts, self.rng.randint(0, len(starts))) if self.rng.random() < 1 / 4 else []
-        for attempt in back:
-            self.subject.put_back(attempt)
-        keys = {each.key for each in starts if each not in back}
-        assert self.began.isdisjoint(keys), "an attempt started twice"
-        self.began |= keys
+        rooms = dict.fromkeys(free, Room())
+        while choice := self.subject.next(now, rooms):
+            gpus = choice.attempt.gpus
+            if gpus and self.rng.random() < 1 / 10:  # somebody else was there first
+                rooms = {gpu: room for gpu, room in rooms.items() if gpu != gpus[0]}
+                continue
+            self.subject.start(choice, now)
+            assert choice.attempt.key not in self.began, "an attempt started twice"
+            self.began.add(choice.attempt.key)
 
     def meddle(self) -> None:
         if self.rng.random() < 1 / 10:

@@ -17,6 +17,7 @@ from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
 from simple_gpu_scheduler.simulation.simulate import Arrival, simulate
+from tests.support.starts import start_all
 
 TOTAL = 8.0  # memory on each GPU
 NAMES = "0123"
@@ -70,7 +71,7 @@ def moments(workload: list[Arrival], gpus: int, per_gpu: int) -> Iterator[Moment
         while coming and coming[0].at <= now:
             waiting[coming[0].job.number] = coming[0].job
             subject.add(coming.pop(0).job, now)
-        before, starts = list(running), subject.plan(now, rooms)
+        before, starts = list(running), start_all(subject, now, rooms)
         for each in starts:
             number = waiting.pop(each.job.number).number
             heappush(running, Running(now + workload[number - 1].duration, number, each))
@@ -172,11 +173,11 @@ def test_what_is_known_of_earlier_runs_tells_of_what_runs_when_it_comes_late() -
                          ((1, b"slow", 1), (2, b"wide", 2), (3, b"quick", 1)))  # fmt: skip
     for each in (slow, wide, quick):
         subject.add(each, 0)
-    assert [each.job.number for each in subject.plan(0, rooms)] == [1]
+    assert [each.job.number for each in start_all(subject, 0, rooms)] == [1]
     assert subject.asks_times
     subject.recall({"slow": [10.0], "wide": [5.0], "quick": [3.0]})
-    assert [each.job.number for each in subject.plan(1, rooms)] == [3]
-    assert subject.plan(2, rooms) == []
+    assert [each.job.number for each in start_all(subject, 1, rooms)] == [3]
+    assert start_all(subject, 2, rooms) == []
 
 
 @pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"lpt"}))  # under which the long ones start first

@@ -14,6 +14,7 @@ from simple_gpu_scheduler.scheduling.policies.shared import Account
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
 from simple_gpu_scheduler.simulation.simulate import Arrival
+from tests.support.starts import start_all
 
 DAY = 86_400.0
 
@@ -80,7 +81,7 @@ def decisions(policy: Policy, specs: list[Spec], gpus: int) -> Iterator[Decision
         while coming and coming[0].at <= now:
             waiting[coming[0].job.number] = coming[0]
             subject.add(coming.pop(0).job, now)
-        for attempt in subject.plan(now, rooms):
+        for attempt in start_all(subject, now, rooms):
             number = attempt.job.number
             running = [(each.job.label, began[each.job.number]) for _, _, each in ends]
             yield Decision(now, waiting[number], list(waiting.values()), running, list(over))
@@ -189,21 +190,13 @@ def test_what_was_used_is_forgotten_by_half_in_a_day(runs: list[tuple[int, float
 
 
 @pytest.mark.parametrize("policy", ["fair", "round-robin"])
-@pytest.mark.parametrize("forwards", [True, False])
-def test_what_is_put_back_leaves_no_trace(policy: str, forwards: bool) -> None:
+def test_a_label_whose_job_was_chosen_and_could_not_start_has_had_no_turn(policy: str) -> None:
     subject, rooms = scheduler(POLICIES[policy](), 3), dict.fromkeys("012", Room())
     for number, label in enumerate("aaab", 1):
         subject.add(Job(number, b"true", Place(number), label=label), 0)
-    starts = subject.plan(0, dict.fromkeys("0", Room()))
-    assert [each.job.number for each in starts] == [1]
-    subject.put_back(starts[0])
-    subject.cancel(4)
-    starts = subject.plan(0, dict.fromkeys("01", Room()))
-    assert [each.job.number for each in starts] == [1, 2]
-    subject.add(Job(5, b"true", Place(5), label="b"), 10)  # time passes
-    for each in starts if forwards else reversed(starts):
-        subject.put_back(each)
-    assert [each.job.number for each in subject.plan(10, rooms)] == [1, 5, 2]
+    chosen = [subject.next(now, rooms) for now in range(3)]
+    assert [choice.attempt.job.number for choice in chosen if choice] == [1, 1, 1]
+    assert [each.job.number for each in start_all(subject, 10, rooms)] == [1, 4, 2]
 
 
 def test_what_is_tried_again_later_has_its_old_place() -> None:
@@ -212,13 +205,13 @@ def test_what_is_tried_again_later_has_its_old_place() -> None:
     failing = Job(1, b"x", Place(1), time=10.0, name="first")
     line.add(failing, 0)
     line.add(Job(2, b"y", Place(2), time=10.0, after=(1,)), 1)
-    [attempt] = line.plan(0, rooms)
+    [attempt] = start_all(line, 0, rooms)
     [dropped] = line.end(attempt, Outcome("failed", 1), 100).dropped
     line.add(Job(3, b"z", Place(3), time=10.0), 1000)
     assert line.try_again([attempt], [dropped.job]) == ()
     order = []
     for now in (5000, 5010, 5020):
-        [attempt] = line.plan(now, rooms)
+        [attempt] = start_all(line, now, rooms)
         line.end(attempt, SUCCESS, now + 10)
         order.append(attempt.job.number)
     assert order == [1, 2, 3]
@@ -229,10 +222,10 @@ def test_a_scout_is_early_among_others_of_whom_nothing_is_known() -> None:
     commands = [b"a 1", b"a 2", b"b 1", b"b 2"]
     for number, command in enumerate(commands, 1):
         line.add(Job(number, command, Place(number)), number)
-    [attempt] = line.plan(100, {"0": Room()})
+    [attempt] = start_all(line, 100, {"0": Room()})
     assert attempt.job.number == 1
     line.end(attempt, Outcome("failed", 1), 110)
-    [attempt] = line.plan(110, {"0": Room()})
+    [attempt] = start_all(line, 110, {"0": Room()})
     assert attempt.job.number == 3
 
 
@@ -243,6 +236,6 @@ def test_labels_that_have_gone_are_forgotten(policy: str) -> None:
     for number in range(1, 10_001):
         now = number * 600.0
         line.add(Job(number, b"true", Place(number), label=f"l{number}"), now)
-        [attempt] = line.plan(now, shared)
+        [attempt] = start_all(line, now, shared)
         line.end(attempt, SUCCESS, now + 1)
     assert len(subject._accounts if policy == "fair" else subject._turns) < 2500

@@ -13,6 +13,7 @@ from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
+from tests.support.starts import start_all
 
 FAILURE = Outcome("failed", 1)
 
@@ -30,7 +31,7 @@ def rooms(free: Collection[str]) -> dict[str, Room]:
 
 
 def started(subject: Scheduler, now: float = 0, free: str = "0123456789") -> list[tuple[int, str]]:
-    return [(attempt.job.number, "".join(attempt.gpus)) for attempt in subject.plan(now, rooms(free))]
+    return [(attempt.job.number, "".join(attempt.gpus)) for attempt in start_all(subject, now, rooms(free))]
 
 
 def running(subject: Scheduler, number: int) -> Attempt:
@@ -78,7 +79,7 @@ def test_slots_are_numbered_over_the_run() -> None:
     subject = scheduler("01", jobs_per_gpu=2, cpu_slots=1)
     for number, gpus in enumerate((2, 1, 0), 1):
         subject.add(job(number, gpus=gpus), 0)
-    assert [attempt.slots for attempt in subject.plan(0, rooms("01"))] == [(0, 2), (1,), (4,)]
+    assert [attempt.slots for attempt in start_all(subject, 0, rooms("01"))] == [(0, 2), (1,), (4,)]
 
 
 def test_a_wide_job_holds_its_place_until_enough_gpus_are_free() -> None:
@@ -267,7 +268,7 @@ def test_no_job_is_lost_or_run_twice_and_no_gpu_holds_more_than_its_number(
         if to_read and rng.random() < 1 / 2:
             ended.update(dropped.job.number for dropped in subject.add(to_read.pop(0), 0))
         free = set(names) if rng.random() < 3 / 4 else set(rng.sample(names, rng.randint(0, gpus)))
-        for attempt in subject.plan(now, rooms(free)):
+        for attempt in start_all(subject, now, rooms(free)):
             assert attempt.key not in seen, "an attempt started twice"
             seen.add(attempt.key)
             assert set(attempt.gpus) <= free, "on a GPU that is another's"
@@ -302,7 +303,7 @@ def test_no_job_starves_under_fifo(gpus: int, per_gpu: int, widths: list[int], s
     first, ran_before = 0, set()
     left = {each.number for each in waiting}
     while left or subject.running:
-        left -= {attempt.job.number for attempt in subject.plan(0, rooms(names))}
+        left -= {attempt.job.number for attempt in start_all(subject, 0, rooms(names))}
         now_running = {attempt.job.number for attempt in subject.running}
         if left and min(left) != first:
             first, ran_before = min(left), now_running
@@ -319,7 +320,7 @@ def test_no_gpu_idles_while_a_job_that_fits_waits(gpus: int, widths: list[int], 
     for number, width in enumerate(widths, 1):
         subject.add(job(number, gpus=width), 0)
     while subject.waiting or subject.running:
-        narrow -= sum(len(attempt.gpus) for attempt in subject.plan(0, rooms(names)))
+        narrow -= sum(len(attempt.gpus) for attempt in start_all(subject, 0, rooms(names)))
         busy = sum(len(attempt.gpus) for attempt in subject.running)
         assert busy == gpus or narrow == 0
         end(subject, rng.choice(sorted(attempt.job.number for attempt in subject.running)))

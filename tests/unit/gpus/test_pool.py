@@ -1,22 +1,22 @@
 """Which GPUs a run may use now: leases, lines and looks, with those of others made by hand."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
 from simple_gpu_scheduler.gpus import Gpu, Look, Reason
-from simple_gpu_scheduler.gpus.leases import Holder, NoLease
-from simple_gpu_scheduler.gpus.pool import Allotment
+from simple_gpu_scheduler.gpus.leases import Holder
+from simple_gpu_scheduler.gpus.pool import Demand, Pool
 
 BUSY = Reason("alice python", "alice", by_occupancy=True)
 
 
-class Demand(NamedTuple):
-    wants_gpus: int = 1
-    wants_memory: int = 0
-
-
-class Lease(NoLease):
+class Lease:
     """A lease that another may have."""
+
+    descriptor: int | None = None
+
+    def sign(self, marks: Sequence[bytes], pid: int) -> None:
+        pass
 
     def __init__(self, world: "World") -> None:
         self.world = world
@@ -57,7 +57,7 @@ class World:
         self.leases = {gpu: Lease(self) for gpu in gpus}
         self.looks: dict[str, Look] = {}
         self.asked: list[str] = []
-        self.subject = Allotment([Gpu(gpu) for gpu in gpus], self.leases, self)
+        self.subject = Pool([Gpu(gpu) for gpu in gpus], self.leases, self)
 
     def look(self, gpu: Gpu, *, shared: bool) -> Look:
         self.asked.append(f"{gpu.id}{'+' if shared else ''}")
@@ -94,7 +94,7 @@ def test_a_gpu_that_others_use_is_given_back() -> None:
     world.subject.let_go(0, 1)
     assert world.held() == ""
     assert list(world.subject.rooms()) == ["1", "2"]
-    assert world.subject.waits(Demand()) == [Wait("0", "alice python", "alice", by_occupancy=True)]
+    assert world.subject.waits(Demand(1)) == [Wait("0", "alice python", "alice", by_occupancy=True)]
 
 
 def test_it_is_looked_at_again_in_ever_longer_pauses_and_only_while_somebody_waits() -> None:
@@ -106,7 +106,7 @@ def test_it_is_looked_at_again_in_ever_longer_pauses_and_only_while_somebody_wai
     assert world.subject.next_wake(0, Demand(0)) == float("inf")
     now, pauses = 0.0, []
     for _ in range(12):
-        wake = world.subject.next_wake(now, Demand())
+        wake = world.subject.next_wake(now, Demand(1))
         pauses.append(round(wake - now, 6))
         now = wake
         assert world.subject.look_again(now, at_all=False)
@@ -115,10 +115,10 @@ def test_it_is_looked_at_again_in_ever_longer_pauses_and_only_while_somebody_wai
     assert pauses[0] <= 0.1
     assert pauses[-1] == 4
     del world.looks["0"]
-    now = world.subject.next_wake(now, Demand())
+    now = world.subject.next_wake(now, Demand(1))
     world.subject.look_again(now, at_all=False)
     assert list(world.subject.rooms()) == ["0"]
-    assert world.subject.next_wake(now, Demand()) == float("inf")
+    assert world.subject.next_wake(now, Demand(1)) == float("inf")
 
 
 def test_a_wide_job_has_all_of_its_gpus_or_none_for_long() -> None:
@@ -175,7 +175,7 @@ def test_one_that_is_stopped_in_line_does_not_keep_a_free_gpu_from_us() -> None:
     now = 0.0
     while not world.subject.rooms():
         assert now < 10
-        now = world.subject.next_wake(now, Demand())
+        now = world.subject.next_wake(now, Demand(1))
         world.subject.look_again(now, at_all=False)
         assert world.held() in ("", "0")
     assert now > 1
@@ -214,14 +214,14 @@ def test_a_lost_gpu_is_told_once_and_never_used_again_unless_it_is_found() -> No
     world.looks.clear()
     world.subject.look_again(100, at_all=True)
     assert list(world.subject.rooms()) == ["1"]
-    assert world.subject.waits(Demand()) == []
+    assert world.subject.waits(Demand(1)) == []
 
 
 def test_what_is_set_aside_while_it_is_waited_for_is_given_back_when_it_comes() -> None:
     world = World("0")
     world.leases["0"].owner = "bob"
     world.subject.take(b"/r.1.1", ["0"], 0)
-    world.subject.set_aside("0")
+    world.subject.leave_out({"0"})
     world.came("0", 1)
     assert world.held() == ""
 

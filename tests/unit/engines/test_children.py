@@ -1,4 +1,4 @@
-"""The local engine, in a process of its own: it adopts orphans, and that is for a whole process."""
+"""Attempts as children, in a process of its own: it adopts orphans, and that is for a whole process."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import tempfile
 PREPARE = """
 import os, signal, threading
 from queue import SimpleQueue
-from simple_gpu_scheduler.engines import ENGINES, EngineOptions
+from simple_gpu_scheduler.engines.children import Children
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.gpus.leases import Hold
 inbox = SimpleQueue()
@@ -19,7 +19,7 @@ def cmdline(pid):
 def attempt(command, number=1):
     return Attempt(Job(number, command, Place(number)), 1, ("0",), (number,))
 def engine(**options):
-    return ENGINES["local"](EngineOptions(inbox.put, "run", environment=os.environb, **options))
+    return Children(inbox.put, "run", environment=os.environb, **options)
 """
 
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.system.marks import TREE
@@ -23,7 +24,22 @@ Key = tuple[int, int]
 _PAUSE, _LONG_PAUSE = 0.1, 0.5
 
 
-class Outlived(NamedTuple):
+class Survivor(NamedTuple):
+    """An attempt that its scheduler's death did not end: its process, where that is known, and since when it runs.
+
+    With a `status` it has ended since, and nobody has acted on that yet. `excused` is how many earlier attempts of the
+    job do not count.
+    """
+
+    attempt: Attempt
+    pid: int
+    began_at: float
+    excused: int
+    status: int | None = None
+    log: str = ""
+
+
+class SurvivorExited(NamedTuple):
     """One has ended, with this wait status, where anybody knows it."""
 
     key: Key
@@ -50,7 +66,7 @@ def find_alive(run_id: bytes) -> dict[Key, list[int]]:
 
 
 def watch(
-    journal: str, start: int, run_id: bytes, awaited: Mapping[Key, int], put: Callable[[Outlived | Broken], None]
+    journal: str, start: int, run_id: bytes, awaited: Mapping[Key, int], put: Callable[[SurvivorExited | Broken], None]
 ) -> None:
     """Put the end of each of these on the inbox. What the journal held up to `start` is known.
 
@@ -68,7 +84,7 @@ def watch(
 
 
 def _watch(
-    journal: str, offset: int, run_id: bytes, left: dict[Key, int], put: Callable[[Outlived | Broken], None]
+    journal: str, offset: int, run_id: bytes, left: dict[Key, int], put: Callable[[SurvivorExited | Broken], None]
 ) -> None:
     with files.opened(journal) as fd:
         while left:
@@ -80,7 +96,7 @@ def _watch(
             for key in sorted(left):
                 if key in statuses or not (key in kept or key in is_alive):
                     del left[key]
-                    put(Outlived(key, statuses.get(key)))
+                    put(SurvivorExited(key, statuses.get(key)))
             if left:
                 time.sleep(_PAUSE if len(kept) == len(left) else _LONG_PAUSE)
 

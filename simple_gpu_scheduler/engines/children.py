@@ -1,0 +1,254 @@
+"""Attempts as processes of this machine: a pool of threads, each of which starts one and waits for its end.
+
+The threads share with the rest of the program only the queue of what to do and the inbox for what happened. It knows
+nothing of GPUs, order or time.
+"""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.jobs import Attempt, Outcome, outcome_of
+from simple_gpu_scheduler.gpus.leases import Hold
+from simple_gpu_scheduler.keeper.client import KeeperClient
+from simple_gpu_scheduler.keeper.launcher import Launcher
+from simple_gpu_scheduler.system import process_tree, processes
+from simple_gpu_scheduler.system.job_environment import inherited, own
+from simple_gpu_scheduler.system.marks import TREE, mark, mark_in
+from simple_gpu_scheduler.system.process_tree import Owner, Running
+from simple_gpu_scheduler.system.threads import start_thread
+
+Key = tuple[int, int]
+
+_ABOUT_A_START = 0.001
+_INIT = 1
+_REAPED = 0
+_MOST_LOOKS = 100
+
+
+class ChildExited(NamedTuple):
+    """The main process of an attempt has ended, or could not be started.
+
+    Once it is settled, nothing of the attempt is left: `swept` processes that it had left behind were ended, and
+    `beyond_us` are the pids of those that this user may not end. `looks` counts the looks in a row that found nothing,
+    though something is left.
+    """
+
+    attempt: Attempt
+    outcome: Outcome
+    is_settled: bool = False
+    swept: int = 0
+    beyond_us: str = ""
+    looks: int = 0
+
+
+class Children:
+    """Runs attempts as shell commands on this machine."""
+
+    def __init__(
+        self,
+        put: Callable[[ChildExited | Broken], None],
+        run_id: str,
+        shell: str = "/bin/sh",
+        grace: float = 10.0,
+        environment: Mapping[bytes, bytes] = {},
+        keeper: KeeperClient | None = None,
+        open_streams: Callable[[Attempt], processes.Streams] = lambda _attempt: (),
+        spared: Callable[[], frozenset[int]] = frozenset,
+    ) -> None:
+        """`spared` are children of this process that belong to no attempt."""
+        self._put = put
+        self._shell = os.fsencode(shell)
+        self._grace = grace
+        self._run_id = run_id.encode()
+        self._outer_tree = environment.get(TREE, b"")
+        self._starter = processes.Starter(inherited(environment))
+        self._keeper = keeper
+        self._open_streams = open_streams
+        self._spared = spared
+        self._settled: list[Key] = []  # whose ends are on record, for the keeper to know
+        self._reaped: dict[int, int] = {}  # main processes that came to us as orphans, when the keeper was killed
+        self._tags = processes.Tags()
+        self._work: SimpleQueue[Callable[[Launcher], ChildExited] | None] = SimpleQueue()
+        self._threads = 0
+        self._busy = 0
+        self._starting: set[Key] = set()
+        self._lock = threading.Lock()  # over what is below, and so over pids: none is signalled after it was reaped
+        self._pids: dict[Key, int] = {}  # _REAPED from the end of the main process until the attempt is settled
+        self._marks: dict[int, tuple[bytes, int]] = {}
+        self._told: dict[Key, int] = {}  # the signals for attempts that have no process yet, or none any more
+        self._told_groups: dict[int, Key] = {}  # the process groups that were signalled, and whose they are
+        processes.adopt_orphans()
+        # Children from before, of the shell that became this program, are nobody's leftovers.
+        self._before = process_tree.children(os.getpid()) if processes.has_orphans() else frozenset[int]()
+        self._spares_unknown = bool(self._before) or os.getpid() == _INIT
+        if self._keeper:
+            self._before |= {self._keeper.pid}
+
+    def start(self, attempt: Attempt, hold: Hold) -> None:
+        """Hand the attempt to a thread."""
+        recorded = self._take_settled()
+        if not self._do(lambda launcher: self._run(launcher, attempt, hold, recorded)):
+            self._busy += 1  # its end is told all the same
+            reason = "the system lets this user start no more threads (ulimit -u)"
+            self._put(ChildExited(attempt, Outcome("not started", reason=reason)))
+
+    def stop(self, attempt: Attempt, *, force: bool) -> bool:
+        """Signal the attempt's process group, now or as soon as it has one; False when this user may not."""
+        number = signal.SIGKILL if force else signal.SIGTERM
+        with self._lock:
+            pid = self._pids.get(attempt.key)
+            if pid:
+                return self._signal(attempt.key, pid, number)
+            self._told[attempt.key] = number
+        return True
+
+    def has_ended(self, attempt: Attempt) -> bool:
+        """Whether its main process has."""
+        with self._lock:
+            pid = self._pids.get(attempt.key)
+            if not pid:
+                return pid == _REAPED
+            process = process_tree.read_process(pid)
+            return process is None or process.has_ended
+
+    def settle(self, ended: ChildExited) -> bool:
+        """Look for what the attempt left behind; if there is something, let a thread end it first."""
+        self._busy -= 1
+        # Asked in any case: it also reaps those that a sweep has ended.
+        has_orphans = processes.has_orphans(self._keep_status)
+        # What the kernel says is certain, what a thread read from /proc is not: it slept, or a process slipped through.
+        is_sure = not has_orphans or (ended.is_settled and (self._busy or self._spares_unknown or ended.beyond_us))
+        if is_sure or not self._do(lambda _launcher: self._sweep(ended)):
+            self._forget(ended.attempt.key)
+            return True
+        return False
+
+    def _keep_status(self, pid: int, status: int) -> None:
+        if self._keeper and (pid in self._marks or self._keeper.is_gone.is_set()):  # it may be known in a moment
+            self._reaped[pid] = status
+
+    def _forget(self, key: Key) -> None:
+        if self._keeper:
+            self._settled.append(key)
+        with self._lock:
+            self._told.pop(key, None)
+            self._pids.pop(key, None)
+            for group in [group for group, whose in self._told_groups.items() if whose == key]:
+                del self._told_groups[group]  # the number may soon be another group's
+
+    def _signal(self, key: Key, pid: int, number: int) -> bool:
+        self._told_groups[pid] = key
+        return processes.signal_group(pid, number)
+
+    def recorded(self) -> None:
+        """Tell the keeper which ends are on record; where another start has followed, that has told it."""
+        if self._settled and self._keeper:
+            self._keeper.let_go(self._take_settled())
+
+    def _take_settled(self) -> bytes:
+        keys = b" ".join([b"%d.%d" % key for key in self._settled])
+        self._settled.clear()
+        return keys
+
+    def close(self) -> None:
+        """Let the threads go."""
+        for _ in range(self._threads):
+            self._work.put(None)
+
+    def _do(self, work: Callable[[Launcher], ChildExited]) -> bool:
+        """Have a thread do it, in a while if there can be no more threads; False if there can be none at all."""
+        if self._busy >= self._threads:
+            try:
+                start_thread(self._serve)
+                self._threads += 1
+            except RuntimeError:
+                if not self._threads:
+                    return False
+        self._busy += 1
+        self._work.put(work)
+        return True
+
+    def _serve(self) -> None:
+        launcher = Launcher(self._starter, self._keeper, self._reaped.get)
+        while (work := self._work.get()) is not None:
+            try:
+                self._put(work(launcher))
+            except BaseException as error:  # noqa: BLE001 - the loop raises it; here it would be an end that is never told
+                self._put(Broken(error))
+
+    def _run(self, launcher: Launcher, attempt: Attempt, hold: Hold, recorded: bytes) -> ChildExited:
+        try:
+            pid = self._start(launcher, attempt, hold, recorded)
+        except OSError as error:
+            return ChildExited(attempt, Outcome("not started", reason=error.strerror or str(error)))
+        if pid is None:
+            return ChildExited(attempt, Outcome("not started", reason="it was stopped first"))
+        hold.sign(pid)
+        status = launcher.wait(pid)
+        with self._lock:
+            self._pids[attempt.key] = _REAPED
+            del self._marks[pid]
+            launcher.reap(pid)
+            self._reaped.pop(pid, None)
+        return ChildExited(attempt, outcome_of(status))
+
+    def _start(self, launcher: Launcher, attempt: Attempt, hold: Hold, recorded: bytes) -> int | None:
+        key, command = attempt.key, attempt.job.command
+        if key in self._told:
+            return None
+        # Only where it is needed: a shell that is not POSIX may take `--` for the command.
+        guard = (b"--",) if command[:1] in (b"-", b"+") else ()
+        hold.sign(os.getpid())  # before it starts: a scheduler inside it will look for its mark
+        argv = (self._shell, b"-c", *guard, command)
+        own_variables = own(attempt, self._run_id, self._outer_tree)
+        streams = self._open_streams(attempt)
+        self._starting.add(key)
+        try:
+            pid = launcher.start(key, recorded, argv, own_variables, hold.descriptors, streams)
+            with self._lock:
+                self._pids[key] = pid
+                self._marks[pid] = (mark(attempt, self._run_id), self._tags.put(pid))
+                if key in self._told:
+                    self._signal(key, pid, self._told[key])
+        finally:
+            self._starting.discard(key)
+            for fd in {fd for fd, _ in streams}:
+                os.close(fd)
+        return pid
+
+    def _sweep(self, ended: ChildExited) -> ChildExited:
+        key = ended.attempt.key
+        swept, beyond_us = process_tree.end_strays(
+            self._running, self._owner, self._grace, lambda: self._told.get(key) == signal.SIGKILL, self._told_groups
+        )
+        pids = ", ".join(map(str, beyond_us))
+        looks = 0 if swept else ended.looks + 1
+        if looks > _MOST_LOOKS:
+            pids = "some that it may not even see"
+        return ended._replace(is_settled=True, swept=ended.swept + swept, beyond_us=pids, looks=looks)
+
+    def _running(self) -> Running:
+        """What must not be taken for a stray, which goes for processes that are just being started too."""
+        starting = set(self._starting)
+        while starting & self._starting:
+            time.sleep(_ABOUT_A_START)
+        spared = self._spared()
+        with self._lock:
+            return Running(set(self._marks), self._before | spared, self._spares_unknown)
+
+    def _owner(self, pid: int) -> Owner:
+        with self._lock:
+            marks, tags = zip(*self._marks.values(), strict=True) if self._marks else ((), ())
+        its_mark = mark_in(process_tree.read_variable(pid, TREE), self._run_id)
+        if its_mark:
+            return "running" if its_mark in marks else "ended"
+        tag = self._tags.read(pid)
+        if not tag:
+            return "unknown"
+        return "running" if tag in tags else "ended"

@@ -1,0 +1,53 @@
+"""What the end of an attempt leads to: another attempt, or the last word on the job and on those that wait for it."""
+
+from collections.abc import Iterable
+
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
+from simple_gpu_scheduler.events import JobDropped, JobEnded, JobRequeued
+from simple_gpu_scheduler.scheduling import Dropped
+
+from .state import State, UnderWay
+
+
+def conclude(state: State, run: UnderWay, outcome: Outcome) -> tuple[JobEnded, tuple[Dropped, ...]]:
+    """An attempt has ended: the event, which is published, and the jobs that will never start because of it."""
+    now, attempt = state.clock.now(), run.attempt
+    interrupted = run.ending == "stopped" and outcome.kind != "succeeded"
+    may_retry = not state.ledger.is_stopping
+    verdict = state.scheduler.end(attempt, outcome, now, is_interrupted=interrupted, may_retry=may_retry)
+    event = JobEnded(
+        attempt, outcome, run.began_at, run.runtime(now), not verdict.retries, interrupted, run.ending == "cancelled"
+    )
+    state.publish(event)
+    drop(state, verdict.dropped)
+    return event, verdict.dropped
+
+
+def interrupt(state: State, attempt: Attempt, why: str) -> None:
+    """An attempt is over and tells nothing: its job runs again."""
+    state.scheduler.interrupt(attempt)
+    state.publish(JobRequeued(attempt.job, why))
+
+
+def drop(state: State, dropped: Iterable[Dropped], *, is_cancelled: bool = False) -> None:
+    """These will never start; for one that has failed before, that was its last attempt."""
+    for job, reason in dropped:
+        failed = state.ledger.to_retry.get(job.number)
+        if failed:
+            state.publish(failed._replace(is_final=True, is_cancelled=is_cancelled))
+        else:
+            state.publish(JobDropped(job, reason, is_cancelled))
+
+
+def give_up_retries(state: State) -> None:
+    """The run was stopped: a job that was to be retried waits until the run is resumed."""
+    for event in tuple(state.ledger.to_retry.values()):
+        state.publish(event._replace(is_final=True, is_interrupted=True))
+
+
+def requeue(state: State, failed: Iterable[Attempt], dropped: Iterable[Job], why: str) -> None:
+    """Jobs that were over are to be run again."""
+    failed, dropped = tuple(failed), tuple(dropped)
+    for job in (*(attempt.job for attempt in failed), *dropped):
+        state.publish(JobRequeued(job, why))
+    drop(state, state.scheduler.try_again(failed, dropped))

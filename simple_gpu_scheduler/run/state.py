@@ -1,0 +1,100 @@
+"""The state of one run, owned by the loop's thread. The functions over it are in the files beside this one.
+
+What became of each job is the ledger's to know, also whether the run is paused or stopping; who waits, and why, is the
+scheduler's.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.base.gpu_waits import Waiting
+from simple_gpu_scheduler.base.jobs import Attempt, Ending
+from simple_gpu_scheduler.engines import NEVER, World
+from simple_gpu_scheduler.events import Noticed
+from simple_gpu_scheduler.events.publisher import Publisher
+from simple_gpu_scheduler.gpus.pool import Demand
+from simple_gpu_scheduler.scheduling.quarantine import Quarantine
+from simple_gpu_scheduler.scheduling.scheduler import Scheduler
+
+from .rules import RunRules
+
+Key = tuple[int, int]  # of an attempt
+
+
+class UnderWay(NamedTuple):
+    """An attempt that was started.
+
+    It began at `began` by the loop's clock and at `began_at` by the wall's, or waits in a cluster's queue. `ending` is
+    why we end it, and `ended` when its main process did, if something that it left behind is still being ended.
+    """
+
+    attempt: Attempt
+    began: float | None
+    began_at: float
+    ending: Ending = ""
+    ended: float | None = None
+
+    def runtime(self, now: float) -> float:
+        """How long its main process has run."""
+        return 0.0 if self.began is None else max(0.0, (self.ended or now) - self.began)
+
+
+class State:
+    """Of one run."""
+
+    def __init__(
+        self,
+        rules: RunRules,
+        scheduler: Scheduler,
+        world: World,
+        publisher: Publisher,
+        stop_reading: Callable[[], bool] = lambda: True,
+        recall: Callable[[], object] | None = None,
+    ) -> None:
+        """`stop_reading` closes inputs that may go on, and says whether something had come by then.
+
+        `recall` has the lengths of earlier runs put on the inbox; it is called when lengths begin to matter.
+        """
+        self.rules = rules
+        self.scheduler = scheduler
+        self.engine, self.inbox, self.clock, self.read_more = world
+        self.publisher = publisher
+        self.ledger = publisher.ledger
+        self.stop_reading = stop_reading
+        self.recall = recall
+        # The attempts under way, in the order in which they were started, and the next deadline of those that have one:
+        # that of the time-out or, once they are being ended, of the grace period.
+        self.attempts: dict[Key, UnderWay] = {}
+        self.due: dict[Key, float] = {}
+        self.quarantine = Quarantine(rules.failures.quarantine)
+        self.aside: frozenset[str] = frozenset()  # GPUs that are used no more
+        self.waiting = Waiting()
+        self.wake = NEVER  # when the engine wants to be asked again
+        self.signal, self.signalled_at = 0, float("-inf")  # the signal that stopped the run
+        self.ends_running = False  # whether running jobs were told to end
+        self.reader_waits = self.reader_has_ended = self.may_read_more = False
+
+    @property
+    def starts(self) -> bool:
+        """Whether more is to be started."""
+        return not (self.ledger.is_stopping or self.ledger.is_paused)
+
+    @property
+    def demand(self) -> Demand:
+        """What waits for GPUs."""
+        if not self.starts:
+            return Demand(without=self.aside)
+        return Demand(self.scheduler.wants_gpus, self.scheduler.wants_memory, self.aside)
+
+    def runtimes(self) -> list[tuple[Attempt, float]]:
+        """What runs, and for how long."""
+        now = self.clock.now()
+        return [(run.attempt, run.runtime(now)) for run in self.attempts.values()]
+
+    def publish(self, event: Any) -> None:
+        """Tell the ledger and all sinks."""
+        self.publisher.publish(event)
+
+    def complain(self, what: str) -> None:
+        """Something other than a job went wrong, and the exit code tells of it."""
+        self.publisher.publish(Noticed(what, is_failure=True))

@@ -1,0 +1,162 @@
+"""When a GPU is at fault: the bounds, and what is asked meanwhile."""
+
+from collections.abc import Callable
+
+import pytest
+
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.scheduling.quarantine import QUICK, Failure, Quarantine
+
+FAILURE = Outcome("failed", 1)
+NEVER = float("inf")
+
+
+def attempt(number: int, *gpus: str) -> Attempt:
+    return Attempt(Job(number, b"true", Place(number), len(gpus)), 1, gpus, (0,))
+
+
+def nothing() -> list[tuple[Attempt, float]]:
+    return []
+
+
+def running(**runtimes: float) -> Callable[[], list[tuple[Attempt, float]]]:
+    return lambda: [(attempt(900 + at, gpu), runtime) for at, (gpu, runtime) in enumerate(runtimes.items())]
+
+
+class Told:
+    """A quarantine that is told of ends, each of another job."""
+
+    def __init__(self, limit: int = 2) -> None:
+        self.quarantine = Quarantine(limit)
+        self.number = 0
+
+    def end(self, gpu: str, outcome: Outcome = FAILURE, runtime: float = 1.0, *, is_final: bool = True) -> int:
+        self.number += 1
+        failure = Failure(attempt(self.number, gpu), outcome)
+        verdict = self.quarantine.record(failure, runtime, is_final=is_final)
+        assert verdict == ((), ())
+        return self.number
+
+    def again(self, number: int, gpu: str, outcome: Outcome, *, is_final: bool = True) -> tuple[list[str], list[str]]:
+        verdict = self.quarantine.record(Failure(attempt(number, gpu), outcome), 1.0, is_final=is_final)
+        return list(verdict.cleared), list(verdict.convicted)
+
+
+def test_as_many_failures_as_the_limit_are_enough_and_one_less_is_not() -> None:
+    told = Told(limit=2)
+    told.end("b")
+    told.end("a", SUCCESS)
+    assert told.quarantine.review(nothing) == []
+    failed = told.end("b")
+    [aside] = told.quarantine.review(nothing)
+    assert (aside.gpu, aside.in_a_row) == ("b", 2)
+    assert [each.attempt.job.number for each in aside.failures] == [1, failed]
+    assert told.quarantine.review(nothing) == [], "it is said once"
+
+
+def test_a_limit_of_nought_sets_nothing_aside() -> None:
+    told = Told(limit=0)
+    for _ in range(5):
+        told.end("b")
+    told.end("a", SUCCESS)
+    assert told.quarantine.review(nothing) == []
+
+
+@pytest.mark.parametrize(("runtime", "is_aside"), [(QUICK - 0.1, True), (QUICK, False)])
+def test_a_failure_is_quick_below_ten_seconds(runtime: float, is_aside: bool) -> None:
+    told = Told()
+    for _ in range(2):
+        told.end("b", runtime=runtime)
+    told.end("a", SUCCESS)
+    assert bool(told.quarantine.review(nothing)) == is_aside
+
+
+@pytest.mark.parametrize(("runtime", "is_aside"), [(QUICK, True), (QUICK - 0.1, False)])
+def test_a_job_that_runs_elsewhere_for_ten_seconds_counts_as_good(runtime: float, is_aside: bool) -> None:
+    told = Told()
+    for _ in range(2):
+        told.end("b")
+    assert bool(told.quarantine.review(running(a=runtime))) == is_aside
+    assert list(told.quarantine.suspended) == ([] if is_aside else ["b"])
+    assert told.quarantine.next_wake(running(a=runtime)) == (NEVER if is_aside else pytest.approx(QUICK - runtime))
+
+
+def test_what_runs_on_the_gpu_itself_or_without_one_tells_nothing() -> None:
+    told = Told()
+    for _ in range(2):
+        told.end("b")
+    assert told.quarantine.review(running(b=100.0)) == []
+    assert told.quarantine.review(lambda: [(attempt(900), 100.0)]) == []
+    assert told.quarantine.suspended == set()
+
+
+def test_while_others_will_tell_it_is_looked_at_again_when_the_first_of_them_has_run_long_enough() -> None:
+    told = Told()
+    assert told.quarantine.next_wake(running(a=1.0)) == NEVER
+    for _ in range(2):
+        told.end("b")
+    told.quarantine.review(running(a=3.0, c=7.0))
+    assert told.quarantine.next_wake(running(a=3.0, c=7.0)) == 3
+    assert told.quarantine.next_wake(running(a=13.0)) == NEVER
+    told.end("a", SUCCESS)
+    assert [each.gpu for each in told.quarantine.review(nothing)] == ["b"]
+    assert told.quarantine.suspended == set()
+
+
+def test_success_before_the_failures_tells_nothing_of_them() -> None:
+    told = Told()
+    told.end("a", SUCCESS)
+    for _ in range(2):
+        told.end("b")
+    assert told.quarantine.review(nothing) == []
+    told.end("a", SUCCESS)
+    assert told.quarantine.review(nothing)
+
+
+@pytest.mark.parametrize(("in_a_row", "is_aside"), [(19, False), (20, True)])
+def test_where_jobs_fail_elsewhere_too_chance_must_be_out_of_the_question(in_a_row: int, is_aside: bool) -> None:
+    """Half of them fail elsewhere: 20 in a row are less likely than one in a million."""
+    told = Told()
+    for _ in range(100):
+        told.end("a")
+        told.end("a", SUCCESS)
+    for _ in range(in_a_row):
+        told.end("b")
+    told.end("a", SUCCESS)
+    assert bool(told.quarantine.review(nothing)) == is_aside
+
+
+@pytest.mark.parametrize(("in_a_row", "is_aside"), [(15, False), (16, True)])
+def test_what_fails_elsewhere_meanwhile_counts_where_that_is_more_than_before(in_a_row: int, is_aside: bool) -> None:
+    """Of ten, four: 0.4 to the power of 16 is below one in a million."""
+    told = Told()
+    for _ in range(100):
+        told.end("a", SUCCESS)
+    told.end("b")
+    for outcome in [FAILURE] * 3 + [SUCCESS] * 5:
+        told.end("a", outcome)
+    for _ in range(in_a_row - 1):
+        told.end("b")
+    assert bool(told.quarantine.review(nothing)) == is_aside
+
+
+def test_only_the_last_word_on_a_job_is_tried_elsewhere() -> None:
+    told = Told()
+    told.end("b", is_final=False)
+    last = told.end("b")
+    told.end("a", SUCCESS)
+    [aside] = told.quarantine.review(nothing)
+    assert [each.attempt.job.number for each in aside.failures] == [last]
+
+
+def test_one_success_elsewhere_convicts_and_only_a_last_failure_of_all_clears() -> None:
+    for outcome, verdict in ((SUCCESS, ([], ["b"])), (FAILURE, (["b"], []))):
+        told = Told()
+        first, second = told.end("b"), told.end("b")
+        told.end("a", SUCCESS)
+        assert told.quarantine.review(nothing)
+        assert told.again(first, "a", FAILURE, is_final=False) == ([], [])
+        assert told.again(first, "a", FAILURE) == ([], [])
+        assert told.again(77, "a", SUCCESS) == ([], []), "it is of no trial"
+        assert told.again(second, "a", outcome) == verdict
+        assert told.again(second, "a", SUCCESS) == ([], []), "the trial is over"
