@@ -19,7 +19,7 @@ _MOST_LISTED = 5
 _PART, _LONGEST_LINE = 64 * 1024, 16 * 1024 * 1024
 
 
-class Look(NamedTuple):
+class FoundRun(NamedTuple):
     """A run as it was found: whether its scheduler lives, whether its keeper does, and what its journal tells."""
 
     path: str
@@ -163,12 +163,12 @@ def _warn(path: str, text: str) -> None:
         print(f"{safe(path)}: {text}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
-def look(path: str) -> Look:
+def look(path: str) -> FoundRun:
     """A run as it stands now."""
     return look_at_records(path)[0]
 
 
-def look_at_records(path: str) -> tuple[Look, list[Record]]:
+def look_at_records(path: str) -> tuple[FoundRun, list[Record]]:
     """A run as it stands now, and all that its journal tells, in its order."""
     # In this order: else a run that ends between the two would seem to have died.
     is_alive = files.is_alive(path)
@@ -176,7 +176,7 @@ def look_at_records(path: str) -> tuple[Look, list[Record]]:
     with suppress(OSError), files.opened(path) as fd:
         is_kept = files.is_kept(fd)
     contents = read_records(files.read(path))
-    return Look(path, is_alive, is_kept, _state_of(path, contents)), contents.records
+    return FoundRun(path, is_alive, is_kept, _state_of(path, contents)), contents.records
 
 
 def standing(state: RunState, alive: bool) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.display.lines import Words
+from simple_gpu_scheduler.display.lines import EventWords
 from simple_gpu_scheduler.events import Event, JobDropped, JobEnded, JobRequeued, RunBegan, RunEnded
 from simple_gpu_scheduler.events.ledger import Ledger
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
@@ -63,7 +63,7 @@ class Notify:
         self._log_of = log_of
         self._limit = limit
         self._pause = pause
-        self._words = Words(verbose=True)
+        self._words = EventWords(verbose=True)
         self._began_at = time.monotonic()
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()  # over all below

@@ -12,10 +12,10 @@ from simple_gpu_scheduler.notify.message import NotifyOptions
 from simple_gpu_scheduler.output import OutputOptions
 from simple_gpu_scheduler.resume import ResumeOptions
 from simple_gpu_scheduler.scheduling.halt import Halt
-from simple_gpu_scheduler.scheduling.policies.names import Order
+from simple_gpu_scheduler.scheduling.policies.names import OrderOptions
 
 
-class Failures(NamedTuple):
+class FailureOptions(NamedTuple):
     """The section "Failures and time limits" of --help; times are in seconds."""
 
     timeout: float | None = None
@@ -26,7 +26,7 @@ class Failures(NamedTuple):
     quarantine: int = 0
 
 
-class Execution(NamedTuple):
+class ExecutionOptions(NamedTuple):
     """The section "Execution" of --help."""
 
     shell: str
@@ -44,10 +44,10 @@ class Options(NamedTuple):
     """The command line of a run."""
 
     wants: Wants
-    order: Order
-    failures: Failures
+    order: OrderOptions
+    failures: FailureOptions
     input: InputOptions
-    execution: Execution
+    execution: ExecutionOptions
     display: DisplayOptions
     output: OutputOptions
     notify: NotifyOptions

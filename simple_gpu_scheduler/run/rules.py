@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.output.log_file import log_of
-from simple_gpu_scheduler.run.options import Failures
+from simple_gpu_scheduler.run.options import FailureOptions
 
 
 class RunRules(NamedTuple):
     """`reads_all`: the whole input is to be read ahead, since the order depends on it. `logs` is a directory."""
 
-    failures: Failures = Failures()
+    failures: FailureOptions = FailureOptions()
     reads_all: bool = False
     run_id: bytes = b""
     logs: str = ""

@@ -226,8 +226,8 @@ def test_after_ctrl_s_the_newest_messages_and_the_summary_are_there(terminal: Te
 import os, time
 from simple_gpu_scheduler.events import Noticed, RunEnded
 from simple_gpu_scheduler.display.live.view import Live
-from simple_gpu_scheduler.display.lines import Words
-live = Live(Words(), list)
+from simple_gpu_scheduler.display.lines import EventWords
+live = Live(EventWords(), list)
 open("begun", "w").close()
 while not os.path.exists("go"):
     time.sleep(0.01)

@@ -15,7 +15,7 @@ from simple_gpu_scheduler.base.text import print_bytes, print_text, safe, show_m
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
 from simple_gpu_scheduler.display.table import aligned, cut, width_of_stdout
-from simple_gpu_scheduler.journal.find import Look, all_runs, choose, is_elsewhere, look
+from simple_gpu_scheduler.journal.find import FoundRun, all_runs, choose, is_elsewhere, look
 from simple_gpu_scheduler.journal.rows import JobRow, RunRow, job_rows, run_row
 from simple_gpu_scheduler.journal.rows import commands as commands_of
 
@@ -143,13 +143,13 @@ def _show_jobs(run: str, groups: Sequence[str], *, commands: bool, null: bool, a
         _print_table(_JOB_HEADINGS, [_job_cells(row) for row in rows])
 
 
-def _if_running(seen: Look) -> str:
+def _if_running(seen: FoundRun) -> str:
     if seen.is_alive or seen.is_kept:
         return "running"
     return "unknown" if is_elsewhere(seen.state) and not seen.state.ended else "interrupted"
 
 
-def _print_commands(rows: Sequence[JobRow], seen: Look, *, null: bool) -> None:
+def _print_commands(rows: Sequence[JobRow], seen: FoundRun, *, null: bool) -> None:
     try:
         text = commands_of(rows, seen.state, by_null=null)
     except ValueError as error:

@@ -8,7 +8,7 @@ from simple_gpu_scheduler.cli.click_extras import Section
 from simple_gpu_scheduler.engines import ENGINES
 
 if TYPE_CHECKING:
-    from simple_gpu_scheduler.run.options import Execution
+    from simple_gpu_scheduler.run.options import ExecutionOptions
 
 _DEFAULT = next(iter(ENGINES))
 SECTION = Section(
@@ -27,8 +27,8 @@ SECTION = Section(
 )
 
 
-def take_execution(typed: dict[str, Any]) -> "Execution":
+def take_execution(typed: dict[str, Any]) -> "ExecutionOptions":
     """What these options say, taken out of all that was typed."""
-    from simple_gpu_scheduler.run.options import Execution  # noqa: PLC0415 - as for failures
+    from simple_gpu_scheduler.run.options import ExecutionOptions  # noqa: PLC0415 - as for failures
 
-    return Execution(**{name: typed.pop(name) for name in Execution._fields})
+    return ExecutionOptions(**{name: typed.pop(name) for name in ExecutionOptions._fields})

@@ -9,7 +9,7 @@ from simple_gpu_scheduler.cli.click_extras import Parsed, Section
 from simple_gpu_scheduler.scheduling.halt import parse_halt
 
 if TYPE_CHECKING:
-    from simple_gpu_scheduler.run.options import Failures
+    from simple_gpu_scheduler.run.options import FailureOptions
 
 _DURATION = Parsed("duration", parse_duration)
 
@@ -52,8 +52,8 @@ SECTION = Section(
 )
 
 
-def take_failures(typed: dict[str, Any]) -> "Failures":
+def take_failures(typed: dict[str, Any]) -> "FailureOptions":
     """What these options say, taken out of all that was typed."""
-    from simple_gpu_scheduler.run.options import Failures  # noqa: PLC0415 - 8 ms that --help needs not
+    from simple_gpu_scheduler.run.options import FailureOptions  # noqa: PLC0415 - 8 ms that --help needs not
 
-    return Failures(**{name: typed.pop(name) for name in Failures._fields})
+    return FailureOptions(**{name: typed.pop(name) for name in FailureOptions._fields})

@@ -12,7 +12,7 @@ from simple_gpu_scheduler.scheduling.policies.names import (
     LEARNED,
     SHARING,
     Chosen,
-    Order,
+    OrderOptions,
     names,
     parse_ageing,
     parse_policy,
@@ -54,7 +54,7 @@ SECTION = Section(
 )
 
 
-def take_order(typed: dict[str, Any]) -> Order:
+def take_order(typed: dict[str, Any]) -> OrderOptions:
     """What these options say, taken out of all that was typed."""
     policy, ageing, fair_by = typed.pop("policy"), typed.pop("ageing"), typed.pop("fair_by")
     if ageing is not None and policy != "aged":
@@ -62,7 +62,7 @@ def take_order(typed: dict[str, Any]) -> Order:
     if fair_by is not None and policy not in SHARING:
         raise click.UsageError(f"--fair-by goes with --policy {' or '.join(SHARING)}")
     chosen = choose_policy(policy if ageing is None else f"aged:{ageing!r}")
-    return Order(chosen, LABELS[fair_by or "label"], typed.pop("delay"))
+    return OrderOptions(chosen, LABELS[fair_by or "label"], typed.pop("delay"))
 
 
 def choose_policy(text: str) -> Chosen:

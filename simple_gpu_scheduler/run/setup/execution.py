@@ -4,10 +4,10 @@ import errno
 import os
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.run.options import Execution
+from simple_gpu_scheduler.run.options import ExecutionOptions
 
 
-def check(execution: Execution) -> Execution:
+def check(execution: ExecutionOptions) -> ExecutionOptions:
     """The same, with the path of the shell. A UserError says what is wrong with it, or with the directory."""
     execution = execution._replace(shell=_find_shell(execution.shell))
     directory = execution.chdir

@@ -6,14 +6,14 @@ from contextlib import suppress
 from queue import SimpleQueue
 
 from simple_gpu_scheduler.run.messages import Message
-from simple_gpu_scheduler.run.options import Execution
+from simple_gpu_scheduler.run.options import ExecutionOptions
 from simple_gpu_scheduler.scheduling.estimates import Estimates, Recalled
 from simple_gpu_scheduler.scheduling.policies import Policy
 from simple_gpu_scheduler.system.threads import start_thread
 
 
 def find_estimates(
-    execution: Execution, policy: Policy, inbox: "SimpleQueue[Message]"
+    execution: ExecutionOptions, policy: Policy, inbox: "SimpleQueue[Message]"
 ) -> tuple[Estimates, Callable[[], object] | None]:
     """What is known: at once where the order depends on it, else how to ask for it."""
 

@@ -5,7 +5,7 @@ import signal
 from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_streams
-from simple_gpu_scheduler.display.lines import PlainLines, Words
+from simple_gpu_scheduler.display.lines import EventWords, PlainLines
 from simple_gpu_scheduler.events.publisher import Publisher, Sink
 from simple_gpu_scheduler.journal.sink import Recording
 from simple_gpu_scheduler.notify.child import Bystanders
@@ -58,7 +58,7 @@ def open_outlets(
 
 def _display(options: Options, layout: Layout, machine: "Meanwhile[Machine]", *, can_resume: bool) -> Sink:
     display, is_dry = options.display, options.execution.dry_run
-    words = Words(
+    words = EventWords(
         quiet=display.quiet or is_dry,
         verbose=display.verbose and not is_dry,
         says_starts=layout.progress == "plain",

@@ -19,7 +19,7 @@ class Chosen(NamedTuple):
     make: Callable[[], Policy]
 
 
-class Order(NamedTuple):
+class OrderOptions(NamedTuple):
     """The section "Order" of --help; `label` tells jobs apart where GPUs are shared, `delay` is between two starts."""
 
     policy: Chosen

@@ -11,7 +11,7 @@ from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
 from simple_gpu_scheduler.display import DisplayOptions
 from simple_gpu_scheduler.display.layout import Layout, OwnStreams, choose_layout
-from simple_gpu_scheduler.display.live.frame import Failed, Picture, Running, frame
+from simple_gpu_scheduler.display.live.frame import Failed, Picture, RunningJob, frame
 from simple_gpu_scheduler.events.eta import Eta
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import GpuVitals
@@ -109,7 +109,7 @@ def job(number: int) -> Job:
 
 def picture(jobs: int = 2, **settings: object) -> Picture:
     running = [
-        Running(Attempt(job(number)._replace(name="a" * number), 1, (str(number),), (number,)), 5.0, "x" * 200)
+        RunningJob(Attempt(job(number)._replace(name="a" * number), 1, (str(number),), (number,)), 5.0, "x" * 200)
         for number in range(jobs)
     ]
     gpus = [GpuVitals(str(number), 50, 2**30, 80 * 2**30, 60, 300.0) for number in range(jobs)]

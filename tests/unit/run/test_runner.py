@@ -33,7 +33,7 @@ from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, SourceEnded
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.messages import Message
-from simple_gpu_scheduler.run.options import Failures
+from simple_gpu_scheduler.run.options import FailureOptions
 from simple_gpu_scheduler.run.rules import RunRules
 from simple_gpu_scheduler.run.state import State
 from simple_gpu_scheduler.scheduling import Rules
@@ -180,8 +180,8 @@ class World:
         self.scheduler = Scheduler(Limits(tuple(gpus)), POLICIES["fifo"](), Rules(**rules))
         self.publisher = Publisher([self])
         engine_world = engines.World(self.engine, self, self, self.read_more)
-        failures = {name: run_rules.pop(name) for name in Failures._fields if name in run_rules}
-        rules = RunRules(Failures(halt=halt, **failures), **run_rules)
+        failures = {name: run_rules.pop(name) for name in FailureOptions._fields if name in run_rules}
+        rules = RunRules(FailureOptions(halt=halt, **failures), **run_rules)
         self.state = State(rules, self.scheduler, engine_world, self.publisher)
 
     def at(self, time: float, message: Message) -> None:
