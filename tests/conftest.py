@@ -1,14 +1,18 @@
 """What the tests share: the real program as a process, and waiting for a condition."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from coverage import Coverage
+from hypothesis import HealthCheck, settings
 
 from tests.support.nvml import StandIn
 from tests.support.nvml.fixtures import compiled_library, stand_in, stand_in_of  # noqa: F401
@@ -18,16 +22,47 @@ SCHEDULER = [sys.executable, "-m", "simple_gpu_scheduler"]
 HYPERSEARCH = [sys.executable, "-c", "from simple_gpu_scheduler.cli.main import simple_hypersearch as s; s()"]
 
 
+# How long a property takes says how busy the machine is.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
+
+# pytest-xdist starts its workers after readline has put the size of the controller's terminal here.
+for _size in ("COLUMNS", "LINES"):
+    os.environ.pop(_size, None)
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
 # For programs that a test kills: coverage's data of a killed process would be a torn file.
 UNMEASURED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
 
 
-def until(condition: Callable[[], object], what: str = "", seconds: float = 30) -> None:
-    """Wait for a condition; fail when it does not come true."""
+def until(condition: Callable[[], object], what: str = "", seconds: float = 120) -> None:
+    """Wait for a condition; fail when it does not come true, even on a machine that is very busy."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"it did not come true: {what or condition}"
         time.sleep(0.01)
+
+
+def work(action: Callable[[], object]) -> int:
+    """How many lines of Python it runs: what it costs, on whatever machine and however busy that is."""
+    lines = 0
+
+    def count(_frame: object, _event: str, _arg: object) -> object:
+        nonlocal lines
+        lines += 1
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)  # type: ignore[arg-type]
+    try:
+        action()
+    finally:
+        sys.settrace(before)
+    return lines
 
 
 def is_alive(pid: int) -> bool:
@@ -41,6 +76,13 @@ def is_alive(pid: int) -> bool:
 def has_text(path: Path, text: str = "\n") -> Callable[[], bool]:
     """A condition: the file holds this text."""
     return lambda: path.exists() and text in path.read_text()
+
+
+def needs(*programs: str) -> None:
+    """Skip what cannot be tried on a machine without these; `bin/test` puts them on CI's."""
+    missing = [program for program in programs if not shutil.which(program)]
+    if missing:
+        pytest.skip(f"not installed here: {', '.join(missing)}")
 
 
 class Program:
@@ -77,7 +119,7 @@ class Program:
             if process.poll() is None:
                 process.terminate()  # which ends its jobs too; after a KILL they would run on
             try:
-                process.wait(timeout=5)
+                process.wait(timeout=120)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -99,6 +141,20 @@ def _no_test_hangs() -> Iterator[None]:
     signal.alarm(0)
 
 
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """pytest's own, or for a test marked `open_to_others` one that other users may enter.
+
+    pytest closes the directories above its own to others whenever it is started, so also while a test runs.
+    """
+    if not request.node.get_closest_marker("open_to_others"):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="open_to_others_") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 @pytest.fixture(autouse=True)
 def _leases_and_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test shares its GPUs with no other, nor with whoever uses this machine; and so with its runs."""
@@ -106,6 +162,24 @@ def _leases_and_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setenv(variable, str(tmp_path / directory))
         monkeypatch.setitem(UNMEASURED, variable, str(tmp_path / directory))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _measures_one_of_a_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """To be measured costs a program three times what its own start and end do: of a test's programs those are that
+    it starts with its first parameters. Nothing is measured of a test marked `unmeasured`, which does much and often.
+    """
+    unmeasured = request.node.get_closest_marker("unmeasured") is not None
+    if unmeasured or any(request.node.callspec.indices.values() if hasattr(request.node, "callspec") else ()):
+        for name in os.environ.keys() - UNMEASURED.keys():
+            if name.startswith("COVERAGE"):
+                monkeypatch.delenv(name)
+    measuring = Coverage.current() if unmeasured else None
+    if measuring:
+        measuring.stop()
+    yield
+    if measuring:
+        measuring.start()
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """What the driver tells without NVML: the UUIDs of GPUs in its files under /proc, and whether NVML is there at all."""
 
-import ctypes
 import os
 import re
+
+from simple_gpu_scheduler.system.files import can_load
 
 from . import Device
 
@@ -14,11 +15,7 @@ ABSENT = f"NVML is not there ({_LIBRARY}, which comes with NVIDIA's driver)"
 
 def has_nvml() -> bool:
     """Whether its library is there; so it need not be found out by loading pynvml, a third of our start-up."""
-    try:
-        ctypes.CDLL(_LIBRARY)
-    except OSError:
-        return False
-    return True
+    return can_load(_LIBRARY)
 
 
 def read_devices(directory: str = _DIRECTORY) -> tuple[Device, ...]:

@@ -22,8 +22,9 @@ import zlib
 from contextlib import suppress
 from typing import NamedTuple
 
+from simple_gpu_scheduler.system.inotify import Watch
+
 from . import rotation
-from .inotify import Watch
 
 _QUIET = 1.0
 _PATIENCE = 10.0

@@ -8,9 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from simple_gpu_scheduler.system import processes
-
-from . import guardian
+from simple_gpu_scheduler.system import guardian, processes
 
 
 class Bystanders:

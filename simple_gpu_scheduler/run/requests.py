@@ -71,7 +71,7 @@ def _stop(state: State, request: Answer) -> Answer:
         raise _BadRequestError("`now` is true or false")
     if now or not state.ledger.is_stopping:
         stop(state, _WHY_STOPPED, ends_running=now)
-    left = len(state.attempts)
+    left = len(state.ledger.running)
     jobs = f"{left} running job{'' if left == 1 else 's'}"
     return {"done": f"it starts nothing more, and {'ends' if now else 'waits for'} {jobs}", "running": left}
 

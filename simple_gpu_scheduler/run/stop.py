@@ -28,7 +28,7 @@ def stop(state: State, why: str, *, ends_running: bool) -> None:
     """Start nothing more; with `ends_running` also end what runs, and by force when that has been said before."""
     force = ends_running and state.ends_running
     state.ends_running = state.ends_running or ends_running
-    state.publish(StopAsked(why, ends_running, force, len(state.attempts)))
+    state.publish(StopAsked(why, ends_running, force, len(state.ledger.running)))
     if ends_running:
         attempts.stop_all(state, force=force)
 

@@ -70,3 +70,12 @@ def is_remote(path: str) -> bool:
     except (OSError, IndexError):
         return False
     return any(kind.startswith(_REMOTE) for kind in kinds)
+
+
+def can_load(library: str) -> bool:
+    """Whether there is a shared library of this name."""
+    try:
+        ctypes.CDLL(library)
+    except OSError:
+        return False
+    return True

@@ -147,7 +147,7 @@ def test_the_jobs_of_the_pictures_end_as_they_should_and_leave_their_gpu(
 ) -> None:
     program = [sys.executable, str(PICTURES / "train.py"), *arguments]
     environment = os.environ | {"PICTURE_GPUS": str(tmp_path), "CUDA_VISIBLE_DEVICES": "2"}
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == code
     assert re.search(said, done.stdout if code == 0 else done.stderr)
     assert list(tmp_path.iterdir()) == []

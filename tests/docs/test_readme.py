@@ -184,7 +184,7 @@ class Shell:
 
     def rest(self) -> str:
         """What is shown beyond that, to the end."""
-        return (self.shown + self.process.communicate(timeout=60)[0]).decode()
+        return (self.shown + self.process.communicate(timeout=120)[0]).decode()
 
 
 def update(example: Example, shell: Shell, directory: Path) -> None:

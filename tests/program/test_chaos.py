@@ -70,7 +70,7 @@ def test_what_was_written_while_a_run_resumes_is_not_lost(program, tmp_path):
     scheduler.kill()
     scheduler.wait()
     early = [sys.executable, "-c", _KILLED_EARLY, "--resume"]
-    subprocess.run(early, cwd=tmp_path, env=UNMEASURED, stdin=subprocess.DEVNULL, check=False, timeout=30)
+    subprocess.run(early, cwd=tmp_path, env=UNMEASURED, stdin=subprocess.DEVNULL, check=False, timeout=120)
     done = program.run("--resume", "--no-follow")
 
     assert done.returncode == 0, done.stderr

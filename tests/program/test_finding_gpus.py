@@ -370,7 +370,7 @@ def test_a_gpu_that_is_lost_in_mid_run_is_set_aside_and_the_run_ends(
         until(lambda: len(list(program.directory.glob("began*"))) == 2, "two jobs run")
         idle_gpus.show([gpu._replace(errors=LOST) if at in lost else gpu for at, gpu in enumerate(FOUR[:2])])
         (program.directory / "go").touch()
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=120)
     said = (program.directory / "words").read_text()
     assert (process.returncode, len(out.split())) == (1, 6 if lost == (1,) else 2)
     assert sorted(set(out.split())) == [b"0", b"1"]

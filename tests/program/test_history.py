@@ -50,7 +50,7 @@ FIRST, SECOND, THIRD = "20261118-180219-2b4a4e", "20261118-180220-2b4b00", "2026
 
 
 def ask(*args: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run([*HISTORY, *args], cwd=cwd, check=False, capture_output=True, timeout=60)
+    return subprocess.run([*HISTORY, *args], cwd=cwd, check=False, capture_output=True, timeout=120)
 
 
 def told(*args: str, cwd: Path | None = None) -> bytes:
@@ -251,7 +251,7 @@ class TestJobs:
         leader, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
         environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        done = subprocess.run([*HISTORY, FIRST], stdout=terminal, env=environment, check=True, timeout=60)
+        done = subprocess.run([*HISTORY, FIRST], stdout=terminal, env=environment, check=True, timeout=120)
         os.close(terminal)
         lines = os.read(leader, 100_000).decode().splitlines()
         os.close(leader)

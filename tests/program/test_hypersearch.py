@@ -8,7 +8,7 @@ from tests.conftest import HYPERSEARCH
 
 
 def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=120)
 
 
 def test_the_grid_in_its_order() -> None:
@@ -42,14 +42,14 @@ def test_braces_of_the_shell_are_doubled() -> None:
 def test_where_nothing_can_be_printed_it_says_so_at_once() -> None:
     command = "exec \"$@\" 'x {a}' -p a range:1:1000000000 >&-"
     argv = ["sh", "-c", command, "sh", *HYPERSEARCH]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (1, "simple_hypersearch: the output cannot be written: stdout is closed\n")
 
 
 def test_a_reader_that_leaves_ends_it_quietly() -> None:
     values = " ".join(f"-p {name} {' '.join(map(str, range(100)))}" for name in "abcd")
     command = f"{HYPERSEARCH[0]} -c '{HYPERSEARCH[2]}' '{{a}}{{b}}{{c}}{{d}}' {values} --sampling-mode grid | head -2"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True, timeout=120)
     assert (done.stdout, done.stderr) == ("0000\n0001\n", "")
 
 

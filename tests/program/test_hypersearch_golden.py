@@ -24,7 +24,7 @@ def transcript() -> list[tuple[str, str]]:
 
 def printed(command: str) -> str:
     done = subprocess.run(
-        [*HYPERSEARCH, *shlex.split(command)], capture_output=True, text=True, check=True, timeout=60, cwd=ROOT
+        [*HYPERSEARCH, *shlex.split(command)], capture_output=True, text=True, check=True, timeout=120, cwd=ROOT
     )
     return done.stdout
 

@@ -14,7 +14,7 @@ TWO = [*LISTED, "-p", "b", "1", "2"]
 
 def hypersearch(directory: Path, *args: str) -> "subprocess.CompletedProcess[str]":
     command = [*HYPERSEARCH, *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=directory)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, cwd=directory)
 
 
 @pytest.mark.parametrize(

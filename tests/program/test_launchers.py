@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, until
+from tests.conftest import ROOT, needs, until
 
 UV = Path(sys.executable).parent / "uv"
 MESSAGE = "simple_gpu_scheduler: setting up {}/.venv, once; this takes a moment\n"
@@ -31,6 +31,7 @@ def environment(*, with_uv: bool, tools: Path) -> dict[str, str]:
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A copy of what git would check out."""
+    needs("git")
     names = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
     )

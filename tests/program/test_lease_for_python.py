@@ -34,7 +34,9 @@ class Python:
         """Start one, with pipes; it is a script, so that it has lines and can be imported."""
         path = self.directory / f"program{len(self._started)}.py"
         path.write_text(HEAD + textwrap.dedent(code))
-        everything = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")} | env
+        everything = {
+            name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "PYTHONWARNINGS"))
+        } | env
         settings = {"env": {name: value for name, value in everything.items() if value}, "cwd": self.directory}
         pipe = subprocess.PIPE
         process = subprocess.Popen([sys.executable, path], stdin=pipe, stdout=pipe, stderr=pipe, text=True, **settings)
@@ -43,7 +45,7 @@ class Python:
 
     def run(self, code: str, **env: str) -> tuple[str, str]:
         """What one says and complains of until its end."""
-        return self.start(code, **env).communicate(timeout=60)
+        return self.start(code, **env).communicate(timeout=120)
 
     def hold(self, arguments: str = "gpus=[0]") -> "subprocess.Popen[str]":
         """One that has GPUs until `end`."""
@@ -67,7 +69,7 @@ def python(tmp_path: Path) -> Iterator[Python]:
 
 def end(process: "subprocess.Popen[str]") -> float:
     """Have one that holds GPUs end; when it did."""
-    return float(process.communicate("\n", timeout=60)[0])
+    return float(process.communicate("\n", timeout=120)[0])
 
 
 def is_free(program: Program, gpu: str = "0") -> bool:
@@ -95,9 +97,8 @@ def test_the_package_loads_next_to_nothing_and_lease_loads_no_library(python: Py
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=UNMEASURED)
     assert done.stdout == "[] []\n"
 
-    code = "import time; start = time.process_time(); import simple_gpu_scheduler; print(time.process_time() - start)"
-    takes = [float(subprocess.check_output([sys.executable, "-c", code], cwd=python.directory)) for _ in range(5)]
-    assert min(takes) < 0.025
+    code = "import sys; before = {*sys.modules}; import simple_gpu_scheduler; print(len({*sys.modules} - before))"
+    assert int(subprocess.check_output([sys.executable, "-c", code], cwd=python.directory, env=UNMEASURED)) < 50
 
 
 @pytest.mark.parametrize(
@@ -142,9 +143,9 @@ def test_a_program_and_the_command_wait_for_each_other_and_are_woken_at_once(pyt
     assert float(command.stdout.readline()) - left < 0.25
     waiter = python.start("with lease(gpus=[0]) as gpus: print(time.time(), *gpus)")
     until(lambda: is_in_line(waiter))
-    command.communicate(b"\n", timeout=60)
+    command.communicate(b"\n", timeout=120)
     left = time.time()
-    got, gpu = waiter.communicate(timeout=60)[0].split()
+    got, gpu = waiter.communicate(timeout=120)[0].split()
     assert float(got) - left < 0.25
     assert gpu == "0"
 
@@ -156,7 +157,7 @@ def test_who_waited_for_two_gpus_leaves_the_other_one_to_others(python: Python, 
     end(first)
     assert has_line(both) == "0"
     end(second)
-    until(lambda: is_free(program, "1"), "gpu 1 is free", seconds=5)
+    until(lambda: is_free(program, "1"), "gpu 1 is free")
     end(both)
 
 
@@ -204,7 +205,7 @@ def test_a_forked_child_takes_the_lease_from_nobody(python: Python, program: Pro
     process = python.start(code)
     assert has_line(process) == "held"
     assert not is_free(program)
-    assert process.communicate("\n", timeout=60) == ("left\n", "")
+    assert process.communicate("\n", timeout=120) == ("left\n", "")
     assert is_free(program)
 
 
@@ -384,7 +385,7 @@ def test_a_framework_that_cannot_be_asked_is_no_error(python: Python, module: st
 
 
 def test_a_lease_inside_a_job_has_the_jobs_gpu_at_once(python: Python, program: Program) -> None:
-    (python.directory / "job.py").write_text(f"{HEAD}with lease(timeout=5) as gpus: print(*gpus)")
+    (python.directory / "job.py").write_text(f"{HEAD}with lease(timeout=60) as gpus: print(*gpus)")
     done = program.run("--gpus", "2", "-q", stdin=f"{sys.executable} job.py\n")
     assert (done.stdout, done.stderr) == (b"2\n", b"")
 
@@ -396,9 +397,9 @@ def test_what_runs_inside_a_lease_has_its_gpus(python: Python, idle_gpus: StandI
             print(flush=True)
             input()
             job = b"echo $CUDA_VISIBLE_DEVICES"
-            print(subprocess.run({SCHEDULER} + ["-q"], input=job, capture_output=True, timeout=5))
+            print(subprocess.run({SCHEDULER} + ["-q"], input=job, capture_output=True, timeout=120))
             if os.fork() == 0:
-                with lease(timeout=3) as gpus: print("forked", *gpus, flush=True)
+                with lease(timeout=60) as gpus: print("forked", *gpus, flush=True)
                 os._exit(0)
             os.wait()
     """
@@ -406,7 +407,7 @@ def test_what_runs_inside_a_lease_has_its_gpus(python: Python, idle_gpus: StandI
     has_line(process)
     processes = [Process(process.pid, GIB)] if uses_it else []
     idle_gpus.show([a_gpu(index, processes=processes, used=GIB * uses_it) for index in range(4)])
-    out, err = process.communicate("\n", timeout=60)
+    out, err = process.communicate("\n", timeout=120)
     assert "stdout=b'3\\n', stderr=b''" in out, err
     assert "forked 3" in out
 

@@ -17,7 +17,7 @@ def test_every_name_of_a_gpu_is_the_same_lease(program: Program, name: str) -> N
         program.feed(process, "touch ran\n")
         until(lambda: in_line(UUIDS[0]) == 1)
         assert not (program.directory / "ran").exists()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert process.returncode == 0
 
 
@@ -28,7 +28,7 @@ def test_an_index_and_a_uuid_exclude_each_other(program: Program, idle_gpus: Sta
     for process in processes:
         program.feed(process, f"{job}\n" * 30)
     for process in processes:
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         assert process.returncode == 0
     assert were_alone(program.directory)
 

@@ -47,7 +47,7 @@ def test_a_scheduler_inside_a_job_waits_for_a_gpu_that_is_not_the_jobs(program: 
         program.feed(process, f"echo 'touch ran' | {SGS} --gpus 1 --ignore-occupancy\n")
         until(lambda: in_line("index-1") == 1)
         assert not (program.directory / "ran").exists()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
     assert process.returncode == 0
     assert (program.directory / "ran").exists()
 
@@ -63,7 +63,7 @@ def test_a_stranger_waits_for_the_job_and_what_is_inside_it(program: Program) ->
     assert not (program.directory / "stranger").exists()
     (program.directory / "go").touch()
     for each in (process, stranger):
-        each.communicate(timeout=30)
+        each.communicate(timeout=120)
         assert each.returncode == 0
 
 
@@ -76,7 +76,7 @@ def test_a_variable_of_a_job_that_is_over_opens_no_lease(program: Program) -> No
         program.feed(process, "touch ran\n")
         until(lambda: in_line() == 1)
         assert not (program.directory / "ran").exists()
-    process.communicate(timeout=30)
+    process.communicate(timeout=120)
 
 
 @pytest.mark.parametrize("attempt", range(3))

@@ -27,13 +27,12 @@ from simple_gpu_scheduler.events import (
     TakenOver,
 )
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
-from simple_gpu_scheduler.notify import guardian
 from simple_gpu_scheduler.notify.child import Bystanders
 from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.message import Notification, Occasion, parse_occasions, told, variables
 from simple_gpu_scheduler.notify.sink import Notify
 from simple_gpu_scheduler.output.log_file import footer, header
-from simple_gpu_scheduler.system import process_tree
+from simple_gpu_scheduler.system import guardian, process_tree
 from tests.conftest import Program, is_alive, until
 
 FAILED = Outcome("failed", 1)
@@ -342,15 +341,15 @@ class TestANotifier:
         began = time.monotonic()
         subject.take(ended(2), run_ended())
         subject.close()
-        assert 1.4 < time.monotonic() - began < 2.5
-        assert subject.said[-1] == "the notifier had not ended after 0.5 s and was killed"
+        assert time.monotonic() - began > 1.4
+        assert re.search(r"the notifier had not ended after 0\.\d s and was killed$", subject.said[-1])
 
     def test_never_makes_the_loop_wait(self, subject: Subject) -> None:
-        subject.make("each", command="sleep 0.5")
-        began = time.monotonic()
+        subject.make("each", command="while [ ! -e go ]; do sleep 0.01; done")
         subject.take(*(ended(number) for number in range(50)))
-        assert time.monotonic() - began < 0.4
+        (subject.directory / "go").touch()
         subject.close()
+        assert subject.said == []
 
     def test_that_says_a_lot_fills_no_memory(self, subject: Subject) -> None:
         subject.make("end", command="head -c 2000000 /dev/zero >&2 || touch full; echo no >&2; exit 1")
@@ -476,10 +475,10 @@ def notify(command):
     return sink
 def end_a_job_that_leaves_something(number):
     engine.start(Attempt(Job(number, b"setsid sleep 1000 & sleep 0.05", Place(1)), 1, ("0",), (1,)), Hold())
-    ended = inbox.get(timeout=30)
+    ended = inbox.get(timeout=120)
     swept = 0
     while not engine.settle(ended):
-        ended = inbox.get(timeout=30)
+        ended = inbox.get(timeout=120)
         swept = ended.swept
     return swept
 def until(path):
@@ -490,7 +489,7 @@ def until(path):
 
 def in_engine(script: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run([sys.executable, "-c", ENGINE + script], check=True, timeout=60, cwd=directory)
+        subprocess.run([sys.executable, "-c", ENGINE + script], check=True, timeout=120, cwd=directory)
 
 
 class TestWhatJobsLeaveBehind:
@@ -515,12 +514,16 @@ sink.close()
 assert os.path.exists("sent")
 """)
 
-    def test_is_not_waited_for_when_a_notifier_leaves_a_daemon(self) -> None:
+    def test_is_not_waited_for_when_a_notifier_leaves_a_daemon(
+        self, tmp_path: Path, pids: Callable[[str], int]
+    ) -> None:
         source = Path(guardian.__file__)
         began = time.monotonic()
-        argv = [sys.executable, "-I", "-S", str(source), "/bin/sh", "-c", "setsid sleep 7 & exit 3"]
-        assert subprocess.run(argv, check=False).returncode == 3
-        assert 4.5 < time.monotonic() - began < 6.9
+        script = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' & exit 3"
+        argv = [sys.executable, "-I", "-S", str(source), "/bin/sh", "-c", script]
+        assert subprocess.run(argv, cwd=tmp_path, check=False).returncode == 3
+        assert time.monotonic() - began > 4.5
+        assert is_alive(pids("daemon"))
 
 
 @pytest.mark.usefixtures("idle_gpus")
@@ -547,7 +550,7 @@ class TestTheProgram:
         program.feed(process, "echo out of memory; exit 1\nwhile [ ! -e go ]; do sleep 0.01; done\n")
         until(told.count(1))
         (tmp_path / "go").touch()
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=120) == 1
         [failure] = told.all()
         [about] = failure["jobs"]
         assert (about["last_lines"], about["log"]) == (["out of memory"], str(tmp_path / "out" / "0001.log"))
@@ -600,7 +603,7 @@ class TestTheProgram:
         process = program.start("--gpus", "0,1", "--notify", slow, "--notify-on", "fail")
         leaves = "(setsid sleep 1000 &) ; sleep 0.05\n" * 5
         program.feed(process, f"false\nuntil [ -e began ]; do sleep 0.01; done\n{leaves}touch go\n")
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=120) == 1
         assert told.events() == [("fail", [1])]
 
     def test_goes_on_telling_when_the_keeper_is_killed(self, program: Program, told: Told, tmp_path: Path) -> None:
@@ -616,7 +619,7 @@ class TestTheProgram:
         os.kill(keeper, signal.SIGKILL)
         until(lambda: not is_alive(keeper))
         (tmp_path / "go").touch()
-        assert process.wait(timeout=60) == 1
+        assert process.wait(timeout=120) == 1
         assert [event for event, _ in told.events()] == ["fail", "fail", "end"]
         assert {each["job"]: each["code"] for each in told.all()[-1]["jobs"]} == {1: 1, 2: 5}
 
@@ -625,7 +628,7 @@ class TestTheProgram:
         program.feed(process, "touch began; exec sleep 1000\n" * 2)
         until((tmp_path / "began").exists)
         process.terminate()
-        assert process.wait(timeout=60) == 143
+        assert process.wait(timeout=120) == 143
         assert [(each["event"], each["code"], each["not_started"]) for each in told.all()] == [("end", 143, 1)]
 
     def test_ctrl_c_reaches_no_notifier(self, program: Program, told: Told, tmp_path: Path) -> None:
@@ -638,7 +641,7 @@ class TestTheProgram:
         assert process.stderr
         until(lambda: b"Ctrl-C" in process.stderr.readline())  # type: ignore[union-attr]
         (tmp_path / "go").touch()
-        assert process.wait(timeout=60) == 130
+        assert process.wait(timeout=120) == 130
         assert told.events() == [("fail", [1])]
 
     def test_tells_nobody_of_what_it_would_do(self, program: Program, told: Told) -> None:

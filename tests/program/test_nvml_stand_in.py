@@ -93,7 +93,7 @@ class Talk:
         return json.loads(self.process.stdout.readline())
 
     def close(self) -> None:
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=120)
 
 
 @pytest.fixture
@@ -409,7 +409,7 @@ tell(sorted(seen))
         assert process.stdout.readline() == "reading\n"
         for number in range(300):
             nvml.show([a_gpu(index, used=number * MIB) for index in range(4)])
-        out, _ = process.communicate("\n", timeout=60)
+        out, _ = process.communicate("\n", timeout=120)
     assert (process.returncode, json.loads(out)) == (0, [[4, True]])
 
 

@@ -59,7 +59,7 @@ def test_tag_shows_lines_as_they_come_each_with_its_job(program: Program) -> Non
     assert sorted(process.stdout.readline() for _ in range(2)) == [b"[1] first\n", b"[big] other\n"]
     (program.directory / "go").touch()
     assert process.stdout.read() == b"[1] last\n"
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
 
 
 def test_tag_shows_what_is_left_of_a_line_that_was_written_over(program: Program) -> None:
@@ -172,7 +172,7 @@ def test_two_runs_do_not_write_to_one_directory_at_a_time(program: Program) -> N
     assert (done.returncode, b"another run keeps its logs in" in done.stderr) == (2, True)
     assert not (program.directory / "started").exists()
     (program.directory / "go").touch()
-    assert process.wait(timeout=30) == 0
+    assert process.wait(timeout=120) == 0
 
 
 def test_the_logs_of_several_jobs_and_of_all_that_failed_are_printed(program: Program) -> None:
@@ -237,7 +237,7 @@ def test_a_reader_that_leaves_ends_no_job(program: Program, output: str) -> None
         cwd=program.directory,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 0
     assert done.stdout in (b"1\n", b"[1] 1\n")

@@ -35,7 +35,7 @@ START = 1_700_000_000.0
 
 
 def ask(*args: str, **settings) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*REPORT, *args], check=False, capture_output=True, text=True, timeout=60, **settings)
+    return subprocess.run([*REPORT, *args], check=False, capture_output=True, text=True, timeout=120, **settings)
 
 
 def told(*args: str, cwd: Path) -> str:

@@ -61,7 +61,7 @@ class Run:
         if self.process.stdin and not self.process.stdin.closed:
             self.process.stdin.close()
             self.process.stdin = None
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=120)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_stop_lets_what_runs_end_and_the_rest_can_be_resumed(run: Run) -> None
     assert done.stdout.decode() == f"run {run.id}: it starts nothing more, and waits for 1 running job\n"
     assert run.status()["standing"] == "stopping"
     (run.program.directory / "go").touch()
-    assert run.process.wait(timeout=30) == 1
+    assert run.process.wait(timeout=120) == 1
     assert not (run.program.directory / "second").exists()
     report = run.status()
     assert (report["alive"], report["standing"], report["code"]) == (False, "stopped", 1)
@@ -119,7 +119,7 @@ def test_a_stop_now_ends_what_runs(run: Run) -> None:
     run.write("sleep 100\n")
     until(lambda: run.runs(1))
     assert run.call("stop", "--now", run.id[:-2]).returncode == 0
-    assert run.process.wait(timeout=30) == 1
+    assert run.process.wait(timeout=120) == 1
 
 
 def test_a_paused_run_starts_nothing_until_it_is_to_continue(run: Run) -> None:
@@ -173,7 +173,7 @@ def test_wait_sleeps_until_the_run_is_over_and_exits_as_it_did(run: Run, program
     until(lambda: _is_waited_for(inode), "it sleeps in the kernel")
     (run.program.directory / "go").touch()
     assert run.end() == 1
-    assert waiting.wait(timeout=30) == 1
+    assert waiting.wait(timeout=120) == 1
     assert run.call("wait", run.id).returncode == 1
 
 
@@ -190,7 +190,7 @@ def test_a_run_that_was_killed_is_dead_and_not_running(run: Run, program: Progra
     run.process.kill()
     run.process.wait()
     try:
-        assert waiting.wait(timeout=30) == 1
+        assert waiting.wait(timeout=120) == 1
         assert waiting.stderr
         assert (
             f"run {name} died; simple_gpu_scheduler --resume {name} goes on with it" in waiting.stderr.read().decode()
@@ -218,8 +218,8 @@ def test_of_several_runs_that_live_one_has_to_be_named(run: Run, program: Progra
     assert len(json.loads(program.run("status", "--json").stdout)) == 2
     for path in run.sockets():
         assert program.run("stop", path.stem).returncode == 0
-    assert other.wait(timeout=30) == 0
-    assert run.process.wait(timeout=30) == 0
+    assert other.wait(timeout=120) == 0
+    assert run.process.wait(timeout=120) == 0
 
 
 def test_status_watches_until_the_run_is_over(run: Run, program: Program) -> None:
@@ -229,7 +229,7 @@ def test_status_watches_until_the_run_is_over(run: Run, program: Program) -> Non
     assert watching.stdout
     assert json.loads(watching.stdout.readline())[0]["alive"]
     run.call("stop", "--now")
-    assert watching.wait(timeout=30) == 0
+    assert watching.wait(timeout=120) == 0
     assert not json.loads(watching.stdout.read().splitlines()[-1])[0]["alive"]
 
 
@@ -300,7 +300,7 @@ def test_logs_follows_a_job_through_its_attempts_to_its_end(program: Program, wr
         log.write("four")
     written.end(2, final=True)
     assert out.read() == b"four"
-    assert following.wait(timeout=30) == 0
+    assert following.wait(timeout=120) == 0
 
 
 def test_logs_follows_no_longer_than_the_run_lives(program: Program, written: Written) -> None:
@@ -311,7 +311,7 @@ def test_logs_follows_no_longer_than_the_run_lives(program: Program, written: Wr
     assert following.stderr
     assert following.stdout.readline() == b"one\n"
     os.close(written.fd)
-    assert following.wait(timeout=30) == 0
+    assert following.wait(timeout=120) == 0
     assert b"job 1 has not ended: run 20260102-030405-abcdef died" in following.stderr.read()
     written.fd = os.open(os.devnull, os.O_RDONLY)
 
@@ -336,7 +336,7 @@ def test_a_run_with_logs_shows_the_last_line_of_each_job(program: Program) -> No
     assert shown[2:] == [b"start\n", b"\033[1m10%\r", b"20%\r"]
     assert "      20%\n" in program.run("status").stdout.decode()
     run.call("stop", "--now")
-    run.process.wait(timeout=30)
+    run.process.wait(timeout=120)
 
 
 def test_a_last_line_without_an_end_is_cut_and_shows_no_control_characters(program: Program) -> None:
@@ -351,7 +351,7 @@ def test_a_last_line_without_an_end_is_cut_and_shows_no_control_characters(progr
     assert f"      {'x' * 200}…" in lines
     assert "      \\xff\\xfe  \\u202eevil\\x1b[3" in lines
     run.call("stop", "--now")
-    run.process.wait(timeout=30)
+    run.process.wait(timeout=120)
 
 
 # Those who ask in strange ways.
@@ -359,7 +359,7 @@ def test_a_last_line_without_an_end_is_cut_and_shows_no_control_characters(progr
 
 def connect(run: Run) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(20)
+    connection.settimeout(120)
     fd = os.open(run.journals, os.O_PATH)
     connection.connect(f"/proc/self/fd/{fd}/{run.id}.sock")  # the path of a socket has at most 107 bytes
     os.close(fd)
@@ -410,12 +410,12 @@ def test_a_socket_that_is_gone_stale_or_anothers_is_told_and_the_run_is_still_sh
             with connection:
                 connection.recv(1000)
                 connection.sendall(answer)
-            assert asking.wait(timeout=30) == 2
+            assert asking.wait(timeout=120) == 2
             assert asking.stderr
             assert b"its answer is no JSON object" in asking.stderr.read()
     kept.rename(path)
     assert run.call("stop").returncode == 0
-    assert run.process.wait(timeout=30) == 0
+    assert run.process.wait(timeout=120) == 0
 
 
 def bind(path: Path) -> socket.socket:
@@ -425,12 +425,13 @@ def bind(path: Path) -> socket.socket:
     return listener
 
 
+@pytest.mark.open_to_others
 @pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can be somebody else")
 def test_another_user_is_refused_even_where_he_sees_the_directory(run: Run) -> None:
     run.write("sleep 100\n")
     until(lambda: run.runs(1))
     for directory in (run.journals, *run.journals.parents):
-        if directory.stat().st_uid == os.getuid() and not directory.stat().st_mode & 0o001:
+        if directory.is_relative_to(run.program.directory):
             directory.chmod(0o755)
     other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", *SCHEDULER]
     for command in (
@@ -439,12 +440,12 @@ def test_another_user_is_refused_even_where_he_sees_the_directory(run: Run) -> N
         ["logs", "1", "--run", run.id],
         ["wait", run.id],
     ):
-        done = subprocess.run([*other, *command], capture_output=True, check=False, timeout=30, cwd="/")
+        done = subprocess.run([*other, *command], capture_output=True, check=False, timeout=120, cwd="/")
         assert (done.returncode, done.stdout) == (2, b""), done.stderr
         assert len(done.stderr.splitlines()) == 1, done.stderr
     assert run.runs(1)
     run.call("stop", "--now")
-    run.process.wait(timeout=30)
+    run.process.wait(timeout=120)
 
 
 def test_a_run_that_is_stopped_by_a_signal_says_that_it_does_not_answer(
@@ -459,7 +460,7 @@ def test_a_run_that_is_stopped_by_a_signal_says_that_it_does_not_answer(
         os.kill(run.process.pid, signal.SIGCONT)
     until(lambda: run.status()["standing"] == "paused", "it does what was asked")
     run.call("stop")
-    assert run.process.wait(timeout=30) == 0
+    assert run.process.wait(timeout=120) == 0
 
 
 def test_who_waits_for_an_answer_when_the_run_ends_is_told(run: Run) -> None:
@@ -468,7 +469,7 @@ def test_who_waits_for_an_answer_when_the_run_ends_is_told(run: Run) -> None:
     until(lambda: len(_connections(run)) > 1, "it has asked")
     run.process.kill()
     os.kill(run.process.pid, signal.SIGCONT)
-    assert asking.wait(timeout=30) == 0
+    assert asking.wait(timeout=120) == 0
     assert asking.stdout
     assert b"died" in asking.stdout.read()
 
@@ -490,14 +491,14 @@ def test_a_watch_in_a_terminal_keeps_to_its_size_and_ends_with_ctrl_c(program: P
     os.close(terminal)
     shown = b""
     while shown.count(b"\n") < 9:
-        assert select.select([master], [], [], 30)[0]
+        assert select.select([master], [], [], 120)[0]
         shown += os.read(master, 65536)
     assert shown.startswith(b"\x1b[H\x1b[2J")
     *lines, rest = shown.decode().removeprefix("\x1b[H\x1b[2J").split("\r\n")
     assert {len(line) for line in lines} == {50}
     assert (len(lines), rest) == (9, "")
     os.write(master, b"\x03")
-    assert watching.wait(timeout=30) == 0
+    assert watching.wait(timeout=120) == 0
     os.close(master)
     run.call("stop", "--now")
-    run.process.wait(timeout=30)
+    run.process.wait(timeout=120)

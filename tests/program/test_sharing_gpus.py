@@ -36,7 +36,7 @@ class Shared:
         return {int(path.name[2:]) for path in self.directory.glob("on*")}
 
     def runs(self, *jobs: int) -> None:
-        until(lambda: self.on() == set(jobs), f"just these run: {jobs}, not {self.on()}", seconds=10)
+        until(lambda: self.on() == set(jobs), f"just these run: {jobs}, not {self.on()}")
 
     def end(self, *jobs: int) -> None:
         for job in jobs:
@@ -56,7 +56,7 @@ def has_looked_more(nvml: StandIn, times: int = 3) -> None:
 
 
 def wait_for_start(shared: Shared, count: int) -> None:
-    until(lambda: len(shared.on()) == count, f"{count} run", seconds=10)
+    until(lambda: len(shared.on()) == count, f"{count} run")
 
 
 # ---- Memory
@@ -163,7 +163,7 @@ def test_jobs_without_a_gpu_run_beside_those_that_wait_for_one(program: Program,
     until(lambda: len(list(program.directory.glob("cpu*"))) == 20, "the CPU jobs ran")
     assert not (program.directory / "gpu").exists()
     idle_gpus.show([a_gpu(0)])
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=120)
     assert (process.returncode, out.split()) == (0, [b"-1"] * 20)
 
 
@@ -374,4 +374,4 @@ def test_the_holder_of_a_shared_gpu_is_known_when_the_job_that_came_last_is_over
 
     until(lambda: f"pid {shared.process.pid}" in holder(), "the scheduler is named")
     shared.end(1)
-    assert shared.process.wait(timeout=20) == 0
+    assert shared.process.wait(timeout=120) == 0

@@ -18,7 +18,7 @@ Pids = Callable[[str], int]
 
 def finish(process: "subprocess.Popen[bytes]") -> str:
     """Wait for its end; its stderr."""
-    return process.communicate(timeout=60)[1].decode()
+    return process.communicate(timeout=120)[1].decode()
 
 
 def test_the_first_ctrl_c_lets_running_jobs_finish(program: Program, pids: Pids) -> None:
@@ -38,7 +38,7 @@ def test_the_first_ctrl_c_lets_running_jobs_finish(program: Program, pids: Pids)
 
 
 def test_no_signal_is_lost_when_two_come_together(program: Program, pids: Pids) -> None:
-    for number in range(25):
+    for number in range(12):
         process = program.start("--gpus", "0-3", env=UNMEASURED)
         program.feed(process, "exec sleep 1000\n" * 3 + f"echo $$ > pid{number}; exec sleep 1000\n")
         pids(f"pid{number}")
@@ -54,7 +54,7 @@ def test_a_job_is_told_once_to_end(program: Program, pids: Pids) -> None:
         "trap 'echo x >> terms' TERM; echo $$ > pid; while [ ! -s terms ]; do sleep 0.01; done; sleep 0.3 & wait; wait"
     )
     (program.directory / "program").write_text(trap)
-    process = program.start("--gpus", "0", "--timeout", "1")
+    process = program.start("--gpus", "0", "--timeout", "3")
     program.feed(process, "sh program; true\n")
     pids("pid")
     assert "1 timed out" in finish(process)
@@ -64,7 +64,7 @@ def test_a_job_is_told_once_to_end(program: Program, pids: Pids) -> None:
 def test_a_daemon_has_its_own_grace_period_when_its_job_had_to_be_killed(program: Program, pids: Pids) -> None:
     daemon = "trap 'touch termed; exit' TERM; echo $$ > daemon; while :; do sleep 0.05; done"
     (program.directory / "daemon.sh").write_text(daemon)
-    process = program.start("--gpus", "0", "--timeout", "0.5", "--grace", "0.5")
+    process = program.start("--gpus", "0", "--timeout", "3", "--grace", "3")
     stubborn = "while [ ! -s daemon ]; do sleep 0.01; done; trap '' TERM; while :; do sleep 0.05; done"
     program.feed(process, f"setsid sh daemon.sh & {stubborn}\n")
     left = pids("daemon")
@@ -78,17 +78,22 @@ def test_the_second_ctrl_c_sends_term_and_the_third_kills(program: Program, pids
     program.feed(process, "trap 'touch termed' TERM; echo $$ > pid; while :; do sleep 0.01; done\n")
     job = pids("pid")
     process.send_signal(signal.SIGINT)
+    assert process.stderr
+    while b"Ctrl-C" not in (
+        line := process.stderr.readline()
+    ):  # or the second might come before it has taken the first
+        assert line
     process.send_signal(signal.SIGINT)
-    until(lambda: (program.directory / "termed").exists() or process.send_signal(signal.SIGINT))
+    until((program.directory / "termed").exists)
     assert is_alive(job)
     process.send_signal(signal.SIGINT)
-    until(lambda: not is_alive(job) or process.send_signal(signal.SIGINT))
+    until(lambda: not is_alive(job))
     finish(process)
     assert process.returncode == 130
 
 
 def test_term_ends_what_runs_after_a_grace_period(program: Program, pids: Pids) -> None:
-    process = program.start("--gpus", "0 1", "--grace", "0.2")
+    process = program.start("--gpus", "0 1", "--grace", "2")
     program.feed(
         process, "trap '' TERM; echo $$ > a; while :; do sleep 0.01; done\necho $$ > b; exec sleep 1000\ntrue\n"
     )
@@ -147,7 +152,7 @@ def test_a_timed_out_job_is_ended_with_all_it_started(program: Program, pids: Pi
     job = (
         "sh -c 'echo $$ > child; sleep 1000' & setsid sh -c 'echo $$ > daemon; exec sleep 1000' & echo $$ > main; wait"
     )
-    process = program.start("--gpus", "0", "--timeout", "1", "--grace", "0.5")
+    process = program.start("--gpus", "0", "--timeout", "3", "--grace", "0.5")
     program.feed(process, f"{job}\n")
     everyone = [pids(name) for name in ("main", "child", "daemon")]
     err = finish(process)
@@ -227,7 +232,7 @@ def test_a_closed_stderr_loses_no_job_and_no_exit_code(program: Program) -> None
         (program.directory / "in").write_text("touch ran\nfalse\n")
         script = f"set -o pipefail; {command} <in {closed}"
         done = subprocess.run(
-            ["bash", "-c", script], cwd=program.directory, capture_output=True, timeout=60, check=False
+            ["bash", "-c", script], cwd=program.directory, capture_output=True, timeout=120, check=False
         )
         assert done.returncode == 1, closed
         assert len((program.directory / "log").read_text().splitlines()) == 3
@@ -244,7 +249,7 @@ def test_a_full_pipe_does_not_stop_the_jobs(program: Program) -> None:
     """Nobody reads stderr, and 2,000 lines are more than a pipe holds."""
     process = program.start("--gpus", "0-3", "--joblog", "log")
     program.feed(process, "true\n" * 2000 + "touch done\n")
-    until(has_text(program.directory / "log", "touch done"), seconds=60)
+    until(has_text(program.directory / "log", "touch done"))
     err = finish(process)
     assert err.count("Processing command") == 2001
     assert "2001 succeeded" in err
@@ -256,7 +261,7 @@ def test_a_stopped_terminal_does_not_stop_the_jobs(program: Program) -> None:
     process = program.start("--gpus", "0-3", "--joblog", "log", stderr=slave)
     os.close(slave)
     program.feed(process, "true\n" * 3000 + "touch done\n")
-    until(has_text(program.directory / "log", "touch done"), seconds=60)
+    until(has_text(program.directory / "log", "touch done"))
     shown = b""
     while b"3001 succeeded" not in shown:
         shown += os.read(master, 65536)
@@ -271,7 +276,7 @@ def test_a_terminal_that_went_away_does_not_stop_the_jobs(program: Program) -> N
     os.close(slave)
     os.close(master)
     program.feed(process, "true\n" * 20 + "touch done\n")
-    process.wait(timeout=60)
+    process.wait(timeout=120)
     assert process.returncode == 0
     assert (program.directory / "done").exists()
 
@@ -286,7 +291,7 @@ def test_a_terminal_on_stdin_is_told_what_is_expected(program: Program) -> None:
     assert process.stdout
     assert process.stdout.readline() == b"typed\n"
     os.write(master, b"\x04")
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=120) == 0
     os.close(master)
 
 
@@ -298,7 +303,7 @@ def test_a_named_pipe_is_a_persistent_queue(program: Program) -> None:
         assert process.stderr
         assert process.stderr.readline().startswith(b"the named pipe is held open for more commands")
     for number in range(3):
-        subprocess.run(["sh", "-c", f"echo 'echo {number}' > {fifo}"], check=True, timeout=60)
+        subprocess.run(["sh", "-c", f"echo 'echo {number}' > {fifo}"], check=True, timeout=120)
         assert process.stdout
         assert process.stdout.readline() == b"%d\n" % number
     process.send_signal(signal.SIGINT)
@@ -312,7 +317,7 @@ def test_a_named_pipe_ends_with_its_writer_when_asked_to(program: Program) -> No
     command = f"{' '.join([*SCHEDULER, '--gpus', '0', '--no-follow'])} < {fifo}"
     with subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE) as process:
         fifo.write_text("echo one\n")
-        assert process.communicate(timeout=60)[0] == b"one\n"
+        assert process.communicate(timeout=120)[0] == b"one\n"
         assert process.returncode == 0
 
 
@@ -330,8 +335,8 @@ def test_a_line_is_run_as_soon_as_it_is_whole(program: Program) -> None:
     finish(process)
 
 
-def test_a_million_lines_take_little_memory(program: Program) -> None:
-    (program.directory / "jobs").write_text("true\n" * 1_000_000)
+def test_very_many_lines_take_little_memory(program: Program) -> None:
+    (program.directory / "jobs").write_text("true\n" * 200_000)
     process = program.start("--gpus", "0-3", "--dry-run", "jobs", stdout=subprocess.DEVNULL, env=UNMEASURED)
     peak = 0
     while process.poll() is None:

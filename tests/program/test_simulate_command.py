@@ -94,6 +94,7 @@ class TestTheMeasures:
         assert spread([]) == (0, 0, 0, 0, 0)
 
 
+@pytest.mark.unmeasured
 def test_the_published_experiment_comes_out_as_published() -> None:
     words = parse_synthetic("jobs=20 gap=25 time=10-1000")
     workloads = [arrivals(generate(words, 2, seed), 2, "exact")[0] for seed in range(2000)]

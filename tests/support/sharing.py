@@ -95,7 +95,7 @@ def mount_namespace(script: str, cwd: Path, environment: Mapping[str, str] = os.
         env={**environment, "SGS": " ".join(SCHEDULER)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return done.stdout.decode()

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tests.conftest import until
+from tests.conftest import needs, until
 
 
 class Terminal:
     """A screen of so many columns and lines; `simple_gpu_scheduler` runs the program under test."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str], columns: int = 100, lines: int = 30) -> None:
+        needs("tmux")
         self._socket = str(directory / "tmux")
         self.directory = directory
         setup = directory / "setup.sh"
@@ -58,13 +59,13 @@ class Terminal:
     def shows(self, text: str) -> None:
         """Wait until this can be seen."""
         try:
-            until(lambda: text in self.screen(), seconds=20)
+            until(lambda: text in self.screen())
         except AssertionError:
             raise AssertionError(f"{text!r} is not to be seen:\n{self.screen()}") from None
 
     def shows_no_more(self, text: str) -> None:
         """Wait until this can no more be seen."""
-        until(lambda: text not in self.screen(), f"{text} goes away", seconds=20)
+        until(lambda: text not in self.screen(), f"{text} goes away")
 
     def close(self) -> None:
         """End all that runs in it."""

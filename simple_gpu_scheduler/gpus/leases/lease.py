@@ -12,9 +12,10 @@ from contextlib import suppress
 from queue import SimpleQueue
 
 from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.system import locks
 from simple_gpu_scheduler.system.threads import start_thread
 
-from . import Holder, LeaseCame, LeaseError, Put, locks
+from . import Holder, LeaseCame, LeaseError, Put
 from .files import LeaseFiles
 from .record import SIZE, Record, decode, encode, is_one_of_ours, show_holder
 

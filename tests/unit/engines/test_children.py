@@ -25,7 +25,7 @@ def engine(**options):
 
 def run(script: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
-        subprocess.run([sys.executable, "-c", PREPARE + script], check=True, timeout=60, cwd=directory)
+        subprocess.run([sys.executable, "-c", PREPARE + script], check=True, timeout=120, cwd=directory)
 
 
 def test_an_attempt_that_is_stopped_before_a_thread_came_to_it_is_not_started() -> None:
@@ -39,7 +39,7 @@ subject.stop(one, force=False)
 subject.start(one, Hold())
 started.set()
 assert inbox.get() is None
-ended = inbox.get(timeout=30)
+ended = inbox.get(timeout=120)
 assert ended.outcome == Outcome("not started", reason="it was stopped first"), ended
 assert subject.settle(ended)
 assert not subject._told
@@ -58,7 +58,7 @@ def slow(*args):
 subject._starter.start = slow
 one = attempt(b"exec sleep 1000")
 subject.start(one, Hold())
-assert inbox.get(timeout=30).outcome == Outcome("killed", signal.SIGTERM)
+assert inbox.get(timeout=120).outcome == Outcome("killed", signal.SIGTERM)
 """)
 
 
@@ -67,7 +67,7 @@ def test_a_stop_of_what_has_ended_signals_nobody() -> None:
 subject = engine()
 one = attempt(b"true")
 subject.start(one, Hold())
-ended = inbox.get(timeout=30)
+ended = inbox.get(timeout=120)
 subject.stop(one, force=True)
 assert subject.settle(ended)
 """)
@@ -77,7 +77,7 @@ def test_what_cannot_be_started_is_said() -> None:
     run("""
 subject = engine(shell="/no/such/shell")
 subject.start(attempt(b"true"), Hold())
-assert inbox.get(timeout=30).outcome == Outcome("not started", reason="No such file or directory")
+assert inbox.get(timeout=120).outcome == Outcome("not started", reason="No such file or directory")
 """)
 
 
@@ -92,7 +92,7 @@ while pid is None:
 while open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0] != "T":
     pass
 subject.stop(one, force=False)
-assert inbox.get(timeout=30).outcome == Outcome("killed", signal.SIGTERM)
+assert inbox.get(timeout=120).outcome == Outcome("killed", signal.SIGTERM)
 """)
 
 
@@ -101,7 +101,7 @@ def test_threads_are_made_when_they_are_needed_and_used_again() -> None:
 subject = engine()
 for number in range(20):
     subject.start(attempt(b"true", number), Hold())
-    assert subject.settle(inbox.get(timeout=30))
+    assert subject.settle(inbox.get(timeout=120))
 assert subject._threads == 1
 for number in range(3):
     subject.start(attempt(b"sleep 0.2", number), Hold())
@@ -122,7 +122,7 @@ def slow(*args):
 subject._starter.start = slow
 one = attempt(b"trap '' TERM; sleep 1000; sleep 1000")
 subject.start(one, Hold())
-assert inbox.get(timeout=30).outcome == Outcome("killed", signal.SIGKILL)
+assert inbox.get(timeout=120).outcome == Outcome("killed", signal.SIGKILL)
 """)
 
 
@@ -173,7 +173,7 @@ def test_a_bug_in_a_thread_is_told_and_not_waited_for() -> None:
 subject = engine()
 subject._starter = None
 subject.start(attempt(b"true"), Hold())
-assert isinstance(inbox.get(timeout=30).error, AttributeError)
+assert isinstance(inbox.get(timeout=120).error, AttributeError)
 """)
 
 
@@ -186,12 +186,12 @@ class Refused:
     def start(self): raise RuntimeError("can't start new thread")
 threading.Thread = Refused
 subject.start(attempt(b"true"), Hold())
-ended = inbox.get(timeout=30)
+ended = inbox.get(timeout=120)
 assert ended.outcome.kind == "not started" and "ulimit -u" in ended.outcome.reason
 assert subject.settle(ended)
 threading.Thread = Thread
 subject.start(attempt(b"true", 1), Hold())
 threading.Thread = Refused
 subject.start(attempt(b"true", 2), Hold())
-assert [inbox.get(timeout=30).outcome.kind for _ in range(2)] == ["succeeded"] * 2
+assert [inbox.get(timeout=120).outcome.kind for _ in range(2)] == ["succeeded"] * 2
 """)

@@ -493,8 +493,8 @@ class Run:
         alive = {key: 7 for key in self.ledger.running if self.chance.random() < 0.5}
         left = what_is_left(state, alive, failed_too=False)
         self._begin(is_resumed=True)
-        self.publisher.publish(left.as_event([(each.attempt, 1.0) for each in left.outliving]))
-        for number in sorted(key[0] for key in (each.attempt.key for each in left.outliving)):
+        self.publisher.publish(left.as_event([(each.attempt, 1.0) for each in left.survivors]))
+        for number in sorted(key[0] for key in (each.attempt.key for each in left.survivors)):
             assert number in {key[0] for key in alive}
 
 

@@ -29,7 +29,7 @@ def swept(tmp_path):
     return run
 
 
-def hypersearch(cwd, *args, timeout=60, **more):
+def hypersearch(cwd, *args, timeout=120, **more):
     return subprocess.run([*HYPERSEARCH, *args], check=False, cwd=cwd, capture_output=True, timeout=timeout, **more)
 
 
@@ -218,7 +218,7 @@ def test_a_saved_sweep_gives_the_same_lines_though_it_had_no_seed(tmp_path) -> N
 def test_it_is_saved_before_the_first_line(tmp_path) -> None:
     args = "'{a}{b}' -p a range:1:100000 -p b range:1:100000 --save s.json | { read -r line; cat s.json; }"
     command = f"{HYPERSEARCH[0]} -c '{HYPERSEARCH[2]}' {args}"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=True, timeout=60, cwd=tmp_path)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=True, timeout=120, cwd=tmp_path)
     assert (json.loads(done.stdout)["parameters"]["a"], done.stderr) == (["range:1:100000"], b"")
 
 
@@ -239,4 +239,4 @@ def test_where_nothing_can_be_saved_nothing_is_printed_and_nothing_is_lost(tmp_p
 
 def test_a_pipe_of_that_name_is_no_place_to_save(tmp_path) -> None:
     os.mkfifo(tmp_path / "s.json")
-    refused(hypersearch(tmp_path, "x", "--save", "s.json", timeout=2), "s.json")
+    refused(hypersearch(tmp_path, "x", "--save", "s.json"), "s.json")

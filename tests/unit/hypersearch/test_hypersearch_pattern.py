@@ -18,7 +18,7 @@ from tests.conftest import HYPERSEARCH, Program
 
 
 def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=120)
 
 
 def lines_of(pattern: str, *, lines_end: bool = True, **settings) -> list[str]:

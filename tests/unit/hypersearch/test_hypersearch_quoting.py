@@ -15,9 +15,9 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
 from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, Words
 from simple_gpu_scheduler.jobfile.parse import split_options
-from tests.conftest import HYPERSEARCH, SCHEDULER
+from tests.conftest import HYPERSEARCH, SCHEDULER, needs
 
-SHELLS = [path for path in ("/bin/sh", *map(shutil.which, ("bash", "zsh"))) if path]
+SHELLS = ("/bin/sh", "bash", "zsh")
 ALPHABET = "'\"\\$`!*~#:{}%=,[]()<>;&|?^ \t\n\r-+/.@ax1é€\udcff\udc81"
 NASTY = [
     "",
@@ -131,6 +131,7 @@ def commands(draw: st.DrawFn) -> tuple[str, list[bytes]]:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(lines=st.lists(commands(), min_size=1, max_size=20))
 def test_the_program_gets_just_the_values_wherever_they_stand(shell, lines) -> None:
+    needs(shell)
     assert run(shell, [line for line, _ in lines]) == [word for _, expected in lines for word in expected]
 
 
@@ -210,6 +211,7 @@ def test_a_newline_is_refused_where_it_would_end_the_line(part) -> None:
     ],
 )
 def test_special_places(shell, pattern, value, words) -> None:
+    needs(shell)
     (line,) = lines_of(pattern, a=value)
     got = run(shell, [line])
     assert [word.decode() for word in got[1:]] == words
@@ -250,5 +252,5 @@ def test_places_where_a_value_is_not_handed_over(pattern, value, words) -> None:
         (line,) = lines_of(pattern, a=value, **({"r": "it's"} if "{r!s}" in pattern else {}))
     except UserError:
         return
-    got = [run(shell, [line])[1:] for shell in SHELLS]
+    got = [run(shell, [line])[1:] for shell in SHELLS if shutil.which(shell)]
     assert [word.decode() for word in got[0]] == words

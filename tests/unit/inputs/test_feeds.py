@@ -222,7 +222,7 @@ class TestIntake:
         assert told(socket) == [b"8"]
         send(socket, b"close")
         assert told(socket) == [b"closed", b"8"]
-        thread.join(5)
+        thread.join(120)
         assert pipe.kept == b"one\ntwo\n"
         with pytest.raises(OSError, match="No such device"):
             pipe.open()
@@ -242,7 +242,7 @@ class TestIntake:
         until(lambda: len(pipe.kept) == room)
         assert before < room
         send(socket, b"close")
-        thread.join(5)
+        thread.join(120)
         os.close(writer)
 
     def test_when_the_scheduler_is_gone_the_rest_is_kept_and_the_pipe_is_closed(self, pipe: Pipe) -> None:
@@ -254,7 +254,7 @@ class TestIntake:
         time.sleep(0.05)
         assert pipe.kept == b"one\n"
         socket.close()
-        thread.join(5)
+        thread.join(120)
         assert pipe.kept == b"one\ntwo\n"
         with pytest.raises(BrokenPipeError):
             os.write(writer, b"three\n")
@@ -286,8 +286,8 @@ class TestIntake:
             writing = start_thread(write)
             time.sleep(chance.uniform(0, 0.003))
             send(socket, b"close")
-            thread.join(5)
-            writing.join(5)
+            thread.join(120)
+            writing.join(120)
             os.close(writer)
             assert pipe.kept == b"".join(written)
             pipe.close()
@@ -300,7 +300,7 @@ class TestIntake:
         time.sleep(0.1)
         os.write(writer, b"late\n")
         os.close(copy)
-        thread.join(5)
+        thread.join(120)
         assert pipe.kept == b"late\n"
         os.close(writer)
 
@@ -309,7 +309,7 @@ class TestIntake:
         copy = os.dup(pipe.source)
         socket, thread = pipe.take_in()
         send(socket, b"close")
-        thread.join(5)
+        thread.join(120)
         assert not thread.is_alive()
         os.close(copy)
 
@@ -322,7 +322,7 @@ class TestIntake:
         os.write(writer, b"one\n")
         assert told(ours) == [b"open"]
         assert told(ours) == [b"failed", b"No space left on device", b"one\n"]
-        thread.join(5)
+        thread.join(120)
         os.close(writer)
 
 
@@ -392,7 +392,7 @@ class TestSpooled:
 
         thread = start_thread(write)
         assert read(feed, len(data)) == data
-        thread.join(5)
+        thread.join(120)
         feed.stop()
 
     def test_when_the_keeper_is_killed_it_goes_on_here(self, pipe: Pipe) -> None:
@@ -474,13 +474,13 @@ class TestFollowed:
             assert first
             assert mark
             assert (mark.source, mark.inode, mark.offset) == (str(path), path.stat().st_ino, 2 * size)
-            feed.stop()
+            feed._file.close()  # of what a user may watch with there is little, and other tests need it too
             new = Path(directory, "new")  # as an editor does
             new.write_bytes(data + b"more")
             new.rename(path)
             again = Followed(str(path), mark)
             assert read(again, len(data) - 2 * size + 4) == data[2 * size :] + b"more"
-            again.stop()
+            again._file.close()
 
     def test_another_content_begins_anew(self, tmp_path: Path) -> None:
         path = tmp_path / "queue"

@@ -75,7 +75,7 @@ PIECES += ["\n", "<<E\n", "\nE\n", "|cat", "$#", "<<<"]
 
 
 def shell_says(text: bytes) -> tuple[int, bytes, bytes]:
-    done = subprocess.run(["sh", "-c", text], capture_output=True, stdin=subprocess.DEVNULL, timeout=20, check=False)
+    done = subprocess.run(["sh", "-c", text], capture_output=True, stdin=subprocess.DEVNULL, timeout=120, check=False)
     return done.returncode, done.stdout, done.stderr
 
 

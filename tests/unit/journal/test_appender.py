@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from simple_gpu_scheduler.journal import append as subject
 from simple_gpu_scheduler.journal.append import Appender, PatientAppender
 from simple_gpu_scheduler.system import files
 from simple_gpu_scheduler.system.files import is_remote
-from tests.conftest import until
+from tests.conftest import until, work
 
 LINES = [b'{"event":"%05d","x":"%s"}\n' % (number, b"y" * (number % 90)) for number in range(600)]
 
@@ -84,12 +84,6 @@ def append_all(appender: Appender | PatientAppender, lines: list[bytes]) -> list
     return said
 
 
-def quick(work: Callable[[], object], seconds: float = 2.0) -> bool:
-    began = time.monotonic()
-    work()
-    return time.monotonic() - began < seconds
-
-
 def test_each_line_is_in_the_file_when_append_returns(disk: Disk) -> None:
     appender = Appender(disk.fd, "it")
     for number, line in enumerate(LINES[:50], 1):
@@ -153,11 +147,12 @@ def test_a_disk_that_was_full_is_tried_again_though_nothing_more_happens(disk: D
 
 def test_a_full_disk_is_not_tried_for_each_line(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     tries: list[int] = []
+    monkeypatch.setattr(subject, "_TRY_AGAIN", 3600.0)
     disk.room = 0
     appender = Appender(disk.fd, "it")
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: tries.append(len(data)) or write(fd, data))
-    assert quick(lambda: append_all(appender, LINES))
+    append_all(appender, LINES)
     assert len(tries) <= 3
 
 
@@ -175,13 +170,15 @@ def test_what_is_kept_is_bounded_the_oldest_goes_first_and_the_rest_is_whole(dis
     assert len(b"".join(kept)) > 4_800
 
 
+@pytest.mark.unmeasured
 def test_the_bound_holds_with_many_lines_and_keeping_them_is_quick(disk: Disk, monkeypatch) -> None:
-    monkeypatch.setattr(subject, "_MOST_KEPT", 4_000_000)
+    monkeypatch.setattr(subject, "_MOST_KEPT", 400_000)
     monkeypatch.setattr(subject, "_TRY_AGAIN", 3600.0)
     disk.room = 0
     appender = Appender(disk.fd, "it")
-    assert quick(lambda: append_all(appender, [b"x" * 19 + b"\n"] * 400_000), seconds=8)
-    assert 3_900_000 <= sum(map(len, appender._kept)) <= 4_000_000
+    lines = [b"x" * 19 + b"\n"] * 40_000
+    assert work(lambda: append_all(appender, lines)) < 50 * len(lines)
+    assert 390_000 <= sum(map(len, appender._kept)) <= 400_000
 
 
 def test_close_says_that_the_last_is_not_in_it(disk: Disk) -> None:
@@ -237,8 +234,6 @@ def test_a_disk_that_is_full_and_then_free_again_gets_all(small: Path) -> None:
 
 LIMITED = """
 import os, resource, sys
-from simple_gpu_scheduler.events.publisher import SinkTroubleError
-from simple_gpu_scheduler.journal import append as appender
 appender._TRY_AGAIN = 0.0
 soft = lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 it = appender.Appender(os.open(sys.argv[1], os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "it")
@@ -254,7 +249,7 @@ it.close()
 
 def test_a_file_that_may_not_grow_and_then_may_gets_all(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", LIMITED, tmp_path / "j"]
-    done = subprocess.run(argv, input=b"".join(LINES[:591]), capture_output=True, check=True, timeout=60)
+    done = subprocess.run(argv, input=b"".join(LINES[:591]), capture_output=True, check=True, timeout=120)
     assert done.stdout.startswith(b"it cannot be written: File too large; the jobs go on, and it is tried again\n")
     assert whole_lines(tmp_path / "j") == LINES[:591]
 
@@ -278,8 +273,9 @@ def test_a_file_system_that_hangs_is_waited_for_once_and_gets_all_later(disk: Di
     said: list[str] = []
     began = time.monotonic()
     said += append_all(patient, LINES[1:2])
-    assert 0.25 < time.monotonic() - began < 2
-    assert quick(lambda: said.extend(append_all(patient, LINES[2:300])), seconds=1)
+    assert time.monotonic() - began > 0.25
+    said += append_all(patient, LINES[2:300])
+    assert time.monotonic() - began < 299 * 0.25  # it was not waited for at each line
     assert said == ["the journal j does not answer; the jobs go on without it"]
     disk.answers.set()
     until(lambda: disk.lines() == LINES[:300], "all arrives")
@@ -338,7 +334,7 @@ def test_close_waits_as_long_as_its_patience_and_says_that_something_is_missing(
         with pytest.raises(OSError, match="what happened last is not in it"):
             patient.close()
 
-    assert quick(close)
+    close()
 
 
 def test_close_waits_for_what_is_being_written(disk: Disk, patient: PatientAppender, monkeypatch) -> None:

@@ -285,6 +285,7 @@ class TestTheDocument:
 MORE = encode(events.JobsRead([Job(99, b"more", Place(99))]), BEGIN).encode()
 
 
+@pytest.mark.unmeasured
 def test_a_journal_that_is_cut_at_any_byte_keeps_all_that_is_before_and_takes_what_is_written_behind() -> None:
     data, known = golden(), records(golden())
     for cut in range(len(data) + 1):
@@ -439,6 +440,7 @@ def test_whatever_is_in_a_field_only_a_value_error_is_raised_then_or_later(data:
     check_all_commands(data, place)
 
 
+@pytest.mark.unmeasured
 def test_a_field_of_the_wrong_type_never_raises_later(place: Path) -> None:
     for data in field_by_field():
         check_all_commands(data, place)

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 from simple_gpu_scheduler.report.page import page
+from tests.conftest import needs
 
 BEGUN = 1_700_000_000.0
 FLAGS = (
@@ -179,13 +181,14 @@ class Page:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """One browser for all tests; without chromium they fail."""
+    """One browser for all tests."""
+    needs("chromium", "chromedriver")
     options = Options()
-    options.binary_location = "/usr/bin/chromium"
+    options.binary_location = shutil.which("chromium")
     for flag in [*FLAGS.split(), f"--user-data-dir={tmp_path_factory.mktemp('chromium')}", "--window-size=1280,900"]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    started = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    started = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     yield started
     started.quit()
 

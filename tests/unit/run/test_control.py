@@ -7,6 +7,7 @@ import pytest
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.engines import Ended, ForEngine
 from simple_gpu_scheduler.events import (
+    Event,
     GpuSetAside,
     JobDropped,
     JobEnded,
@@ -19,6 +20,7 @@ from simple_gpu_scheduler.events import (
 from simple_gpu_scheduler.events.eta import Estimates, Eta, Known, estimate
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import Reason
+from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.remote.server import Asked
@@ -30,6 +32,7 @@ from simple_gpu_scheduler.scheduling.quarantine import Quarantine
 from tests.unit.run.test_runner import TERMINATED, World, failing, job, jobs
 
 FAILED = Outcome("failed", 1)
+STOP = StopAsked("so", False, False, 0)
 
 
 class Asking(World):
@@ -426,3 +429,19 @@ def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
 )
 def test_what_cannot_be_estimated_is_said(known: Known, settings: dict, why: str) -> None:
     assert eta(known, **settings) == Eta(None, why)
+
+
+@pytest.mark.parametrize(("event", "starts"), [(Paused(True), False), (STOP, False), (Paused(False), True)])
+def test_a_run_that_is_paused_or_stopping_wants_no_gpus(event: Event, *, starts: bool) -> None:
+    state = Asking().state
+    state.scheduler.add(job(1, gpus=1, mem=3), 0)
+    state.publish(event)
+    assert state.demand == (Demand(1, 3) if starts else Demand())
+
+
+def test_a_paused_run_starts_retries_when_it_continues() -> None:
+    world = Asking(retries=1, delay=0).jobs(job(1))
+    world.engine.outcomes, world.engine.takes = {1: [FAILED, SUCCESS]}, {1: 5}
+    world.ask(1, "pause").ask(50, "continue")
+    assert world.run() == 0
+    assert world.starts() == [(0, 1), (50, 1)]

@@ -233,35 +233,6 @@ def test_what_was_chosen_before_another_start_took_its_slot_is_refused() -> None
     assert (subject.waiting, numbers(list(subject.running))) == (1, [1])
 
 
-@pytest.mark.parametrize("is_stopped", [True, False])
-def test_a_scheduler_that_is_paused_or_stopped_starts_nothing_and_wants_no_gpus(is_stopped: bool) -> None:
-    subject = waiting(scheduler(delay=5), job(1), job(2, 2, mem=3))
-    assert (subject.wants_gpus, subject.wants_memory) == (2, 3)
-    assert numbers(start_all(subject, 0, rooms())) == [1]
-    if is_stopped:
-        subject.stop()
-    else:
-        subject.is_paused = True
-    assert subject.wants_gpus == 0
-    assert subject.next(100, rooms()) is None
-    assert subject.next_wake(0) == float("inf")
-    assert subject.waiting == 1
-    if not is_stopped:
-        subject.is_paused = False
-        assert (subject.wants_gpus, subject.next_wake(0)) == (2, 5)
-
-
-def test_a_paused_scheduler_tries_failed_jobs_again_when_it_continues() -> None:
-    subject = waiting(scheduler("0", retries=1), job(1))
-    [attempt] = start_all(subject, 0, rooms())
-    subject.is_paused = True
-    assert subject.end(attempt, Outcome("failed", 1), 1).retries
-    assert subject.next_wake(1) == float("inf")
-    subject.is_paused = False
-    assert subject.next_wake(1) == 1
-    assert [each.key for each in start_all(subject, 1, rooms())] == [(1, 2)]
-
-
 # ---- Memory
 
 

@@ -218,6 +218,7 @@ def compare(workloads, policies, other, gpus):
 
 
 class TestLearning:
+    @pytest.mark.unmeasured
     def test_the_same_seed_gives_the_same_weights_within_the_budget(self):
         simulated = []
         site = Site(8, lambda: simulated.append(20) or Estimates())
@@ -230,6 +231,7 @@ class TestLearning:
         assert heard[-1].split(":")[0] == f"generation {len(heard)} of {len(heard)}"
         assert one != learn(given_queues, Site(8), 6, budget=80_000)
 
+    @pytest.mark.unmeasured
     def test_on_the_published_queues_it_is_no_worse_than_sjf(self):
         weights = learn(lessons("learn", 300), Site(2), 1, budget=120_000)
         policies = {"sjf": POLICIES["sjf"], "learned": lambda: Learned(weights), "fifo": POLICIES["fifo"]}
@@ -237,6 +239,7 @@ class TestLearning:
         assert standings["learned"].percent < 0.01
         assert standings["fifo"].in_words("fifo", "sjf").startswith("fifo loses to sjf by 10")
 
+    @pytest.mark.unmeasured
     def test_on_wide_jobs_it_beats_sjf(self):
         shape = {"gap": 12, "widths": (1, 1, 2, 4)}
         weights = learn(lessons("learn", 500, **shape), Site(8), 1, budget=200_000)

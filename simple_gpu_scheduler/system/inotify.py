@@ -10,7 +10,7 @@ import os
 import select
 from contextlib import suppress
 
-from simple_gpu_scheduler.system.files import is_remote
+from .files import is_remote
 
 _MODIFY, _ATTRIB, _MOVED_FROM, _MOVED_TO, _CREATE = 0x2, 0x4, 0x40, 0x80, 0x100
 _DELETE, _DELETE_SELF, _MOVE_SELF = 0x200, 0x400, 0x800
