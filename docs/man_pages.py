@@ -26,7 +26,7 @@ def pages() -> dict[str, str]:
     """The text of each page, by the name of its file."""
     context = click.Context(main)
     run = main.get_command(context, "")
-    commands = [main.get_command(context, each.name) for each in COMMANDS]
+    commands = [main.get_command(context, each) for each in COMMANDS]
     return {
         f"{name}.1": "\n".join([*_page(name, command, others), ""])
         for name, command, others in (

@@ -7,30 +7,27 @@ import click
 from simple_gpu_scheduler.cli.commands import COMMANDS
 from simple_gpu_scheduler.cli.commands.schedule import run
 
-_ENTRIES = {each.name: each for each in COMMANDS}
-
 
 class DefaultGroup(click.Group):
     """Takes words that do not start with one of its commands as those of its default command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the default command's name where no command is named."""
-        named = bool(args) and args[0] in _ENTRIES
+        named = bool(args) and args[0] in COMMANDS
         return super().parse_args(ctx, args if named else ["", *args])
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's name
         """Those that have a name."""
-        return list(_ENTRIES)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
         """The default command's name is nothing at all. The others are loaded only when they are typed."""
         if not cmd_name:
             return run
-        entry = _ENTRIES.get(cmd_name)
-        if entry is None:
+        if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"simple_gpu_scheduler.cli.commands.{entry.module}")
-        command: click.Command = getattr(module, f"{entry.name}_command")
+        module = import_module(f"simple_gpu_scheduler.cli.commands.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
 

@@ -17,6 +17,7 @@ from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.output.log_file import last_lines, read_tail
 from simple_gpu_scheduler.system.threads import start_thread
 
+from . import Occasion
 from .command import Notifier
 from .message import (
     MOST_JOBS,
@@ -24,7 +25,6 @@ from .message import (
     JobEnd,
     Notification,
     Numbers,
-    Occasion,
     Told,
     cut_text,
     is_end,

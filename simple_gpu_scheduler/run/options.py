@@ -8,7 +8,7 @@ from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.gpus.discover import Wants
 from simple_gpu_scheduler.inputs import InputOptions
 from simple_gpu_scheduler.journal import RecordOptions
-from simple_gpu_scheduler.notify.message import NotifyOptions
+from simple_gpu_scheduler.notify import NotifyOptions
 from simple_gpu_scheduler.output import OutputOptions
 from simple_gpu_scheduler.resume import ResumeOptions
 from simple_gpu_scheduler.scheduling.halt import Halt

@@ -24,7 +24,7 @@ def test_they_are_up_to_date(name: str) -> None:
 
 def test_they_have_every_command_and_option() -> None:
     page = PAGES["simple_gpu_scheduler.1"]
-    for word in (*(f".SS {each.name}" for each in COMMANDS), r"\-\-gpus GPU...", r"\-\-resume\-failed", r"\-\-watch"):
+    for word in (*(f".SS {each}" for each in COMMANDS), r"\-\-gpus GPU...", r"\-\-resume\-failed", r"\-\-watch"):
         assert f"\n{word}" in page.replace(".B ", "")
     assert r"\-\-n\-samples" in PAGES["simple_hypersearch.1"]
 

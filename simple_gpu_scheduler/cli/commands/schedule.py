@@ -58,7 +58,7 @@ _SECTIONS = (
 def _complete(context: click.Context, param: click.Parameter, begin: str) -> "list[CompletionItem] | list[str]":
     """As the first word a command, else a file."""
     commands = () if context.meta["argv"] else COMMANDS
-    found = [each.name for each in commands if each.name.startswith(begin)]
+    found = [name for name in commands if name.startswith(begin)]
     return found or click.Path().shell_complete(context, param, begin)
 
 
@@ -92,6 +92,6 @@ run = Command(
     callback=_run,
     help=_HELP,
     sections=_SECTIONS,
-    commands=[(each.name, each.line) for each in COMMANDS],
+    commands=[(name, line) for name, (_, line) in COMMANDS.items()],
     examples=_EXAMPLES,
 )

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from simple_gpu_scheduler.cli.click_extras import Parsed, Section
-from simple_gpu_scheduler.notify.message import NotifyOptions, Occasion, parse_occasions
+from simple_gpu_scheduler.notify import NotifyOptions, Occasion, parse_occasions
 
 SECTION = Section(
     "Notifications",

@@ -92,10 +92,10 @@ def test_a_command_of_the_group_is_called_by_its_name_and_the_run_by_none(monkey
 
 def test_each_command_of_the_table_is_there() -> None:
     context = click.Context(main)
-    for each in COMMANDS:
-        command = main.get_command(context, each.name)
+    for name in COMMANDS:
+        command = main.get_command(context, name)
         assert command
-        assert command.name == each.name
+        assert command.name == name
     assert main.get_command(context, "none") is None
 
 
