@@ -4,7 +4,7 @@ It knows how arguments are written, not what any of them is for.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -40,6 +40,13 @@ class _Context(click.Context):
         return super().command_path.strip()
 
 
+class Section(NamedTuple):
+    """A section of a command's help: its heading, and its options."""
+
+    heading: str
+    options: Sequence[click.Option]
+
+
 class Command(click.Command):
     """A command whose options may be `SeveralValues` and are shown in sections, with examples at the end."""
 
@@ -47,15 +54,23 @@ class Command(click.Command):
 
     def __init__(
         self,
-        *args: Any,
-        sections: Sequence[tuple[str, Sequence[str]]],
+        name: str,
+        *params: click.Parameter,
+        sections: Sequence[Section] = (),
+        commands: Sequence[tuple[str, str]] = (),
         examples: str,
         if_unknown: str = "",
         **kwargs: Any,
     ) -> None:
-        """`if_unknown`: what to say of an option that is none and is like none."""
-        super().__init__(*args, **{"context_settings": {"help_option_names": ["-h", "--help"]}, **kwargs})
+        """`params` are the arguments, and options that belong to no section; `commands` are listed in the help.
+
+        `if_unknown`: what to say of an option that is none and is like none.
+        """
+        all_params = [*(option for section in sections for option in section.options), *params]
+        settings = {"help_option_names": ["-h", "--help"], **kwargs.pop("context_settings", {})}
+        super().__init__(name, params=all_params, context_settings=settings, **kwargs)
         self.sections = sections
+        self.commands = commands
         self.examples = examples
         self.if_unknown = if_unknown
 
@@ -78,15 +93,20 @@ class Command(click.Command):
             hint = _like(error.option_name, self.params) or self.if_unknown
             raise click.UsageError(f"No such option {error.option_name}. {hint}".strip(), ctx) from None
 
+    def shown_sections(self, ctx: click.Context) -> list[Section]:
+        """The sections in their order, and those options that are in none."""
+        in_sections = [option for section in self.sections for option in section.options]
+        others = [each for each in self.get_params(ctx) if isinstance(each, click.Option) and each not in in_sections]
+        return [*self.sections, Section("Other" if in_sections else "Options", others)]
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by section, in the order of the sections; at the end those that are in none."""
-        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        records = {option.name: record for option in options if (record := option.get_help_record(ctx))}
-        for title, names in self.sections:
-            with formatter.section(title):
-                formatter.write_dl([records.pop(name) for name in names])
-        with formatter.section("Other"):
-            formatter.write_dl(list(records.values()))
+        """The options by section, then commands and examples."""
+        for heading, options in self.shown_sections(ctx):
+            with formatter.section(heading):
+                formatter.write_dl([record for each in options if (record := each.get_help_record(ctx))])
+        if self.commands:
+            with formatter.section("Commands (see COMMAND --help)"):
+                formatter.write_dl(self.commands)
         with formatter.section("Examples"):
             for line in self.examples.strip().splitlines():
                 formatter.write(f"  {line}\n" if line else "\n")
@@ -94,7 +114,7 @@ class Command(click.Command):
 
 def _like(word: str, params: Iterable[click.Parameter]) -> str:
     """What may have been meant by an option that is none."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
+    from difflib import get_close_matches  # noqa: PLC0415 - 4 ms that only an error needs
 
     known = [name for param in params for name in param.opts if name.startswith("--")]
     close = [name for name in known if name.startswith(word)] or get_close_matches(word, known, n=1, cutoff=0.8)

@@ -1,4 +1,4 @@
-"""The commands: argv -> options -> one call -> exit code. The only room that knows click.
+"""The two programs: argv -> options -> one call -> exit code.
 
 What stands here is what holds for both: open streams, and a sentence for every way to fail.
 """
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
+from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import BUG, SOME_DID_NOT_SUCCEED, UserError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
         _say(f"{name}: {' '.join(error.format_message().split()).rstrip('.')} (see {command} --help)")
         return error.exit_code
     except UserError as error:
-        from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - only an error needs it
+        from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - else loaded before the keeper is forked
 
         _say("\n".join(safe(line) for line in f"{name}: {error}".split("\n")))
         return error.code
@@ -118,10 +119,8 @@ def _say(text: str) -> None:
 
 
 def _report_bug(name: str) -> int:
-    import platform  # noqa: PLC0415 - only a bug needs them
-    import traceback  # noqa: PLC0415
-
-    from simple_gpu_scheduler import __version__  # noqa: PLC0415
+    import platform  # noqa: PLC0415 - with the next 4 ms that only a bug needs
+    import traceback  # noqa: PLC0415 - see above
 
     _say(
         f"{traceback.format_exc()}\n{name}: this is a bug in the program, not in what you typed. Please report the "

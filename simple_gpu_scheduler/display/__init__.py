@@ -1,1 +1,13 @@
 """What a run says on the terminal."""
+
+from typing import Literal, NamedTuple
+
+Progress = Literal["live", "plain", "none"]
+
+
+class DisplayOptions(NamedTuple):
+    """The section "Display" of --help."""
+
+    progress: Progress | None = None
+    quiet: bool = False
+    verbose: bool = False

@@ -27,7 +27,7 @@ from simple_gpu_scheduler.system.writer import Writer
 _MOST_NUMBERS = 10
 
 
-class Words:
+class EventWords:
     """`quiet` leaves failures only, `verbose` adds the successes; without `says_starts` starts and waits have no line.
 
     `can_resume`: what is left of the run can be gone on with.
@@ -172,7 +172,7 @@ _STDERR = 2
 class PlainLines:
     """Writes lines to stderr."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: EventWords) -> None:
         self._words = words
         self._writer = Writer(_STDERR)
 

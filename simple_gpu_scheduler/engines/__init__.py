@@ -8,17 +8,20 @@ time after it was started, and the engine says so by a `Began`.
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from queue import SimpleQueue
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from simple_gpu_scheduler.base.clock import Clock
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome
-from simple_gpu_scheduler.gpus.discover import Machine, Wants
-from simple_gpu_scheduler.gpus.pool import Demand
-from simple_gpu_scheduler.keeper.client import KeeperClient
-from simple_gpu_scheduler.keeper.survivors import Survivor
-from simple_gpu_scheduler.scheduling.slots import Rooms
-from simple_gpu_scheduler.system.processes import Streams
+
+if TYPE_CHECKING:  # the table is read for --help too, which needs none of these
+    from simple_gpu_scheduler.gpus.discover import Machine, Wants
+    from simple_gpu_scheduler.gpus.pool import Demand
+    from simple_gpu_scheduler.keeper.client import KeeperClient
+    from simple_gpu_scheduler.keeper.survivors import Survivor
+    from simple_gpu_scheduler.scheduling.slots import Rooms
+    from simple_gpu_scheduler.system.processes import Streams
+
 
 NEVER = float("inf")
 
@@ -81,10 +84,10 @@ class Engine(Protocol):
 
     queues: bool  # whether a cluster chooses the GPUs, so that an attempt begins when a `Began` says so
 
-    def rooms(self, demand: Demand) -> Rooms:
+    def rooms(self, demand: "Demand") -> "Rooms":
         """The GPUs that may be used, as far as is known, with the memory that others leave free."""
 
-    def waits(self, demand: Demand) -> list[Wait]:
+    def waits(self, demand: "Demand") -> list[Wait]:
         """Why the others may not be used."""
 
     def take(self, attempt: Attempt, now: float) -> bool:
@@ -102,7 +105,7 @@ class Engine(Protocol):
     def release(self, attempt: Attempt) -> None:
         """Give its places back: it was not started, or its end is on record."""
 
-    def tend(self, demand: Demand, now: float) -> Tended:
+    def tend(self, demand: "Demand", now: float) -> Tended:
         """Give back what is not used, look again at what others use; called before the loop sleeps."""
 
     def close(self) -> None:
@@ -129,19 +132,19 @@ class Setting(NamedTuple):
     """What engines are made from; each takes what it needs."""
 
     run_id: str
-    machine: Machine
-    wants: Wants
+    machine: "Machine"
+    wants: "Wants"
     inbox: "SimpleQueue[Any]"
     read_more: Callable[[], object] = lambda: None
     shell: str = "/bin/sh"
     grace: float = 10.0
     environment: Mapping[bytes, bytes] = {}
-    open_streams: Callable[[Attempt], Streams] = lambda _attempt: ()
+    open_streams: "Callable[[Attempt], Streams]" = lambda _attempt: ()
     spared: Callable[[], frozenset[int]] = frozenset  # children of this process that belong to no attempt
-    keeper: KeeperClient | None = None
+    keeper: "KeeperClient | None" = None
     journal: str = ""
     journal_size: int = 0  # what was read of it
-    survivors: Sequence[Survivor] = ()
+    survivors: "Sequence[Survivor]" = ()
     input_ends: bool = True
     has_lengths: bool = True  # False for a dry run
 

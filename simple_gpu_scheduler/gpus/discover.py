@@ -26,13 +26,18 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 class Wants(NamedTuple):
-    """What the user says of GPUs: their names, none of them for all, and what may go on on one that counts as free."""
+    """The sections "GPUs" and "When a GPU counts as free" of --help; without `names` all GPUs are meant.
+
+    `example` shows in an error how to name some.
+    """
 
     names: tuple[str, ...] = ()
     ignore_occupancy: bool = False
     tolerance: Tolerance = Tolerance()
     tolerated: Collection[int] = ()
     example: str = "--gpus 0 1"
+    jobs_per_gpu: int = 1
+    cpu_slots: int = 1
 
 
 class Machine(NamedTuple):

@@ -13,8 +13,8 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.run.options import Options
 
+from . import InputOptions
 from .feeds import Followed
 from .pipes import HandOver, Rest, Spooled
 from .reader import Source, check
@@ -191,13 +191,20 @@ class Gathered(NamedTuple):
     introductions: Sequence[str] = ()
     problems: Sequence[str] = ()
 
+    @property
+    def has_queue(self) -> bool:
+        """Whether one of them does not end by itself."""
+        return any(each.kind in QUEUES for each in self.inputs)
 
-def open_typed(names: Sequence[str], followed: str | None, state: "RunState | None", *, waits: bool) -> list[Typed]:
-    """What the command line names; stdin when it names nothing, but of a run that goes on only one that gives jobs."""
-    typed = [(is_of(source.fd, source.name), source) for source in (open_file(name, waits=waits) for name in names)]
-    if followed:
-        mark = mark_of(state.marks.get(os.path.realpath(followed))) if state else None
-        typed.append(open_followed(followed, mark))
+
+def open_typed(options: InputOptions, state: "RunState | None") -> list[Typed]:
+    """What the command line names, else stdin; for a resumed run only a stdin that gives jobs."""
+    waits = options.no_follow
+    sources = [open_file(name, waits=waits) for name in options.files]
+    typed = [(is_of(source.fd, source.name), source) for source in sources]
+    if options.follow:
+        mark = mark_of(state.marks.get(os.path.realpath(options.follow))) if state else None
+        typed.append(open_followed(options.follow, mark))
     if not typed:
         stdin = is_of(0)
         if not state or stdin.kind in ("file", "fifo", "pipe"):
@@ -209,7 +216,7 @@ def open_typed(names: Sequence[str], followed: str | None, state: "RunState | No
 
 
 def gather(
-    typed: Sequence[Typed], journal: str, hand_over: HandOver | None, state: "RunState | None", options: Options
+    typed: Sequence[Typed], journal: str, hand_over: HandOver | None, state: "RunState | None", options: InputOptions
 ) -> Gathered:
     """What was typed, behind what the run had; those that may never end come last."""
     gathering = _Gathering(journal, hand_over, state, b"\0" if options.null else b"\n", follows=not options.no_follow)

@@ -12,7 +12,6 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal, split_options
-from simple_gpu_scheduler.run.options import Options
 
 HEADER = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 _COLUMNS = HEADER.count(b"\t") + 1
@@ -24,7 +23,7 @@ SIMULATED = b"simulated"
 _ROW = re.compile(rb"(\d{1,18})\t(?:[^\t]*\t[^\t]+\t[^\t]+\t-?\d+\t-?\d+\t(-?\d{1,9})\t(-?\d{1,9})\t(.*))?", re.DOTALL)
 
 
-class Row(NamedTuple):
+class LogRow(NamedTuple):
     """An ended job. Of a row that is torn the codes are -1 and the command ends early or is not there."""
 
     number: int
@@ -42,7 +41,7 @@ class Row(NamedTuple):
 class Log(NamedTuple):
     """What a job log says. `unreadable` counts the lines that are no rows."""
 
-    rows: Sequence[Row]
+    rows: Sequence[LogRow]
     unreadable: int = 0
 
 
@@ -72,14 +71,14 @@ def _without_header(data: bytes) -> bytes:
     raise ValueError("it does not begin with the header of a job log (Seq Host Starttime ...)")
 
 
-def _row(line: bytes, *, is_whole: bool) -> Row | None:
+def _row(line: bytes, *, is_whole: bool) -> LogRow | None:
     match = _ROW.match(line)
     if not match:
         return None
     number, exit_code, signal, command = match.groups()
     if command is None:
-        return Row(int(number))
-    return Row(int(number), int(exit_code), int(signal), command, is_whole)
+        return LogRow(int(number))
+    return LogRow(int(number), int(exit_code), int(signal), command, is_whole)
 
 
 def continuation(data: bytes) -> tuple[int, bytes]:
@@ -100,12 +99,12 @@ def continuation(data: bytes) -> tuple[int, bytes]:
     return data.rfind(b"\t") + 1, b"-1\t" * (_COLUMNS - 1 - columns) + b"?\n"
 
 
-def skipped(rows: Iterable[Row], *, resume_failed: bool) -> frozenset[int]:
+def skipped(rows: Iterable[LogRow], *, resume_failed: bool) -> frozenset[int]:
     """The numbers of the jobs that are not run again."""
     return frozenset(row.number for row in rows if row.is_success or not resume_failed)
 
 
-def differs(row: Row, job: Job) -> bool:
+def differs(row: LogRow, job: Job) -> bool:
     """Whether the row is about another command than the job's. GNU parallel does not look, and counts options in."""
     if not row.is_whole or row.command == b"?":
         return False
@@ -128,7 +127,7 @@ class SkippingParser:
     is its, and then jobs get the numbers that they have there.
     """
 
-    def __init__(self, parser: LineParser, rows: Sequence[Row], *, resume_failed: bool) -> None:
+    def __init__(self, parser: LineParser, rows: Sequence[LogRow], *, resume_failed: bool) -> None:
         self._parser = parser
         self._rows = {row.number: row for row in rows}
         self._skipped = skipped(rows, resume_failed=resume_failed)
@@ -186,9 +185,8 @@ class SkippingParser:
             self.first_differing = self.first_differing or job
 
 
-def skipping(parser: LineParser, options: Options) -> SkippingParser:
+def skipping(parser: LineParser, path: str, *, resume_failed: bool) -> SkippingParser:
     """The parser that leaves out what is in the log. To be made before the sink opens it."""
-    path = options.joblog or ""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -200,7 +198,7 @@ def skipping(parser: LineParser, options: Options) -> SkippingParser:
         log = read_joblog(data)
     except ValueError as error:
         raise UserError(f"{path} is no job log: {error}; name the one that the run wrote for --joblog") from None
-    return SkippingParser(parser, log.rows, resume_failed=options.resume_failed)
+    return SkippingParser(parser, log.rows, resume_failed=resume_failed)
 
 
 def sentence(parser: SkippingParser, path: str) -> str:

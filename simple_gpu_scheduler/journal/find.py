@@ -4,7 +4,7 @@ It finds and reads journals; it knows nothing of what is shown of them."""
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -16,10 +16,10 @@ from .read import Contents, Record, read_records
 from .run_state import JobState, RunState, state_of
 
 _MOST_LISTED = 5
-_HEAD = 64 * 1024
+_PART, _LONGEST_LINE = 64 * 1024, 16 * 1024 * 1024
 
 
-class Look(NamedTuple):
+class FoundRun(NamedTuple):
     """A run as it was found: whether its scheduler lives, whether its keeper does, and what its journal tells."""
 
     path: str
@@ -38,49 +38,57 @@ def all_runs() -> list[str]:
     return [path for path in files.find_runs(files.runs_directory(os.environ)) if os.path.exists(path)]
 
 
-def living_runs() -> list[str]:
-    """The journals of those that live."""
-    return [path for path in all_runs() if files.is_alive(path)]
-
-
-def choose(word: str, *, alive: bool | None = None) -> str:
-    """The journal of the run that is meant: the newest, first of this directory, one by the begin of its id, or a file.
-
-    Of an id its last part is enough.
-
-    `alive`: only among those that live, or that do not.
-    """
-    if "/" in word or (word and not files.is_run_id(word) and os.path.exists(word)):
-        return _file(word, alive)
-    runs = all_runs()
+def newest_here(runs: Sequence[str]) -> str:
+    """The newest of this directory, else the newest."""
     if not runs:
         where = files.runs_directory(os.environ)
         raise UserError(f"there is no run yet; each keeps its journal in {safe(where)}, unless told otherwise")
+    here = os.getcwd()
+    return next((path for path in runs if began(path).get("directory") == here), runs[0])
+
+
+def active_first(runs: Sequence[str]) -> str:
+    """The newest that is active; if none is, the same as `newest_here`."""
+    return next(_active(runs), "") or newest_here(runs)
+
+
+def only_active(runs: Sequence[str]) -> str:
+    """The one that is active: nobody is to act on another run than the one that is meant."""
+    active = list(_active(runs))
+    if len(active) > 1:
+        raise UserError(f"{len(active)} runs are active: {_listed(active, 'and')}; name the one that you mean")
+    if not active:
+        raise UserError("no run is active; 'simple_gpu_scheduler history' lists all")
+    return active[0]
+
+
+def _active(runs: Sequence[str]) -> Iterator[str]:
+    return (path for path in runs if files.is_alive(path))
+
+
+def choose(word: str, default: Callable[[Sequence[str]], str] = newest_here) -> str:
+    """The journal of the run that is meant: by its ID, a prefix of it or of its last part, or by the journal's file.
+
+    Without a word `default` chooses among all, the newest first.
+    """
+    if "/" in word or (word and not files.is_run_id(word) and os.path.exists(word)):
+        return _file(word)
+    runs = all_runs()
+    if not word or not runs:
+        return default(runs) if not word else newest_here(runs)
     named = [path for path in runs if _is_called(files.run_of(path), word)]
     if not named:
         raise UserError(f"no run is called '{safe(word)}'; 'simple_gpu_scheduler history' lists them")
-    found = [path for path in named if _fits(path, alive)]
-    if not found:
-        raise UserError(_none_fits(named if word else [], alive=bool(alive)))
-    if word and len(found) > 1:
-        raise UserError(f"'{safe(word)}' may be {_listed(found)}; write more of the one that you mean")
-    return next((path for path in found if not word and _is_of_here(path)), found[0])
+    if len(named) > 1:
+        raise UserError(f"'{safe(word)}' may be {_listed(named, 'or')}; write more of the one that you mean")
+    return named[0]
 
 
-def _is_of_here(path: str) -> bool:
-    with suppress(OSError), open(path, "rb") as file:
-        records = read_records(file.read(_HEAD)).records
-        return bool(records) and records[0].get("directory") == os.getcwd()
-    return False
-
-
-def _file(path: str, alive: bool | None) -> str:
+def _file(path: str) -> str:
     if not os.path.isfile(path):
         is_there = os.path.exists(path)
-        problem = "it is no plain file" if is_there else "there is no such file"
+        problem = "it is not a regular file" if is_there else "there is no such file"
         raise UserError(f"{safe(path)} is no journal: {problem}; name a run, or the file that --journal named")
-    if not _fits(path, alive):
-        raise UserError(_none_fits([path], alive=bool(alive)))
     return path
 
 
@@ -88,25 +96,48 @@ def _is_called(run: str, word: str) -> bool:
     return run.startswith(word) or run.rpartition("-")[2].startswith(word)
 
 
-def _fits(path: str, alive: bool | None) -> bool:
-    return alive is None or files.is_alive(path) == alive
-
-
-def _none_fits(named: list[str], *, alive: bool) -> str:
-    what = "has ended or died" if alive else "still runs"
-    if len(named) == 1:
-        return f"the run {safe(files.run_of(named[0]))} {what}; 'simple_gpu_scheduler history' shows how each stands"
-    if named:
-        return f"each of {_listed(named)} {what}; 'simple_gpu_scheduler history' shows how each stands"
-    none = "no run lives now" if alive else "there is no run that has ended"
-    return f"{none}; 'simple_gpu_scheduler history' lists all"
-
-
-def _listed(paths: list[str]) -> str:
+def _listed(paths: Sequence[str], conjunction: str) -> str:
     shown = [files.run_of(path) for path in paths[:_MOST_LISTED]]
     if len(paths) > len(shown):
         shown.append(f"{len(paths) - len(shown)} others")
-    return f"{', '.join(shown[:-1])} or {shown[-1]}"
+    return f"{', '.join(shown[:-1])} {conjunction} {shown[-1]}"
+
+
+def began(path: str, *, newest: bool = False) -> Record:
+    """How a run was started, or with `newest` how it was resumed last; empty if that cannot be read."""
+    if newest:
+        return newest_record(path, "run began")
+    try:
+        with open(path, "rb") as file:
+            return next(iter(read_records(file.readline(_LONGEST_LINE)).records), {})
+    except OSError:
+        return {}
+
+
+def newest_record(path: str, *kinds: str) -> Record:
+    """The last record of these kinds, or an empty one; looked for from the end, which is mostly near."""
+    size = _PART
+    while True:
+        data = _read_end(path, size)
+        found = [each for each in read_records(data).records if each["event"] in kinds]
+        if found or len(data) < size:
+            return found[-1] if found else {}
+        size *= 8
+
+
+def newest_records(path: str) -> list[Record]:
+    """Those that stand last."""
+    return read_records(_read_end(path, _PART)).records
+
+
+def _read_end(path: str, size: int) -> bytes:
+    """As much of a journal's end; nothing if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
+            return file.read(size)
+    except OSError:
+        return b""
 
 
 def load(path: str) -> RunState:
@@ -132,12 +163,12 @@ def _warn(path: str, text: str) -> None:
         print(f"{safe(path)}: {text}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
-def look(path: str) -> Look:
+def look(path: str) -> FoundRun:
     """A run as it stands now."""
     return look_at_records(path)[0]
 
 
-def look_at_records(path: str) -> tuple[Look, list[Record]]:
+def look_at_records(path: str) -> tuple[FoundRun, list[Record]]:
     """A run as it stands now, and all that its journal tells, in its order."""
     # In this order: else a run that ends between the two would seem to have died.
     is_alive = files.is_alive(path)
@@ -145,7 +176,7 @@ def look_at_records(path: str) -> tuple[Look, list[Record]]:
     with suppress(OSError), files.opened(path) as fd:
         is_kept = files.is_kept(fd)
     contents = read_records(files.read(path))
-    return Look(path, is_alive, is_kept, _state_of(path, contents)), contents.records
+    return FoundRun(path, is_alive, is_kept, _state_of(path, contents)), contents.records
 
 
 def standing(state: RunState, alive: bool) -> str:

@@ -1,10 +1,23 @@
-"""The journal as a sink: each event is appended, so that it is on record before what follows from it happens."""
+"""The journal of a run: starting it, what stands first in it, and the sink that appends each event.
 
+So an event is on record before what follows from it happens.
+"""
+
+import os
 import time
-from typing import Protocol
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple, Protocol
 
-from simple_gpu_scheduler.events import Event
+from simple_gpu_scheduler import __version__
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.events import Event, RunBegan
+from simple_gpu_scheduler.events.publisher import Sink
+from simple_gpu_scheduler.system.files import is_remote, write_at_once
+from simple_gpu_scheduler.system.process_tree import read_process
 
+from . import VERSION, files
+from .append import Appender, PatientAppender
 from .records import encode
 
 
@@ -33,3 +46,91 @@ class Journal:
     def close(self) -> None:
         """Nothing follows."""
         self._appender.close()
+
+
+class Recording(NamedTuple):
+    """A journal that is open and ours, what writes to it, and why there is none though there should be."""
+
+    path: str = ""
+    sinks: tuple[Sink, ...] = ()
+    problem: str = ""
+
+    def forget(self) -> None:
+        """Delete it: nothing has happened."""
+        if self.path:
+            with suppress(OSError):
+                os.unlink(self.path)
+
+
+def continue_journal(path: str, fd: int) -> Recording:
+    """The journal of a resumed run, which is open and locked."""
+    return Recording(path, _sinks(path, fd))
+
+
+def start_journal(run_id: str, path: str | None) -> Recording:
+    """A new one at `path`, or where this user's runs are kept. That there can be none there stops no job."""
+    directory = files.runs_directory(os.environ)
+    usual = os.path.join(directory, run_id + files.SUFFIX)
+    if path:
+        path = os.path.abspath(path)
+        fd = _create_at(path)
+        with suppress(OSError):  # so that it is found by its run's id
+            files.make_directory(directory)
+            os.symlink(path, usual)
+    else:
+        try:
+            files.make_directory(directory)
+            fd = files.create(usual)
+        except OSError as error:
+            return Recording(problem=_problem(directory, error))
+    files.lock(fd, files.SCHEDULER)
+    return Recording(path or usual, _sinks(path or usual, fd))
+
+
+def _sinks(path: str, fd: int) -> tuple[Sink, ...]:
+    name = f"the journal {path}"
+    if is_remote(path):
+        return (Journal(PatientAppender(Appender(fd, name), name)),)
+    return (Journal(Appender(fd, name, write_at_once)),)
+
+
+def _problem(path: str, error: OSError) -> str:
+    return (
+        f"no journal can be kept in {path}: {error.strerror}; the jobs run, but what becomes of them is not recorded "
+        "and cannot be resumed (--journal FILE puts it elsewhere, --no-journal does without)"
+    )
+
+
+def _create_at(path: str) -> int:
+    try:
+        return files.create(path)
+    except FileExistsError:
+        raise UserError(f"--journal {path}: that file exists; name another, or resume that run: --resume") from None
+    except OSError as error:
+        raise UserError(f"--journal {path}: {error.strerror}") from None
+
+
+def run_began(run_id: str, argv: Sequence[str], inputs: Sequence[dict[str, str]], *, is_resumed: bool) -> RunBegan:
+    """What stands first in the journal, and first of what a scheduler that resumes a run adds to it."""
+    me = read_process(os.getpid())
+    return RunBegan(
+        run=run_id,
+        version=VERSION,
+        program=__version__,
+        host=os.uname().nodename,
+        boot=_boot_id(),
+        pid=os.getpid(),
+        born=me.born if me else 0,
+        directory=os.getcwd(),
+        argv=tuple(argv),
+        inputs=list(inputs),
+        is_resumed=is_resumed,
+    )
+
+
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,26 +1,15 @@
-"""On which occasions somebody is to be told of a run. Pure; it does not know how."""
+"""What a notification of a run says, and on which occasion it is sent. Pure; it does not know how."""
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.events import JobDropped, JobEnded, RunEnded
 from simple_gpu_scheduler.events.ledger import fate_of
 
-Occasion = Literal["end", "fail", "each"]
-OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
-
-
-def parse_occasions(text: str) -> frozenset[Occasion]:
-    """`end,fail` as a set; a ValueError names the word that is none."""
-    words = [word.strip() for word in text.split(",")]
-    for word in words:
-        if word not in OCCASIONS:
-            raise ValueError(f"'{word}' is none of {', '.join(OCCASIONS)}; write one, or several with commas")
-    return frozenset(occasion for occasion in OCCASIONS if occasion in words)
-
+from . import Occasion
 
 JobEnd = JobEnded | JobDropped
 

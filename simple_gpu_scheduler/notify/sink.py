@@ -10,13 +10,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.display.lines import Words
+from simple_gpu_scheduler.display.lines import EventWords
 from simple_gpu_scheduler.events import Event, JobDropped, JobEnded, JobRequeued, RunBegan, RunEnded
 from simple_gpu_scheduler.events.ledger import Ledger
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.output.log_file import last_lines, read_tail
 from simple_gpu_scheduler.system.threads import start_thread
 
+from . import Occasion
 from .command import Notifier
 from .message import (
     MOST_JOBS,
@@ -24,7 +25,6 @@ from .message import (
     JobEnd,
     Notification,
     Numbers,
-    Occasion,
     Told,
     cut_text,
     is_end,
@@ -63,7 +63,7 @@ class Notify:
         self._log_of = log_of
         self._limit = limit
         self._pause = pause
-        self._words = Words(verbose=True)
+        self._words = EventWords(verbose=True)
         self._began_at = time.monotonic()
         self._thread: threading.Thread | None = None
         self._changed = threading.Condition()  # over all below

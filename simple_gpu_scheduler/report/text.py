@@ -5,15 +5,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from simple_gpu_scheduler.base.text import safe, show_moment
+from simple_gpu_scheduler.base.jobs import Outcome
+from simple_gpu_scheduler.base.text import safe, show_moment, show_outcome
 from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.display.table import aligned, cut
 
 Report = Mapping[str, Any]
 
 _BAR = 24
 _MOST_FAILURES, _LAST_LINES, _MOST_TEMPLATES, _BEST = 10, 3, 15, 5
 _LONGEST_TEXT = 160
-_BETWEEN = "  "
 # Of what was waited for: how much memory it used, for how long it had run, and its pid. The rest says who it was.
 _AS_IT_WAS = re.compile(r"(?: [\d.]+ [MG]iB)? for [\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?=,|$)|(?<=\()pid \d+, ")
 NO_LOGS = "what the jobs printed was not kept: --output files or --logs DIR keeps it"
@@ -42,24 +43,16 @@ def show(report: Report, width: int | None) -> list[str]:
     jobs = {job["job"]: job for job in report["jobs"]}
     blocks = (
         _head(report),
-        _cut(_templates(report), width),
-        _cut(_gpus(report), width),
-        _cut(_longest(report, jobs), width),
+        cut(_templates(report), width),
+        cut(_gpus(report), width),
+        cut(_longest(report, jobs), width),
         _failures(report, jobs),
-        _cut(_not_started(report), width),
-        _cut(_waits(report), width),
-        _cut(_results(report), width),
+        cut(_not_started(report), width),
+        cut(_waits(report), width),
+        cut(_results(report), width),
     )
     lines = [line for block in blocks if block for line in ["", *block]]
     return lines[1:]
-
-
-def _cut(lines: list[str], width: int | None) -> list[str]:
-    if width is None:
-        return lines
-    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - only a terminal needs it
-
-    return [line if cell_len(line) <= width else set_cell_size(line, width - 1) + "…" for line in lines]
 
 
 def table(report: Report) -> Iterable[Sequence[object]]:
@@ -112,7 +105,7 @@ def _templates(report: Report) -> list[str]:
         )
         for each in found[:_MOST_TEMPLATES]
     ]
-    lines = _aligned(("JOBS", "FAILED", "MEAN", "LONGEST", "TOTAL", "COMMANDS"), rows, ">>>>>")
+    lines = aligned([("JOBS", "FAILED", "MEAN", "LONGEST", "TOTAL", "COMMANDS"), *rows], ">>>>>")
     return (lines + _more(len(found) - _MOST_TEMPLATES)) if rows else []
 
 
@@ -126,13 +119,13 @@ def _gpus(report: Report) -> list[str]:
         )
         for each in report["gpus"]
     ]
-    return _aligned(("GPU", "ATTEMPTS", "BUSY", "FOR"), rows, "<><>") if rows else []
+    return aligned([("GPU", "ATTEMPTS", "BUSY", "FOR"), *rows], "<><>") if rows else []
 
 
 def _longest(report: Report, jobs: Mapping[int, Report]) -> list[str]:
     found = [jobs[number] for number in report["longest"]]
     rows = [(_took(job["runtime"]), str(job["job"]), job["state"], _where(job), _command(job)) for job in found]
-    return _aligned(("LONGEST", "JOB", "STATE", "ON", "COMMAND"), rows, ">>") if rows else []
+    return aligned([("LONGEST", "JOB", "STATE", "ON", "COMMAND"), *rows], ">>") if rows else []
 
 
 def _failures(report: Report, jobs: Mapping[int, Report]) -> list[str]:
@@ -162,14 +155,11 @@ def _not_started(report: Report) -> list[str]:
     """Each reason once: one job that failed may have kept thousands from being started."""
     counts = Counter(job["reason"] for job in report["jobs"] if job["state"] == "not started" and job["reason"])
     rows = [(str(count), _short(reason)) for reason, count in counts.most_common(_MOST_FAILURES)]
-    lines = _aligned(("NOT STARTED", "WHY"), rows, ">") if rows else []
+    lines = aligned([("NOT STARTED", "WHY"), *rows], ">") if rows else []
     return lines + _more(len(counts) - _MOST_FAILURES)
 
 
 def _how(job: Report) -> str:
-    from simple_gpu_scheduler.base.jobs import Outcome  # noqa: PLC0415 - not for --help
-    from simple_gpu_scheduler.base.text import show_outcome  # noqa: PLC0415 - as above
-
     return show_outcome(Outcome(job["state"], job["code"] or 0))
 
 
@@ -182,7 +172,7 @@ def _waits(report: Report) -> list[str]:
         sums[who] = seconds + max(0.0, wait["to"] - wait["from"]), gpus
     longest_first = sorted(sums.items(), key=lambda each: -each[1][0])
     rows = [(show_duration(seconds), safe(",".join(gpus)), _short(reason)) for reason, (seconds, gpus) in longest_first]
-    lines = _aligned(("WAITED", "GPU", "FOR"), rows[:_MOST_FAILURES], ">") if rows else []
+    lines = aligned([("WAITED", "GPU", "FOR"), *rows[:_MOST_FAILURES]], ">") if rows else []
     return lines + _more(len(rows) - _MOST_FAILURES)
 
 
@@ -198,7 +188,7 @@ def _results(report: Report) -> list[str]:
     rows = [_result(job, report["parameters"]) for job in (*lowest, *highest)]
     if len(found) > len(rows):
         rows.insert(len(lowest), ("...", "", "", ""))
-    lines = _aligned((safe(metric), "JOB", "STATE", "PARAMETERS"), rows, ">>")
+    lines = aligned([(safe(metric), "JOB", "STATE", "PARAMETERS"), *rows], ">>")
     without = [str(job["job"]) for job in report["jobs"] if job["result"] is None and job["attempts"]]
     if without:
         numbers = ", ".join(without[:_MOST_FAILURES]) + (", …" if len(without) > _MOST_FAILURES else "")
@@ -209,17 +199,6 @@ def _results(report: Report) -> list[str]:
 def _result(job: Report, names: Iterable[str]) -> tuple[str, ...]:
     values = " ".join(f"{name}={job['parameters'][name]}" for name in names if name in job["parameters"])
     return f"{job['result']:.6g}", str(job["job"]), job["state"], _short(values or job["command"])
-
-
-def _aligned(headings: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> list[str]:
-    """In columns: each to the side that is said for it, and else to the left."""
-    whole = [headings, *rows]
-    widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
-    sides = sides.ljust(len(widths), "<")
-    return [
-        _BETWEEN.join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
-        for row in whole
-    ]
 
 
 def _more(count: int) -> list[str]:

@@ -2,18 +2,17 @@
 
 import os
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import BAD_INPUT, UserError
 from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.journal.find import choose, load
-from simple_gpu_scheduler.journal.read import read_records
+from simple_gpu_scheduler.journal.find import all_runs, began, choose, load, newest_record, newest_records
 from simple_gpu_scheduler.journal.run_state import Key, RunState
 from simple_gpu_scheduler.keeper.survivors import find_alive
 
 _PATIENCE = 10.0
 _PAUSE = 0.01
-_HEAD, _TAIL = 64 * 1024, 64 * 1024
 
 
 class Resumed(NamedTuple):
@@ -36,18 +35,20 @@ class Resumed(NamedTuple):
 
 
 def find(word: str, *, failed_too: bool) -> str:
-    """The journal of the run that is meant; nothing when no word names it and there is none in this directory.
+    """The journal of the run that is meant; nothing when no word names it and there is none in this directory."""
+    return choose(word, lambda runs: _unfinished_here(runs, failed_too=failed_too))
 
-    Of those of this directory, the newest that did not finish; else the newest. A UserError says that one is running,
-    which is most likely what is meant.
+
+def _unfinished_here(runs: Sequence[str], *, failed_too: bool) -> str:
+    """Of the runs of this directory, the newest that did not finish; else the newest.
+
+    A UserError says that one is running, which is most likely what is meant.
     """
-    if word:
-        return choose(word)
     here, host = os.getcwd(), os.uname().nodename
     newest = ""
-    for path in files.find_runs(files.runs_directory(os.environ)):
-        head = _first_record(path)
-        if head.get("directory") != here or head.get("host") != host:
+    for path in runs:
+        start = began(path)
+        if start.get("directory") != here or start.get("host") != host:
             continue
         if files.is_alive(path):
             raise _still_running(path)
@@ -59,8 +60,8 @@ def find(word: str, *, failed_too: bool) -> str:
 
 def find_follower(path: str) -> str:
     """The journal of the newest run that followed a file; nothing when there is none."""
-    for journal in files.find_runs(files.runs_directory(os.environ)):
-        inputs = _first_record(journal).get("inputs", [])
+    for journal in all_runs():
+        inputs = began(journal).get("inputs", [])
         if isinstance(inputs, list) and any(
             each.get("kind") == "follow" and each.get("path") == path for each in inputs
         ):
@@ -96,34 +97,18 @@ def _name(path: str) -> str:
 def _wait_for_keeper(fd: int, path: str) -> None:
     """Until it has written what still runs: it learns a moment later than we that its scheduler is dead."""
     until = time.monotonic() + _PATIENCE
-    pid = _newest(path, "run began").get("pid")
+    pid = began(path, newest=True).get("pid")
     while isinstance(pid, int) and files.is_locked(fd, files.keeper_of(pid)):
-        if _newest(path, "keeper alone", "run began").get("event") == "keeper alone":
+        if newest_record(path, "keeper alone", "run began").get("event") == "keeper alone":
             return
         if time.monotonic() > until:
             raise UserError(f"{_name(path)} cannot be resumed yet: its keeper still writes; try again in a moment")
         time.sleep(_PAUSE)
 
 
-def _newest(path: str, *kinds: str) -> dict[str, object]:
-    """The last record of these kinds; looked for from the end, which is mostly near."""
-    size = _TAIL
-    while True:
-        data = _read(path, -size, size)
-        found = [each for each in read_records(data).records if each["event"] in kinds]
-        if found or len(data) < size:
-            return found[-1] if found else {}
-        size *= 8
-
-
-def _first_record(path: str) -> dict[str, object]:
-    return next(iter(read_records(_read(path, 0, _HEAD)).records), {})
-
-
 def _is_done(path: str, *, failed_too: bool) -> bool:
     """Whether there is nothing left to do, from what stands last in a journal."""
-    records = read_records(_read(path, -_TAIL, _TAIL)).records
-    last = [each for each in records if each["event"] in ("run began", "run ended", "job requeued")]
+    last = [each for each in newest_records(path) if each["event"] in ("run began", "run ended", "job requeued")]
     if not last or last[-1]["event"] != "run ended":
         return False
     counts = last[-1]
@@ -131,12 +116,3 @@ def _is_done(path: str, *, failed_too: bool) -> bool:
         return True  # it was refused before it began
     failed = any(counts.get(name) for name in ("failed", "timed_out", "not_started"))
     return bool(counts.get("all_read")) and not counts.get("left") and not (failed_too and failed)
-
-
-def _read(path: str, begin: int, size: int) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            file.seek(max(0, begin + os.fstat(file.fileno()).st_size) if begin < 0 else begin)
-            return file.read(size)
-    except OSError:
-        return b""

@@ -41,7 +41,7 @@ def resume(state: State, attempt: Attempt, began_at: float, *, has_exited: bool)
 
 
 def _expect(state: State, attempt: Attempt, began: float) -> None:
-    timeout = state.rules.timeout if attempt.job.timeout is None else attempt.job.timeout
+    timeout = state.rules.failures.timeout if attempt.job.timeout is None else attempt.job.timeout
     if timeout:  # 0 says that this one has none
         state.due[attempt.key] = began + timeout
 
@@ -94,9 +94,9 @@ def _end(state: State, runs: Iterable[UnderWay], why: Ending, *, force: bool) ->
     runs = tuple(runs)
     if not runs:
         return
-    force = force or state.rules.grace == 0
+    force = force or state.rules.failures.grace == 0
     answers = state.engine.stop([run.attempt for run in runs], force=force)
-    due = state.clock.now() + (_KILL_AGAIN if force else state.rules.grace)
+    due = state.clock.now() + (_KILL_AGAIN if force else state.rules.failures.grace)
     for run, answer in zip(runs, answers, strict=True):
         key = run.attempt.key
         if answer == "ended" and not run.ending:  # in time, and by itself; the loop is late, after Ctrl-Z

@@ -1,65 +1,66 @@
-"""The command line of a run as a value."""
+"""The command line of a run as a value: one for each section of --help, each of which is made by its room."""
 
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.display import DisplayOptions
+from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.gpus.discover import Wants
-from simple_gpu_scheduler.notify.message import Occasion
+from simple_gpu_scheduler.inputs import InputOptions
+from simple_gpu_scheduler.journal import RecordOptions
+from simple_gpu_scheduler.notify import NotifyOptions
+from simple_gpu_scheduler.output import OutputOptions
+from simple_gpu_scheduler.resume import ResumeOptions
 from simple_gpu_scheduler.scheduling.halt import Halt
-from simple_gpu_scheduler.scheduling.policies.names import Chosen
+from simple_gpu_scheduler.scheduling.policies.names import OrderOptions
+
+
+class FailureOptions(NamedTuple):
+    """The section "Failures and time limits" of --help; times are in seconds."""
+
+    timeout: float | None = None
+    grace: float = 10.0
+    retries: int = 0
+    retry_delay: float = 0.0
+    halt: Halt | None = None
+    quarantine: int = 0
+
+
+class ExecutionOptions(NamedTuple):
+    """The section "Execution" of --help."""
+
+    shell: str
+    chdir: str | None
+    dry_run: bool
+    engine: str
+
+    @property
+    def runs_nothing(self) -> bool:
+        """Whether no process is to be started: nothing is leased, kept or notified then."""
+        return self.dry_run or ENGINES[self.engine].runs_nothing
 
 
 class Options(NamedTuple):
     """The command line of a run."""
 
     wants: Wants
-    jobs_per_gpu: int
-    cpu_slots: int
-    policy: Chosen
-    label: Callable[[Job], str]
-    delay: float
-    timeout: float | None
-    grace: float
-    retries: int
-    retry_delay: float
-    halt: Halt | None
-    quarantine: int
-    null: bool
-    follow: str | None
-    no_follow: bool
-    shell: str
-    chdir: str | None
-    dry_run: bool
-    engine: Literal["local", "simulated"]
-    quiet: bool
-    verbose: bool
-    joblog: str | None
-    journal: str | None
-    no_journal: bool
-    keep_runs: int
-    progress: Literal["live", "plain", "none"] | None
-    output: Literal["inherit", "group", "tag", "files"] | None
-    logs: str | None
-    logs_failed_only: bool
-    notify: str | None
-    notify_on: tuple[frozenset[Occasion], ...]
-    resume: str | None
-    resume_failed: bool
-    files: tuple[str, ...]
-    argv: tuple[str, ...]
+    order: OrderOptions
+    failures: FailureOptions
+    input: InputOptions
+    execution: ExecutionOptions
+    display: DisplayOptions
+    output: OutputOptions
+    notify: NotifyOptions
+    records: RecordOptions
+    resume: ResumeOptions
+    argv: Sequence[str]
 
     @property
-    def runs_nothing(self) -> bool:
-        """Whether no process is to be started: nothing is leased, kept or told then."""
-        return self.dry_run or self.engine == "simulated"
-
-    @property
-    def resumes(self) -> bool:
-        """Whether something that was begun is gone on with."""
-        return self.resume is not None or self.resume_failed
+    def keeps_journal(self) -> bool:
+        """Whether the run is to be on record."""
+        return not (self.records.no_journal or self.execution.runs_nothing)
 
     @property
     def resumes_by_joblog(self) -> bool:
-        """Whether a job log tells what was done, and not a journal."""
-        return self.resumes and not self.resume and bool(self.joblog) and not self.journal
+        """Whether a job log says what was done, and not a journal."""
+        return self.resume.is_asked and not self.resume.run and bool(self.records.joblog) and not self.records.journal

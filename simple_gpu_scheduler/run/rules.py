@@ -1,33 +1,20 @@
-"""What the loop itself must know of the command line: values, and nothing of how they were typed."""
+"""What holds for one run: values, and nothing of how they were typed."""
 
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.scheduling.halt import Halt
-
-# A file's name may have 255 bytes.
-_LONGEST_NAME = 200
+from simple_gpu_scheduler.output.log_file import log_of
+from simple_gpu_scheduler.run.options import FailureOptions
 
 
 class RunRules(NamedTuple):
-    """Of one run."""
+    """`reads_all`: the whole input is to be read ahead, since the order depends on it. `logs` is a directory."""
 
-    timeout: float | None = None
-    grace: float = 10.0
-    halt: Halt | None = None
+    failures: FailureOptions = FailureOptions()
     reads_all: bool = False
-    quarantine: int = 0
     run_id: bytes = b""
     logs: str = ""
 
     def log_of(self, job: Job) -> str:
-        """See below."""
+        """Where what the job prints is kept, if it is."""
         return log_of(self.logs, job)
-
-
-def log_of(directory: str, job: Job) -> str:
-    """The file for what a job prints, for all its attempts; nothing when it prints where we do."""
-    if not directory:
-        return ""
-    name = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in job.name)
-    return f"{directory}/{job.number:04}{'-' if name else ''}{name[:_LONGEST_NAME]}.log"

@@ -66,7 +66,7 @@ class State:
         # that of the time-out or, once they are being ended, of the grace period.
         self.attempts: dict[Key, UnderWay] = {}
         self.due: dict[Key, float] = {}
-        self.quarantine = Quarantine(rules.quarantine)
+        self.quarantine = Quarantine(rules.failures.quarantine)
         self.aside: frozenset[str] = frozenset()  # GPUs that are used no more
         self.waiting = Waiting()
         self.wake = NEVER  # when the engine wants to be asked again

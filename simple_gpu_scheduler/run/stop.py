@@ -35,7 +35,7 @@ def stop(state: State, why: str, *, ends_running: bool) -> None:
 
 def check_failures(state: State) -> None:
     """Stop when so many jobs have failed that the rest is not worth it."""
-    ledger, halt = state.ledger, state.rules.halt
+    ledger, halt = state.ledger, state.rules.failures.halt
     failed, is_left = ledger.failed, ledger.running or ledger.waiting or not ledger.all_read
     if not halt or ledger.is_stopping or not is_left or not failed:
         return

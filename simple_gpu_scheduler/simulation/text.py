@@ -1,8 +1,9 @@
 """What was simulated, as lines for people. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.display.table import aligned
 
 from .measures import Measures
 from .traces import Trace
@@ -14,7 +15,8 @@ _KNOWN = {
     "none": "known to nobody",
 }
 _COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p50", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
-_POLICY, _CELL = 11, 8
+_WIDTHS = (11, *(max(7, len(name)) for name in _COLUMNS))
+_SIDES = "<" + ">" * len(_COLUMNS)
 _UNITS = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "m"))
 _MANY, _FEW = 1000, 9.95  # of which the tenths say nothing, and much
 _GROUPS = (("WAIT", 5), ("RESPONSE", 3), ("SLOWDOWN", 2))
@@ -35,8 +37,8 @@ def introduction(trace: Trace) -> list[str]:
 
 def heading() -> list[str]:
     """Above the rows."""
-    above = " " * _POLICY + "".join(name.rjust(_CELL) + " " * _CELL * (width - 1) for name, width in _GROUPS)
-    return [above.rstrip(), "POLICY".ljust(_POLICY) + "".join(_aligned(_COLUMNS))]
+    groups = ["", *(cell for name, width in _GROUPS for cell in (name, *[""] * (width - 1))), "", "", ""]
+    return _aligned(groups, ["POLICY", *_COLUMNS])
 
 
 def row(policy: str, measures: Measures) -> str:
@@ -49,11 +51,11 @@ def row(policy: str, measures: Measures) -> str:
         f"{100 * measures.utilisation:.1f}%",
         f"{measures.fairness:.2f}",
     ]
-    return safe(policy).ljust(_POLICY) + "".join(_aligned(cells))
+    return _aligned([safe(policy), *cells])[0]
 
 
-def _aligned(cells: Iterable[str]) -> list[str]:
-    return [cell.rjust(max(_CELL, len(name) + 1)) for name, cell in zip(_COLUMNS, cells, strict=True)]
+def _aligned(*rows: Sequence[str]) -> list[str]:
+    return aligned(rows, _SIDES, widths=_WIDTHS, between=" ")
 
 
 def to_json(policy: str, measures: Measures) -> Mapping[str, object]:

@@ -422,7 +422,14 @@ def test_priority_starts_the_most_important_first(program: Program) -> None:
 def test_help_shows_the_options_in_groups_with_examples(program: Program) -> None:
     for flag in ("-h", "--help"):
         shown = program.run(flag).stdout.decode()
-        for part in ("Where jobs run:", "When jobs fail or hang:", "Examples:", "--gpus GPU...", "-h, --help"):
+        for part in (
+            "GPUs:",
+            "Failures and time limits:",
+            "Commands (see COMMAND --help):",
+            "Examples:",
+            "--gpus GPU...",
+            "-h, --help",
+        ):
             assert part in shown
     assert program.run("--version").stdout.startswith(b"simple_gpu_scheduler 0.")
 

@@ -292,31 +292,31 @@ class TestChoosing:
             find.choose("2b4")
         with pytest.raises(UserError, match=r"no run is called 'dead\\x1b'"):
             find.choose("dead\x1b")
-        with pytest.raises(UserError, match="no run lives now"):
-            find.choose("", alive=True)
-        with pytest.raises(UserError, match=f"the run {FIRST} has ended or died"):
-            find.choose(FIRST, alive=True)
-        with pytest.raises(UserError, match=f"each of {SECOND} or {FIRST} has ended or died"):
-            find.choose("2b4", alive=True)
 
-    def test_looks_only_at_runs_that_live_or_do_not(self) -> None:
+    def test_without_a_word_a_policy_chooses_the_newest_an_active_one_or_the_only_active_one(self) -> None:
         paths = [str(write(run)) for run in (FIRST, SECOND, THIRD)]
-        fd = os.open(paths[1], os.O_RDWR)
-        files.lock(fd, files.SCHEDULER)
-        assert find.choose("", alive=True) == find.choose("2b4", alive=True) == paths[1]
-        assert find.choose("2b4", alive=False) == paths[0]
-        with pytest.raises(UserError, match=f"the run {SECOND} still runs"):
-            find.choose(SECOND, alive=False)
-        os.close(fd)
+        assert find.choose("", find.active_first) == find.choose("") == paths[2]
+        with pytest.raises(UserError, match="no run is active; 'simple_gpu_scheduler history' lists all"):
+            find.choose("", find.only_active)
+        assert find.choose(FIRST, find.only_active) == paths[0]
+        held = [os.open(path, os.O_RDWR) for path in paths[:2]]
+        files.lock(held[1], files.SCHEDULER)
+        assert find.choose("", find.active_first) == find.choose("", find.only_active) == paths[1]
+        assert find.choose("") == paths[2]
+        files.lock(held[0], files.SCHEDULER)
+        with pytest.raises(UserError, match=f"2 runs are active: {SECOND} and {FIRST}; name the one"):
+            find.choose("", find.only_active)
+        for fd in held:
+            os.close(fd)
 
     def test_takes_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         elsewhere = tmp_path / "mine.jsonl"
         write(FIRST).rename(elsewhere)
         assert find.choose("mine.jsonl") == "mine.jsonl"
-        assert find.choose(str(elsewhere), alive=False) == str(elsewhere)
+        assert find.choose(str(elsewhere)) == str(elsewhere)
         assert as_json(str(elsewhere)) == []
-        for wrong, problem in (("./none", "there is no such file"), (str(tmp_path), "it is no plain file")):
+        for wrong, problem in (("./none", "there is no such file"), (str(tmp_path), "it is not a regular file")):
             with pytest.raises(UserError, match=problem):
                 find.choose(wrong)
         elsewhere.write_text("no journal\n")

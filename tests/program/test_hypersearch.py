@@ -69,8 +69,11 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
         (["x {a:03d}", "-p", "a", "b"], "{a:03d} cannot take the value 'b' of a: ':03d' cannot format a text"),
         (["x {0}", "-p", "0", "1"], "'0' is no name for a parameter; a name has letters, digits"),
         (["x {a}", "-p", "a", "1\ntouch injected"], "the value '1\\ntouch injected' of a has a newline in it"),
-        (["x {a}", "-p", "a", "--amp"], "a value that begins with a dash: -p NAME=VALUE"),
-        (["python3", "train.py", "--lr", "{lr}"], "No such option --lr. What belongs to the command stands in quotes"),
+        (["x {a}", "-p", "a", "--amp"], "a value that starts with a dash: -p NAME=VALUE"),
+        (
+            ["python3", "train.py", "--lr", "{lr}"],
+            "No such option --lr. Quote the whole command",
+        ),
         (["x {a}", "a=1"], "'a=1' stands beside the pattern 'x {a}'; a parameter is written -p a 1"),
         (["x {a} {b}", "-p", "a", "1", "-p", "b", "2", "--zip", "a", "b"], "with commas: --zip a,b"),
         (["x {a}", "-p", "a", "1", "--where", "a", "<", "1"], "a condition, is one word and stands in quotes"),

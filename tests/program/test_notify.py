@@ -27,9 +27,10 @@ from simple_gpu_scheduler.events import (
     TakenOver,
 )
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
+from simple_gpu_scheduler.notify import Occasion, parse_occasions
 from simple_gpu_scheduler.notify.child import Bystanders
 from simple_gpu_scheduler.notify.command import Notifier
-from simple_gpu_scheduler.notify.message import Notification, Occasion, parse_occasions, told, variables
+from simple_gpu_scheduler.notify.message import Notification, told, variables
 from simple_gpu_scheduler.notify.sink import Notify
 from simple_gpu_scheduler.output.log_file import footer, header
 from simple_gpu_scheduler.system import guardian, process_tree

@@ -16,8 +16,7 @@ from simple_gpu_scheduler.display.live.frame import Picture, frame
 from simple_gpu_scheduler.events import JobRequeued, TakenOver
 from simple_gpu_scheduler.events.eta import Eta
 from simple_gpu_scheduler.events.ledger import Counts, Ledger
-from simple_gpu_scheduler.output import place
-from simple_gpu_scheduler.run.setup.display import Showing
+from simple_gpu_scheduler.output import log_directory
 from tests.conftest import UNMEASURED, Program, has_text, until
 from tests.support.nvml import StandIn, a_gpu
 from tests.support.terminal import Terminal
@@ -100,7 +99,7 @@ def test_a_header_that_cannot_be_written_leaves_no_descriptor_open(
         raise OSError(28, "No space left on device")
 
     said: list[object] = []
-    open_streams = place.stream_opener(str(tmp_path), "a-run", Showing("plain", "files", (1, 2)), said.append)
+    open_streams = log_directory.stream_opener(str(tmp_path), "a-run", (1, 2), said.append)
     before = descriptors(os.getpid())
     monkeypatch.setattr(os, "write", full)
     assert open_streams(Attempt(Job(1, b"true", Place(1)), 1, (), ())) == ()
@@ -229,8 +228,8 @@ def test_after_ctrl_s_the_newest_messages_and_the_summary_are_there(terminal: Te
 import os, time
 from simple_gpu_scheduler.events import Noticed, RunEnded
 from simple_gpu_scheduler.display.live.view import Live
-from simple_gpu_scheduler.display.lines import Words
-live = Live(Words(), list)
+from simple_gpu_scheduler.display.lines import EventWords
+live = Live(EventWords(), list)
 open("begun", "w").close()
 while not os.path.exists("go"):
     time.sleep(0.01)

@@ -258,7 +258,7 @@ def test_a_journal_that_was_put_elsewhere_is_resumed_by_its_name(scene: Scene, n
     scene.lines(f"{RAN}; exit 3", name="x/jobs.txt")
     args = (*OURS, "--journal", "x/kept.jsonl", "x/jobs.txt")
     assert scene.run(*args).returncode == 1
-    assert "there is such a file" in scene.run(*args).stderr
+    assert "that file exists" in scene.run(*args).stderr
     done = scene.run(*named.split(), "--resume-failed", "--chdir", "/tmp", cwd=scene.directory / "x")
     assert "keeper" not in done.stderr
     assert done.returncode == 1, done.stderr
@@ -528,10 +528,10 @@ def test_a_run_that_halted_goes_on(scene: Scene, rule: str) -> None:
 def test_a_run_that_ended_by_a_bug_goes_on(scene: Scene) -> None:
     bug = (
         "from simple_gpu_scheduler.run import ends\n"
-        "ended = ends.conclude\n"
+        "conclude = ends.conclude\n"
         "def broken(state, run, *args):\n"
         "    if run.attempt.job.number == 2: raise AssertionError('a bug')\n"
-        "    return ended(state, run, *args)\n"
+        "    return conclude(state, run, *args)\n"
         "ends.conclude = broken\n"
         "from simple_gpu_scheduler.cli.main import simple_gpu_scheduler as s; s()\n"
     )
@@ -585,7 +585,7 @@ def test_a_journal_that_is_none_or_of_a_newer_version_is_refused_with_a_sentence
     assert "no such file" in refused(scene, "./nowhere.jsonl")
     assert "no run is called '20010101'" in refused(scene, "20010101")
     (scene.directory / "d.jsonl").mkdir()
-    assert "no plain file" in refused(scene, "d.jsonl")
+    assert "not a regular file" in refused(scene, "d.jsonl")
 
 
 def test_a_journal_of_another_user_is_refused(scene: Scene) -> None:

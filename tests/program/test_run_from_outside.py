@@ -214,7 +214,7 @@ def test_of_several_runs_that_live_one_has_to_be_named(run: Run, program: Progra
     until(lambda: len(run.sockets()) == 2)
     done = program.run("stop")
     assert done.returncode == 2
-    assert b"2 runs are running" in done.stderr
+    assert b"2 runs are active" in done.stderr
     assert len(json.loads(program.run("status", "--json").stdout)) == 2
     for path in run.sockets():
         assert program.run("stop", path.stem).returncode == 0

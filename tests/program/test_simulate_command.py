@@ -223,7 +223,7 @@ class TestThePicture:
         assert (program.directory / "p.svg").exists()
 
     def test_without_matplotlib_it_says_how_to_get_it_before_it_simulates(self, program: Program, trace: str) -> None:
-        call = CALL.replace("report_command", "simulate_command").replace("s.report", "s.simulate").replace("r report", "r simulate")
+        call = CALL.replace("report", "simulate")
         without = f"import sys\nsys.modules['matplotlib'] = None\n{call}"
         done = subprocess.run(
             [sys.executable, "-c", without, trace, "--plot", "x.svg"],

@@ -1,1 +1,25 @@
-"""The commands, a file for each word that is typed."""
+"""The words that can be typed after `simple_gpu_scheduler`, a file each, and the one table of them.
+
+The group loads a command from here when it is typed; --help, completion and the man page list them from here.
+"""
+
+from collections.abc import Mapping
+
+# Name: the module that has it as NAME_command, and what it does in a line.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "run": ("run", "Wait for a free GPU and run one command on it: run -- COMMAND."),
+    "gpus": ("gpus", "Show what is on each GPU and which are free."),
+    "submit": ("submit", "Add commands to the queue of an active run."),
+    "status": ("status", "Show what runs and what waits."),
+    "logs": ("logs", "Print the output of jobs."),
+    "wait": ("wait", "Wait until a run has ended, and exit with its exit code."),
+    "history": ("history", "List past runs and their jobs."),
+    "report": ("report", "Summarise a run: as text, page, picture or data."),
+    "stop": ("ask", "Stop a run when its running jobs have ended."),
+    "pause": ("ask", "Start no more jobs for now."),
+    "continue": ("ask", "Continue a paused run."),
+    "cancel": ("ask", "Cancel jobs, waiting or running."),
+    "retry": ("ask", "Run jobs again that failed or did not start."),
+    "simulate": ("simulate", "Replay a workload under each policy."),
+    "tune": ("tune", "Find the policy that serves your workload best."),
+}

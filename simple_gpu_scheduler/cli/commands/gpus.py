@@ -1,6 +1,5 @@
 """`gpus`: what is on each GPU, who has leased it, who uses it, and whether it is free."""
 
-import io
 import json
 import os
 import signal
@@ -12,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simple_gpu_scheduler.cli.click_extras import Command
-from simple_gpu_scheduler.cli.options.gpus import NAMES, WHEN_FREE, gpu_options, take_wants
+from simple_gpu_scheduler.base.text import print_text, safe
+from simple_gpu_scheduler.cli.click_extras import Command, Section
+from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
+from simple_gpu_scheduler.display.table import aligned
+from simple_gpu_scheduler.gpus.discover import find_machine
+from simple_gpu_scheduler.gpus.survey import HEADINGS, Row, cells, survey
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from simple_gpu_scheduler.gpus.survey import Row
-
 _EVERY = 2.0
-_WIDE = 1000
-_EXAMPLE = "simple_gpu_scheduler gpus --gpus 0 1"
 _EXAMPLES = r"""
 simple_gpu_scheduler gpus
 simple_gpu_scheduler gpus --watch
@@ -30,28 +29,22 @@ simple_gpu_scheduler gpus --json | jq '.[] | select(.free) | .gpu'
 """
 _HELP = """Show what is on each GPU: memory, utilisation, temperature, power, who has leased it and who uses it.
 
-A GPU is free when a run that starts now would use it.
+A GPU is free if a run that starts now would use it.
 """
 _SECTIONS = (
-    ("Which GPUs", NAMES),
-    ("When a GPU counts as free", WHEN_FREE),
-    ("How it is shown", ("as_json", "watch")),
+    *gpu_sections("simple_gpu_scheduler gpus --gpus 0 1"),
+    Section(
+        "Display",
+        (
+            click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch one per line."),
+            click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until Ctrl-C."),
+        ),
+    ),
 )
 
 
-def _options() -> list[click.Parameter]:
-    return [
-        *gpu_options(_EXAMPLE),
-        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an array, and with --watch one in each line."),
-        click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until Ctrl-C."),
-    ]
-
-
-def _gpus(as_json: bool, watch: bool, **options: Any) -> int:
-    from simple_gpu_scheduler.gpus.discover import find_machine  # noqa: PLC0415 - not for --help
-    from simple_gpu_scheduler.gpus.survey import survey  # noqa: PLC0415 - as above
-
-    wants = take_wants(options)
+def _gpus(as_json: bool, watch: bool, **typed: Any) -> int:
+    wants = take_wants(typed)
     machine = find_machine(wants, os.environ)
     for remark in machine.remarks:
         print(remark, file=sys.stderr)
@@ -64,7 +57,7 @@ def _gpus(as_json: bool, watch: bool, **options: Any) -> int:
     return 0
 
 
-def _watch(look: Callable[[], "list[Row]"], *, as_json: bool) -> None:
+def _watch(look: Callable[[], list[Row]], *, as_json: bool) -> None:
     if as_json or not sys.stdout.isatty():
         while True:
             _show(look(), as_json=as_json, indent=None)
@@ -77,27 +70,21 @@ def _watch(look: Callable[[], "list[Row]"], *, as_json: bool) -> None:
             live.update(_table(look()), refresh=True)
 
 
-def _show(rows: "list[Row]", *, as_json: bool, indent: int | None = 2) -> None:
+def _show(rows: list[Row], *, as_json: bool, indent: int | None = 2) -> None:
     if as_json:
         print(json.dumps([row.to_json() for row in rows], indent=indent), flush=True)
         return
-    from rich.console import Console  # noqa: PLC0415 - not for --json
-
-    if sys.stdout.isatty():
-        Console(highlight=False).print(_table(rows))
+    if not sys.stdout.isatty():
+        print_text("\n".join(aligned([HEADINGS, *(list(map(safe, cells(row))) for row in rows)])))
         return
-    console = Console(highlight=False, width=_WIDE, file=io.StringIO())
-    with console.capture() as captured:
-        console.print(_table(rows))
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()), flush=True)
+    from rich.console import Console  # noqa: PLC0415 - 15 ms, for terminals
+
+    Console(highlight=False).print(_table(rows))
 
 
-def _table(rows: "list[Row]") -> "Table":
+def _table(rows: list[Row]) -> "Table":
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
-
-    from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.gpus.survey import HEADINGS, cells  # noqa: PLC0415 - as above
 
     table = Table(*HEADINGS, box=None, pad_edge=False, header_style="bold")
     for row in rows:
@@ -110,10 +97,8 @@ def _table(rows: "list[Row]") -> "Table":
 
 gpus_command = Command(
     "gpus",
-    params=_options(),
     callback=_gpus,
     help=_HELP,
-    short_help="Show what is on each GPU.",
     sections=_SECTIONS,
     examples=_EXAMPLES,
 )

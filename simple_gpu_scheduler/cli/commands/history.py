@@ -3,25 +3,24 @@
 import json
 import os
 import re
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import click
 
-from simple_gpu_scheduler.base.text import print_bytes, print_text, show_moment
-from simple_gpu_scheduler.cli.click_extras import Command, Parsed
-
-if TYPE_CHECKING:
-    from simple_gpu_scheduler.journal.find import Look
-    from simple_gpu_scheduler.journal.rows import JobRow, RunRow
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.text import print_bytes, print_text, safe, show_moment, show_outcome
+from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
+from simple_gpu_scheduler.display.table import aligned, cut, width_of_stdout
+from simple_gpu_scheduler.journal.find import FoundRun, all_runs, choose, is_elsewhere, look
+from simple_gpu_scheduler.journal.rows import JobRow, RunRow, job_rows, run_row
+from simple_gpu_scheduler.journal.rows import commands as commands_of
 
 _FILTERS = ("failed", "waiting", "running", "succeeded", "not_started", "cancelled")
 _DEFAULT_COUNT = 20
-_BETWEEN = "  "
 _RUN_HEADINGS = ("RUN", "BEGUN", "TOOK", "STATE", "JOBS", "DIRECTORY")
 _JOB_HEADINGS = ("JOB", "NAME", "STATE", "ATTEMPTS", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND")
 _EXAMPLES = r"""
@@ -31,15 +30,15 @@ simple_gpu_scheduler history 2b4a4e --commands > again.txt
 simple_gpu_scheduler history 2b4a4e --failed --commands | simple_gpu_scheduler --gpus 0 1
 simple_gpu_scheduler history --json | jq -r '.[] | select(.failed > 0) | .run'
 """
-_HELP = """List past runs, the newest first; or with RUN its jobs.
+_HELP = """List past runs, newest first; with RUN, list its jobs.
 
-RUN is the id of a run, the begin of it or of its last part, or a journal's file. With an option that chooses jobs, no
-RUN means the newest; --commands wants it named, since the run that they are piped to may be the newest already.
+RUN is a run ID, a prefix of it or of its last part, or a journal file. An option that chooses jobs uses the newest run
+if no RUN is given; --commands always needs a RUN, since the run that reads the commands may be the newest already.
 
-With --commands the jobs are printed with their options, each as it was read, and can be piped in again; what the run
-itself was told (--gpus, --retries, ...) is to be told again. A job whose after= names one that has succeeded and is not
-printed comes after nothing. Has that one not succeeded, nothing is printed, since the job would run without what it
-needs: choose the other one too. A line that was refused is no command, and is only counted.
+With --commands the jobs are printed with their options, as they were read, and can be piped in again; the options of
+the run itself (--gpus, --retries, ...) must be given again. If the after= of a printed job names a job that succeeded
+and is not printed, that after= is dropped. If the named job did not succeed, nothing is printed, since the job would
+run without what it needs: choose the other job too. Refused lines are not commands and are only counted.
 
 \b
 --json: an array of runs
@@ -49,38 +48,39 @@ or of jobs
   job, name, state, attempts, outcome, code, reason, gpus, started, ended,
   runtime, line, source, options, after, command
 
-Times are in seconds of the epoch; null is what is not known or did not happen; bytes that are not UTF-8 are lone
-surrogates, as in the journal. A job that was running when its run died is interrupted.
+Times are in seconds since the epoch; null means unknown or did not happen; bytes that are not UTF-8 are lone
+surrogates, as in the journal. A job that was running when its run died is "interrupted".
 """
-_SECTIONS = (
-    ("Which runs", ("count", "here")),
-    ("Which jobs (several may be given)", _FILTERS),
-    ("How it is shown", ("commands", "null", "as_json")),
-)
 
 
-def _options() -> list[click.Parameter]:
-    return [
-        click.Argument(["run"], required=False, metavar="[RUN]"),
-        click.Option(
-            ["-n", "count"],
-            type=Parsed("number", _count),
-            metavar="N",
-            help=f"At most so many runs.  [default: {_DEFAULT_COUNT}]",
+def _flag(name: str, help_text: str) -> click.Option:
+    return click.Option([f"--{name}"], is_flag=True, help=help_text)
+
+
+def _sections() -> tuple[Section, ...]:
+    count = click.Option(
+        ["-n", "count"],
+        type=Parsed("number", _count),
+        metavar="N",
+        help=f"Show at most N runs.  [default: {_DEFAULT_COUNT}]",
+    )
+    null = click.Option(["-0", "--null", "null"], is_flag=True, help="With --commands: end each job with NUL.")
+    as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array.")
+    return (
+        Section("Which runs", (count, _flag("here", "Only runs of this directory."))),
+        Section(
+            "Which jobs (may be combined)",
+            (
+                _flag("failed", "Jobs that failed, were killed or timed out."),
+                _flag("waiting", "Jobs that wait, or were waiting when their run ended."),
+                _flag("running", "Jobs that run, or were running when their run died."),
+                _flag("succeeded", "Jobs that succeeded."),
+                _flag("not-started", "Jobs that were not started and will not be."),
+                _flag("cancelled", "Jobs that were cancelled."),
+            ),
         ),
-        click.Option(["--here"], is_flag=True, help="Only runs of this directory."),
-        click.Option(["--failed"], is_flag=True, help="Jobs that failed, were killed or timed out."),
-        click.Option(["--waiting"], is_flag=True, help="Jobs that wait, or waited when their run ended."),
-        click.Option(["--running"], is_flag=True, help="Jobs that run, or ran when their run died."),
-        click.Option(["--succeeded"], is_flag=True, help="Jobs that succeeded."),
-        click.Option(["--not-started"], is_flag=True, help="Jobs that were not started and will not be."),
-        click.Option(["--cancelled"], is_flag=True, help="Jobs that were cancelled."),
-        click.Option(["--commands"], is_flag=True, help="As commands that can be piped in again."),
-        click.Option(
-            ["-0", "--null", "null"], is_flag=True, help="With --commands: NUL behind each job, for newlines."
-        ),
-        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an array."),
-    ]
+        Section("Display", (_flag("commands", "Print commands that can be piped in again."), null, as_json)),
+    )
 
 
 def _count(text: str) -> int:
@@ -121,11 +121,7 @@ def _show_runs(count: int, *, here: bool, as_json: bool) -> None:
         _print_table(_RUN_HEADINGS, [_run_cells(row) for row in rows])
 
 
-def _runs(*, here: bool) -> "Iterable[RunRow]":
-    from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415 - not for --help
-    from simple_gpu_scheduler.journal.find import all_runs, look  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal.rows import run_row  # noqa: PLC0415 - as above
-
+def _runs(*, here: bool) -> Iterable[RunRow]:
     for path in all_runs():
         try:
             seen = look(path)
@@ -137,9 +133,6 @@ def _runs(*, here: bool) -> "Iterable[RunRow]":
 
 
 def _show_jobs(run: str, groups: Sequence[str], *, commands: bool, null: bool, as_json: bool) -> None:
-    from simple_gpu_scheduler.journal.find import choose, look  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal.rows import job_rows  # noqa: PLC0415 - not for --help
-
     seen = look(choose(run))
     rows = job_rows(seen.state, _if_running(seen), time.time(), groups)
     if commands:
@@ -150,20 +143,15 @@ def _show_jobs(run: str, groups: Sequence[str], *, commands: bool, null: bool, a
         _print_table(_JOB_HEADINGS, [_job_cells(row) for row in rows])
 
 
-def _if_running(seen: "Look") -> str:
-    from simple_gpu_scheduler.journal.find import is_elsewhere  # noqa: PLC0415 - as above
-
+def _if_running(seen: FoundRun) -> str:
     if seen.is_alive or seen.is_kept:
         return "running"
     return "unknown" if is_elsewhere(seen.state) and not seen.state.ended else "interrupted"
 
 
-def _print_commands(rows: "Sequence[JobRow]", seen: "Look", *, null: bool) -> None:
-    from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal.rows import commands  # noqa: PLC0415 - as above
-
+def _print_commands(rows: Sequence[JobRow], seen: FoundRun, *, null: bool) -> None:
     try:
-        text = commands(rows, seen.state, by_null=null)
+        text = commands_of(rows, seen.state, by_null=null)
     except ValueError as error:
         raise UserError(_shown(str(error))) from None
     refused = sum(row.job is None for row in rows)
@@ -173,9 +161,7 @@ def _print_commands(rows: "Sequence[JobRow]", seen: "Look", *, null: bool) -> No
     print_bytes(text)
 
 
-def _run_cells(row: "RunRow") -> tuple[str, ...]:
-    from simple_gpu_scheduler.base.units import show_duration  # noqa: PLC0415 - as above
-
+def _run_cells(row: RunRow) -> tuple[str, ...]:
     # A run that died runs nothing.
     words = {} if row.state in ("running", "paused") else {"running": "not ended"}
     counts = [f"{count} {words.get(group, group)}" for group, count in row.counts.items() if count]
@@ -190,10 +176,7 @@ def _run_cells(row: "RunRow") -> tuple[str, ...]:
     )
 
 
-def _job_cells(row: "JobRow") -> tuple[str, ...]:
-    from simple_gpu_scheduler.base.text import show_outcome  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.base.units import show_duration  # noqa: PLC0415 - as above
-
+def _job_cells(row: JobRow) -> tuple[str, ...]:
     has_failed = row.outcome and row.outcome.kind != "succeeded"
     return (
         str(row.number),
@@ -210,33 +193,20 @@ def _job_cells(row: "JobRow") -> tuple[str, ...]:
 
 def _shown(text: str) -> str:
     """Safe to print; bytes that are not UTF-8 come as lone surrogates."""
-    from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - as above
 
     return safe(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
 
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """In columns; on a terminal cut to its width, and whole anywhere else."""
-    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - as above
-
-    table = [headings, *([_shown(cell) for cell in row] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for row in table:
-        cells = [cell + " " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
-        lines.append(_BETWEEN.join([*cells[:-1], row[-1]]))
-    if sys.stdout.isatty():
-        columns = shutil.get_terminal_size().columns
-        lines = [line if cell_len(line) <= columns else set_cell_size(line, columns - 1) + "…" for line in lines]
-    print_text("\n".join(line.rstrip() for line in lines))
+    lines = aligned([headings, *([_shown(cell) for cell in row] for row in rows)])
+    print_text("\n".join(cut(lines, width_of_stdout())))
 
 
 history_command = Command(
     "history",
-    params=_options(),
+    click.Argument(["run"], required=False, metavar="[RUN]"),
     callback=_history,
     help=_HELP,
-    short_help="List past runs and their jobs.",
-    sections=_SECTIONS,
+    sections=_sections(),
     examples=_EXAMPLES,
 )

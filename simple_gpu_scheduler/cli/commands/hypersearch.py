@@ -14,7 +14,7 @@ import click
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.cli.click_extras import Command, Parsed, SeveralValues, version_option
+from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section, SeveralValues, version_option
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
 from simple_gpu_scheduler.hypersearch.definitions import combine, parse_whole
 from simple_gpu_scheduler.hypersearch.order import SAMPLERS
@@ -25,15 +25,15 @@ from .sweep_words import EXAMPLE, is_value, typed_sweep, without_pattern
 _AT_ONCE = 1000  # lines in one write
 _WAIT = 0.05  # seconds
 
-_HELP = """Print PATTERN once for each combination of the parameters' values, which replace {NAME} in it.
+_HELP = """Print PATTERN once for each combination of parameter values; {NAME} in it is replaced by the value.
 
-A VALUE is what you type, or stands for many: range:1:10, range:0:1:0.1, linspace:0:1:5, logspace:1e-5:1e-1:5, and
-drawn at random, with --n-samples: uniform:0:1, loguniform:1e-5:1e-1, int:1:10, normal:0:1. With -p NAME=VALUE it is
-VALUE as it stands.
+A VALUE is a literal, or a generator of many: range:1:10, range:0:1:0.1, linspace:0:1:5, logspace:1e-5:1e-1:5; or, with
+--n-samples, a random distribution: uniform:0:1, loguniform:1e-5:1e-1, int:1:10, normal:0:1. With -p NAME=VALUE it is
+always a literal.
 
-In PATTERN, {NAME} is the value, quoted for the shell; {NAME:.0e} is formatted, {NAME!s} is raw, {--flag NAME} is there
-together with its flag or not at all ({?NAME} without one); {i} is the number of the line, {n} how many there are,
-{seed} that of --repeat. Braces of the shell are written {{ and }}.
+In PATTERN, {NAME} is the value quoted for the shell, {NAME:.0e} formats it, {NAME!s} leaves it unquoted. {--flag NAME}
+is the flag with the value, or nothing if NAME has no value ({?NAME}: without a flag). {i} is the line's number, {n} the
+number of lines, {seed} the repetition of --repeat. Write braces of the shell as {{ and }}.
 """
 
 _EXAMPLES = f"""
@@ -106,87 +106,97 @@ def _write(batch: list[str], end: str) -> None:
         batch.clear()
 
 
-def _option(*names: str, **settings: Any) -> click.Option:
-    return click.Option(names, **settings)
+def _flag(*names: str, help_text: str) -> click.Option:
+    return click.Option(names, is_flag=True, help=help_text)
 
 
-def _combined() -> list[click.Parameter]:
-    return [
-        click.Argument(["pattern"], nargs=-1, metavar="PATTERN -p NAME VALUE..."),
+_PARAMETERS = Section(
+    "Parameters",
+    (
         SeveralValues(
             ["-p", "--parameter"],
             takes=is_value,
             example=EXAMPLE,
             metavar="NAME VALUE...",
-            help="A parameter and its values; once for each parameter.",
+            help="A parameter and its values; may be given several times.",
         ),
-        _option(
-            "--from",
-            "from_files",
+        click.Option(
+            ["--from", "from_files"],
             multiple=True,
             metavar="FILE",
             help="Read sweeps from a .yaml (needs PyYAML), .toml, .json or .csv file; the keys are these options.",
         ),
-        _option(
-            "--zip", "together", multiple=True, metavar="A,B", help="Parameters whose values go together, in pairs."
+        click.Option(
+            ["--zip", "together"],
+            multiple=True,
+            metavar="A,B",
+            help="Combine the values of these parameters in pairs, first with first.",
         ),
-        _option(
-            "--where", multiple=True, metavar="CONDITION", help="Only combinations for which 'lr * bs < 1' is true."
+        click.Option(
+            ["--where"],
+            multiple=True,
+            metavar="CONDITION",
+            help="Only combinations for which this is true, such as 'lr * bs < 1'.",
         ),
-        _option(
-            "--when",
+        click.Option(
+            ["--when"],
             nargs=2,
             multiple=True,
             metavar="NAME CONDITION",
             help="The parameter NAME exists only where this is true; write its flag as {--flag NAME}.",
         ),
-        _option("--repeat", type=click.IntRange(1), metavar="N", help="Print each N times, with {seed} from 0 up."),
-    ]
-
-
-def _printed() -> list[click.Parameter]:
-    return [
-        _option(
-            "--sampling-mode",
-            type=click.Choice([SHUFFLED, IN_ORDER]),
-            help=f"In a random order, or in that of the grid.  [default: {SHUFFLED}]",
+        click.Option(
+            ["--repeat"], type=click.IntRange(1), metavar="N", help="Print each N times, with {seed} from 0 to N-1."
         ),
-        _option(
-            "--n-samples",
-            "samples",
+    ),
+)
+_SAMPLES = Section(
+    "Number and order",
+    (
+        click.Option(
+            ["--sampling-mode"],
+            type=click.Choice([SHUFFLED, IN_ORDER]),
+            help=f"In random order, or in grid order.  [default: {SHUFFLED}]",
+        ),
+        click.Option(
+            ["--n-samples", "samples"],
             type=click.IntRange(1),
             metavar="N",
-            help="Print so many different combinations.  [default: all]",
+            help="Print N different combinations.  [default: all]",
         ),
-        _option(
-            "--sampler",
+        click.Option(
+            ["--sampler"],
             type=click.Choice(list(SAMPLERS)),
-            help="Spread the samples more evenly than at random. Needs scipy, as in simple_gpu_scheduler[search].",
+            help="Spread the samples more evenly than at random. Needs scipy: simple_gpu_scheduler[search].",
         ),
-        _option(
-            "--seed",
+        click.Option(
+            ["--seed"],
             type=Parsed("number", parse_whole),
             metavar="N",
-            help="The seed of the order and of what is drawn (not {seed}): the same N, the same lines.",
+            help="The random seed of order and samples (not {seed}): the same N prints the same lines.",
         ),
-        _option("--name", metavar="PATTERN", help="Give each job a name, such as '{lr}-{bs}'."),
-        _option("-0", "--null", is_flag=True, help="End commands with NUL bytes, so that they may hold newlines."),
-        _option("--count", is_flag=True, help="Print only how many commands there would be."),
-        _option("--save", metavar="FILE", help="Write the sweep and its seed to a .json file that --from reads."),
-        version_option(f"simple_hypersearch {__version__}"),
-    ]
-
+    ),
+)
+_OUTPUT = Section(
+    "Output",
+    (
+        click.Option(["--name"], metavar="PATTERN", help="Give each job a name, such as '{lr}-{bs}'."),
+        _flag("-0", "--null", help_text="End commands with NUL, so that they may contain newlines."),
+        _flag("--count", help_text="Print only the number of commands."),
+        click.Option(
+            ["--save"], metavar="FILE", help="Save the sweep and its seed to a .json file that --from can read."
+        ),
+    ),
+)
 
 hypersearch = Command(
     "simple_hypersearch",
+    click.Argument(["pattern"], nargs=-1, metavar="PATTERN -p NAME VALUE..."),
+    version_option(f"simple_hypersearch {__version__}"),
     callback=_hypersearch,
     help=_HELP,
-    params=[*_combined(), *_printed()],
-    sections=(
-        ("What is combined", ("parameter", "from_files", "together", "where", "when", "repeat")),
-        ("How many, and in which order", ("sampling_mode", "samples", "sampler", "seed")),
-        ("What is printed", ("name", "null", "count", "save")),
-    ),
+    sections=(_PARAMETERS, _SAMPLES, _OUTPUT),
     examples=_EXAMPLES,
-    if_unknown="What belongs to the command stands in quotes with it; a value that begins with a dash: -p NAME=VALUE.",
+    if_unknown="Quote the whole command, including its own options; for a value that starts with a dash: "
+    "-p NAME=VALUE.",
 )

@@ -21,7 +21,7 @@ simple_gpu_scheduler logs 12 15
 simple_gpu_scheduler logs --failed
 simple_gpu_scheduler logs big-model -f --run 20260102-0304
 """
-_HELP = """Print what jobs wrote, in a run that keeps it: one with a live view, --output or --logs.
+_HELP = """Print the output of jobs of a run that keeps it: one with a live view, --output or --logs.
 
 JOB is a number or a name.
 """
@@ -138,17 +138,11 @@ def _say_none(state: RunState, job: JobState) -> str:
 
 logs_command = Command(
     "logs",
-    params=[
-        click.Argument(["words"], nargs=-1, metavar="[JOB]..."),
-        click.Option(["--failed"], is_flag=True, help="Of all jobs that failed, were killed or timed out."),
-        click.Option(["-f", "--follow"], is_flag=True, help="Go on as it writes, until it has ended."),
-        click.Option(
-            ["--run"], default="", metavar="RUN", help="Which run: its id, or how it begins.  [default: the newest]"
-        ),
-    ],
+    click.Argument(["words"], nargs=-1, metavar="[JOB]..."),
+    click.Option(["--failed"], is_flag=True, help="All jobs that failed, were killed or timed out."),
+    click.Option(["-f", "--follow"], is_flag=True, help="Keep printing what the job writes, until it has ended."),
+    click.Option(["--run"], default="", metavar="RUN", help="A run ID or a prefix of it.  [default: the newest run]"),
     callback=_logs,
     help=_HELP,
-    short_help="Print what jobs wrote.",
-    sections=(),
     examples=_EXAMPLES,
 )

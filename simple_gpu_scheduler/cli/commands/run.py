@@ -16,8 +16,8 @@ from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place, outcome_of
 from simple_gpu_scheduler.base.text import show_waits
 from simple_gpu_scheduler.base.units import parse_duration
-from simple_gpu_scheduler.cli.click_extras import Command, Parsed
-from simple_gpu_scheduler.cli.options.gpus import NAMES, WHEN_FREE, gpu_options, take_wants
+from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
+from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
 from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
 from simple_gpu_scheduler.gpus.leases import LeaseCame
@@ -27,54 +27,55 @@ from simple_gpu_scheduler.system.job_environment import inherited, own
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
 from simple_gpu_scheduler.system.signals import Signalled, signals_to
 
-_EXAMPLE = "simple_gpu_scheduler run --gpus 0 1 -- python train.py"
 _EXAMPLES = r"""
 simple_gpu_scheduler run -- python train.py --lr 0.1
 simple_gpu_scheduler run -n 2 -- torchrun --nproc-per-node 2 train.py
 simple_gpu_scheduler run --no-wait -- python quick_look.py || echo 'no GPU is free'
 simple_gpu_scheduler run --wait 30m -- bash
 """
-_HELP = """Wait for a GPU that is free, run COMMAND on it with the terminal, and exit with its exit code.
+_HELP = """Wait for a free GPU, run COMMAND on it in this terminal, and exit with its exit code.
 
-The exit code is 128 and its number for a command that a signal ended, 75 when --no-wait found no free GPU, 124 when
---wait was over, and 126 or 127 when the command cannot be started. What the command leaves running is ended.
+The exit code is 128 + N if signal N ended the command, 75 if --no-wait found no free GPU, 124 if the time of --wait
+was over, and 126 or 127 if the command cannot be started. Processes that the command leaves behind are ended.
 """
 _SECTIONS = (
-    ("Where it runs", (*NAMES, "number")),
-    ("When a GPU counts as free", WHEN_FREE),
-    ("How long to wait", ("wait", "no_wait")),
+    *gpu_sections(
+        "simple_gpu_scheduler run --gpus 0 1 -- python train.py",
+        [
+            click.Option(
+                ["-n", "--number"],
+                type=click.IntRange(1),
+                metavar="N",
+                default=1,
+                help="How many GPUs to use.  [default: 1]",
+            )
+        ],
+    ),
+    Section(
+        "How long to wait",
+        (
+            click.Option(["--wait"], type=Parsed("duration", parse_duration), help="Give up after this time: 30m."),
+            click.Option(["--no-wait"], is_flag=True, help="Give up at once if no GPU is free."),
+        ),
+    ),
 )
 
 
-def _options() -> list[click.Parameter]:
-    return [
-        *gpu_options(_EXAMPLE),
-        click.Option(
-            ["-n", "--number"], type=click.IntRange(1), metavar="N", default=1, help="How many.  [default: 1]"
-        ),
-        click.Option(["--wait"], type=Parsed("duration", parse_duration), help="Give up after this long: 30m."),
-        click.Option(["--no-wait"], is_flag=True, help="Give up at once when no GPU is free."),
-        click.Argument(["command"], nargs=-1, type=click.UNPROCESSED, required=True),
-    ]
-
-
-def _callback(number: int, wait: float | None, no_wait: bool, command: tuple[str, ...], **options: Any) -> int:
-
+def _callback(number: int, wait: float | None, no_wait: bool, command: tuple[str, ...], **typed: Any) -> int:
     if no_wait and wait is not None:
         raise click.UsageError("--wait and --no-wait exclude each other.")
-    errand = Errand(command, number, 0 if no_wait else wait, take_wants(options))
+    errand = Errand(command, number, 0 if no_wait else wait, take_wants(typed))
     return run_errand(errand, os.environb, lambda text: print(text, file=sys.stderr, flush=True))
 
 
 run_command = Command(
     "run",
-    params=_options(),
+    click.Argument(["command"], nargs=-1, type=click.UNPROCESSED, required=True),
     callback=_callback,
     help=_HELP,
-    short_help="Run one command on a free GPU.",
     sections=_SECTIONS,
     examples=_EXAMPLES,
-    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
 )
 
 

@@ -11,9 +11,9 @@ import click
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.extras import figure_maker
 from simple_gpu_scheduler.base.text import print_text, safe
-from simple_gpu_scheduler.cli.click_extras import Command, SeveralValues
-from simple_gpu_scheduler.cli.options.policy import choose_policy
-from simple_gpu_scheduler.cli.options.workload import take_trace, trace_options
+from simple_gpu_scheduler.cli.click_extras import Command, Section, SeveralValues
+from simple_gpu_scheduler.cli.options.order import choose_policy
+from simple_gpu_scheduler.cli.options.workload import take_trace, trace_argument, workload_section
 from simple_gpu_scheduler.scheduling.policies import MAY_STARVE, POLICIES
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, names
 from simple_gpu_scheduler.simulation.compare import Result, compare
@@ -29,14 +29,15 @@ simple_gpu_scheduler simulate trace.csv --gpus 8 --policy fifo aged:0.5 aged:2 h
 simple_gpu_scheduler simulate history --gpus 4 --json
 simple_gpu_scheduler simulate --synthetic "jobs=20 gap=25 time=10-1000" --gpus 2 --repeat 2000
 """
-_HELP = """Replay a workload under each policy, with the very scheduler that runs jobs and a clock of its own.
+_HELP = """Replay a workload under each policy, with the same scheduler that runs jobs and a simulated clock.
 
-TRACE is a CSV file with the columns submit, duration, gpus (or procs) and if you like user, requested, priority and
+TRACE is a CSV file with the columns submit, duration, gpus (or procs) and optionally user, requested, priority and
 command; a log in the Standard Workload Format (.swf); a run or its journal; `history` for all your runs; - for stdin.
 
-WAIT is from a job's submission to its start, RESPONSE to its end, SLOWDOWN the response as a multiple of the length (of
-at least 10 s), MAKESPAN from the first submission to the last end, USED the share of the GPUs' time that jobs ran, FAIR
-how alike the users' mean slowdowns are (1: all alike). Nobody else is taken to use the GPUs, and no job to fail.
+WAIT is the time from a job's submission to its start, RESPONSE to its end; SLOWDOWN is the response divided by the
+length (at least 10 s); MAKESPAN is the time from the first submission to the last end; USED is the share of the GPUs'
+time in use; FAIR says how equal the users' mean slowdowns are (1: equal). It assumes that nobody else uses the GPUs and
+that no job fails.
 
 \b
 --json: an object
@@ -47,26 +48,25 @@ how alike the users' mean slowdowns are (1: all alike). Nobody else is taken to 
 
 Times are in seconds.
 """
-_SECTIONS = (
-    ("What is simulated", ("gpus", "synthetic", "seed", "repeat", "estimates")),
-    ("Under which policies", ("policy", "fair_by")),
-    ("How it is shown", ("plot", "as_json")),
-)
-
-
-def _options() -> list[click.Parameter]:
-    return [
-        *trace_options(),
+_POLICIES = Section(
+    "Policies",
+    (
         SeveralValues(
             ["--policy"],
             takes=lambda word: word.partition(":")[0] in (*POLICIES, LEARNED),
             example=f"--policy fifo aged hrrn; there are {names()}",
             metavar="POLICY...",
-            help="Which, in this order; all but learned:FILE when none is named.",
+            help="The policies to compare, in this order.  [default: all but learned:FILE]",
         ),
-        click.Option(["--plot"], metavar="FILE", help="Draw the waits there, as .png or .svg; needs matplotlib."),
-        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an object."),
-    ]
+    ),
+)
+_DISPLAY = Section(
+    "Display",
+    (
+        click.Option(["--plot"], metavar="FILE", help="Draw the waits to this .png or .svg file; needs matplotlib."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON object."),
+    ),
+)
 
 
 def _simulate(**options: Any) -> int:
@@ -113,7 +113,12 @@ def _show_json(trace: Trace, results: Iterator[Result]) -> list[Result]:
 
 
 simulate_command = Command(
-    "simulate", params=_options(), callback=_simulate, help=_HELP, sections=_SECTIONS, examples=_EXAMPLES
+    "simulate",
+    trace_argument(),
+    callback=_simulate,
+    help=_HELP,
+    sections=(workload_section(), _POLICIES, _DISPLAY),
+    examples=_EXAMPLES,
 )
 
 

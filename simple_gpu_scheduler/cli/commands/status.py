@@ -16,8 +16,9 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe, show_command
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.display.table import cut
 from simple_gpu_scheduler.journal import files, find
-from simple_gpu_scheduler.journal.read import Record, read_records
+from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.run_state import JobState
 from simple_gpu_scheduler.output.log_file import last_line
 from simple_gpu_scheduler.remote.client import ask
@@ -97,9 +98,9 @@ simple_gpu_scheduler status
 simple_gpu_scheduler status --watch
 simple_gpu_scheduler status --json | jq '.[0].counts'
 """
-_HELP = """Show what runs: the jobs with their GPUs, how much waits, and when it will be done.
+_HELP = """Show the running jobs with their GPUs, how many jobs wait, and when all will be done.
 
-RUN is a run's id, or how it begins; without it, all of this user's runs that live and the last that does not.
+RUN is a run ID or a prefix of it; the default is all of your active runs, and the newest that is not active.
 """
 
 
@@ -135,7 +136,8 @@ def _print(reports: Sequence[Report], *, as_json: bool, indent: int | None, redr
     lines = [line for report in reports for line in show(report, now)] or ["there is no run yet"]
     if redraws:
         width, height = shutil.get_terminal_size()
-        lines = [_CLEAR + lines[0][:width], *(line[:width] for line in lines[1 : height - 1])]
+        lines = cut(lines[: height - 1], width)
+        lines[0] = _CLEAR + lines[0]
     print("\n".join(line.encode("utf-8", "backslashreplace").decode() for line in lines), flush=True)
 
 
@@ -191,9 +193,7 @@ def _report(path: str) -> Report:
 
 def _of_living(path: str) -> Report:
     answer = ask(path, {"do": "status"})
-    with open(path, "rb") as file:
-        records = read_records(file.readline()).records
-    began: Record = records[0] if records else {}
+    began = find.began(path)
     for job in answer["running"]:
         if "log" in job:
             job["last_line"] = last_line(job["log"])
@@ -228,14 +228,10 @@ def _was_running(each: JobState) -> dict[str, Any]:
 
 status_command = Command(
     "status",
-    params=[
-        click.Argument(["run"], default="", metavar="[RUN]"),
-        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an array, and with --watch one in each line."),
-        click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until it is over or Ctrl-C."),
-    ],
+    click.Argument(["run"], default="", metavar="[RUN]"),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch one per line."),
+    click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until the run ends or Ctrl-C."),
     callback=_status,
     help=_HELP,
-    short_help="Show what runs and what waits.",
-    sections=(),
     examples=_EXAMPLES,
 )

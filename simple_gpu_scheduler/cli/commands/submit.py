@@ -14,17 +14,15 @@ import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.inputs.submit import WholeLine, append, open_queue
 from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LONGEST_LINE, has_command, split_options
 from simple_gpu_scheduler.jobfile.split import Line, LineCutter
-from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.journal.read import read_records
+from simple_gpu_scheduler.journal import files, find
 
 _STDIN, _CHUNK = 0, 1024 * 1024
 _MOST_MISTAKES_SHOWN = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_BEGAN = b'{"event":"run began"'
 _QUEUES = ("fifo", "follow")
 _VARIABLE = "SGS_QUEUE"
 _WAY_OUT = f"say which with --to PATH or {_VARIABLE}"
@@ -33,12 +31,12 @@ simple_gpu_scheduler submit -- python train.py --lr 0.1
 simple_gpu_scheduler submit --to gpu.fifo 'python train.py > log.txt   #: gpus=2'
 simple_hypersearch 'python train.py --lr {lr}' -p lr 0.1 0.01 | simple_gpu_scheduler submit
 """
-_HELP = f"""Hand COMMAND, or each line of stdin, to a scheduler that reads a named pipe or follows a file.
+_HELP = f"""Add COMMAND, or each line of stdin, to the queue of an active run: a named pipe, or a file that it follows.
 
-COMMAND in one word is a line for the shell, with options behind `#:`; of several words each reaches the program as it
-is. All lines are written or, when one of them is wrong, none. Without --to and {_VARIABLE} the queue is that of your
-newest run that has one, of this directory first. The exit code is 2 for a queue or a line that is wrong, and 1 when
-writing failed.
+A COMMAND of one word is a shell line and may set options after `#:`; if it is several words, each reaches the program
+unchanged. Either all lines are written or, if one of them is wrong, none. Without --to and {_VARIABLE}, the queue is
+that of your newest active run that has one, first among those of this directory. The exit code is 2 if the queue or a
+line is wrong, and 1 if writing failed.
 """
 
 
@@ -72,7 +70,7 @@ def _say(text: str) -> None:
 
 def _find_queue() -> str:
     """The queue of the newest run that lives, in this directory first."""
-    found = [queue for path in files.find_runs(files.runs_directory(os.environ)) for queue in _queues_of(path)]
+    found = [queue for path in find.all_runs() for queue in _queues_of(path)]
     try:
         here = os.getcwd()
     except FileNotFoundError:
@@ -83,7 +81,7 @@ def _find_queue() -> str:
     paths = sorted({path for _directory, path in found})
     if not paths:
         raise UserError(
-            "none of your runs that live reads a named pipe or follows a file; start one, for example "
+            "none of your active runs reads a named pipe or follows a file; start one, for example "
             f"`simple_gpu_scheduler --follow gpu.fifo`, or {_WAY_OUT}"
         )
     if len(paths) > 1:
@@ -95,13 +93,8 @@ def _queues_of(journal: str) -> list[tuple[str, str]]:
     """The directory and the queue of a run that lives: inputs are read one after another, so the first counts."""
     if not files.is_alive(journal):
         return []
-    try:
-        data = files.read(journal)
-    except UserError:
-        return []
-    # Of a run that was resumed, the last; no other text can look like its begin.
-    records = read_records(data[max(0, data.rfind(_BEGAN)) :].partition(b"\n")[0] + b"\n").records
-    began = records[0] if records else {}
+    # Of a run that was resumed, the last.
+    began = find.began(journal, newest=True)
     paths = [each["path"] for each in began.get("inputs", ()) if each.get("kind") in _QUEUES and each.get("path")]
     return [(began.get("directory", ""), path) for path in paths[:1]]
 
@@ -197,20 +190,23 @@ def _refuse_mistakes(submission: _Submission) -> None:
 
 submit_command = Command(
     "submit",
-    params=[
-        click.Option(
-            ["--to"],
-            metavar="PATH",
-            envvar=_VARIABLE,
-            help=f"The named pipe or file.  [default: {_VARIABLE}, or the queue of a run that lives]",
-        ),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Say nothing when all went well."),
-        click.Argument(["command"], nargs=-1, type=click.UNPROCESSED),
-    ],
+    click.Argument(["command"], nargs=-1, type=click.UNPROCESSED),
+    click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing if all went well."),
     callback=_submit,
     help=_HELP,
-    short_help="Hand commands to a scheduler that runs.",
-    sections=(("Where to", ("to",)),),
+    sections=[
+        Section(
+            "Queue",
+            [
+                click.Option(
+                    ["--to"],
+                    metavar="PATH",
+                    envvar=_VARIABLE,
+                    help=f"The named pipe or file.  [default: {_VARIABLE}, or the queue of an active run]",
+                )
+            ],
+        )
+    ],
     examples=_EXAMPLES,
-    context_settings={"help_option_names": ["-h", "--help"], "allow_interspersed_args": False},
+    context_settings={"allow_interspersed_args": False},
 )

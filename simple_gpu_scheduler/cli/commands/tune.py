@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from simple_gpu_scheduler.base.text import print_text
-from simple_gpu_scheduler.cli.click_extras import Command
-from simple_gpu_scheduler.cli.options.policy import choose_policy
-from simple_gpu_scheduler.cli.options.workload import take_trace, trace_options
+from simple_gpu_scheduler.cli.click_extras import Command, Section
+from simple_gpu_scheduler.cli.options.order import choose_policy
+from simple_gpu_scheduler.cli.options.workload import take_trace, trace_argument, workload_section
 from simple_gpu_scheduler.simulation.compare import compare
 from simple_gpu_scheduler.simulation.learn.lessons import Exam
 from simple_gpu_scheduler.simulation.measures import measure
@@ -20,20 +20,22 @@ from simple_gpu_scheduler.simulation.traces import HISTORY, Trace
 from simple_gpu_scheduler.simulation.tune import Tuned, settings, tune
 from simple_gpu_scheduler.simulation.tune_text import advice, to_json
 
+from .tune_learn import check_target, find_school, say_exams, teach
+
 _EXAMPLES = r"""
 simple_gpu_scheduler tune
 simple_gpu_scheduler tune trace.csv --gpus 8
 simple_gpu_scheduler tune trace.csv --gpus 8 --learn weights.json
 simple_gpu_scheduler tune --synthetic "jobs=20 gap=25 time=10-1000" --gpus 2 --repeat 2000 --learn weights.json
 """
-_HELP = """Replay a workload over policies and their one knob, and say which would have kept people waiting least.
+_HELP = """Replay a workload under every policy and several settings of it, and say which keeps people waiting least.
 
-TRACE is what simulate takes; without it, all your past runs. What is told is by how much the mean wait would have been
-shorter than under fifo, what that would have cost (the longest wait), and how sure it is: the difference is taken in
+TRACE is as for simulate; the default is all your past runs. The result says how much shorter than under fifo the mean
+wait would have been, what that would have cost (the longest wait), and how sure that is: the difference is measured in
 ten parts of the workload (or in each workload of --synthetic), and ± is its standard error.
 
---learn FILE also trains a policy of its own on the first half of it, in less than a minute, examines it on the other
-half, and says whether it beats the best of the others, also when it does not. --policy learned:FILE uses it.
+--learn FILE also trains a new policy on the first half of the workload, which takes less than a minute, tests it on the
+other half, and says whether it beats the best of the others. --policy learned:FILE uses it.
 
 \b
 --json: an object
@@ -42,18 +44,13 @@ half, and says whether it beats the best of the others, also when it does not. -
     difference, error (in seconds, of the mean wait beside fifo), wins, may_starve
   learned: an array of exam, policy, wait, difference, error (with --learn)
 """
-_SECTIONS = (
-    ("What is simulated", ("gpus", "synthetic", "seed", "repeat", "estimates", "fair_by")),
-    ("What is made of it", ("learn", "as_json")),
+_OUTPUT = Section(
+    "Output",
+    (
+        click.Option(["--learn"], metavar="FILE", help="Train a policy and keep its weights in this file."),
+        click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON object."),
+    ),
 )
-
-
-def _options() -> list[click.Parameter]:
-    return [
-        *trace_options(),
-        click.Option(["--learn"], metavar="FILE", help="Train a policy, and keep its weights there."),
-        click.Option(["--json", "as_json"], is_flag=True, help="As JSON: an object."),
-    ]
 
 
 def _tune(**options: Any) -> int:
@@ -61,8 +58,6 @@ def _tune(**options: Any) -> int:
     if options["trace"] is None and options["synthetic"] is None:
         options["trace"] = HISTORY
     if learn is not None:
-        from .tune_learn import check_target, find_school, say_exams, teach  # noqa: PLC0415 - few want it
-
         check_target(learn)
     trace = take_trace(options)
     school = None
@@ -96,4 +91,11 @@ def _replay(trace: Trace, *, quiet: bool) -> Tuned:
     return tune(results)
 
 
-tune_command = Command("tune", params=_options(), callback=_tune, help=_HELP, sections=_SECTIONS, examples=_EXAMPLES)
+tune_command = Command(
+    "tune",
+    trace_argument(),
+    callback=_tune,
+    help=_HELP,
+    sections=(workload_section(), _OUTPUT),
+    examples=_EXAMPLES,
+)

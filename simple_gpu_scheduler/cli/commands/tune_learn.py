@@ -9,7 +9,7 @@ import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.cli.options.policy import choose_policy
+from simple_gpu_scheduler.cli.options.order import choose_policy
 from simple_gpu_scheduler.scheduling.policies.learned import Learned, Weights, show_weights
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, Chosen
 from simple_gpu_scheduler.simulation.compare import Site, compare

@@ -3,16 +3,18 @@
 import click
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.journal import files, find
 
 _EXAMPLES = r"""
 simple_gpu_scheduler wait && python collect_results.py
 simple_gpu_scheduler wait 20260102-0304; echo "it ended with $?"
 """
-_HELP = """Wait until a run is over, and exit with its exit code.
+_HELP = """Wait until a run has ended, and exit with its exit code.
 
-RUN is a run's id, or how it begins; without it, the newest that runs, or if none does the newest. The exit code is 1
-for a run that died.
+RUN is a run ID or a prefix of it; the default is the newest active run, or the newest of all if none is active. The
+exit code is 1 for a run that died.
 """
 
 
@@ -21,11 +23,7 @@ class _DiedError(UserError):
 
 
 def _wait(run: str) -> int:
-    from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.journal import files, find  # noqa: PLC0415 - not for --help
-
-    living = [] if run else find.living_runs()
-    journal = living[0] if living else find.choose(run)
+    journal = find.choose(run, find.active_first)
     try:
         with files.opened(journal) as fd:
             files.wait_until_unlocked(fd, files.SCHEDULER)
@@ -41,10 +39,8 @@ def _wait(run: str) -> int:
 
 wait_command = Command(
     "wait",
-    params=[click.Argument(["run"], default="", metavar="[RUN]")],
+    click.Argument(["run"], default="", metavar="[RUN]"),
     callback=_wait,
     help=_HELP,
-    short_help="Wait until a run is over.",
-    sections=(),
     examples=_EXAMPLES,
 )

@@ -1,11 +1,14 @@
-"""The options that say which GPUs to use and when one counts as free: the same for every command that needs GPUs."""
+"""Which GPUs to use, how many jobs on each, and when one counts as free: the same for every command that needs GPUs."""
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from simple_gpu_scheduler.base.units import parse_size
-from simple_gpu_scheduler.cli.click_extras import Parsed, SeveralValues
+from simple_gpu_scheduler.cli.click_extras import Parsed, Section, SeveralValues
+from simple_gpu_scheduler.gpus import DEFAULT_MAX_USED, Tolerance
 from simple_gpu_scheduler.gpus.names import looks_like_gpus, parse_gpus
 from simple_gpu_scheduler.system.users import user_id
 
@@ -14,48 +17,73 @@ if TYPE_CHECKING:
 
 _SIZE = Parsed("size", parse_size)
 
-NAMES = ("gpus",)
-WHEN_FREE = ("free_memory", "max_used_memory", "max_utilization", "share_with", "ignore_occupancy")
+SLOTS = (
+    click.Option(
+        ["--jobs-per-gpu"],
+        type=click.IntRange(1, 1000),
+        metavar="N",
+        default=1,
+        help="How many jobs may share a GPU.  [default: 1]",
+    ),
+    click.Option(
+        ["--cpu-slots"],
+        type=click.IntRange(1, 100_000),
+        metavar="N",
+        help="How many jobs without a GPU (gpus=0) may run at a time.  [default: the number of CPU cores]",
+    ),
+)
 
 
-def gpu_options(example: str) -> list[click.Parameter]:
-    """Fresh ones, for one command."""
+def gpu_sections(example: str, more: Sequence[click.Option] = ()) -> tuple[Section, Section]:
+    """Fresh ones, for one command, with `more` options of its own beside `--gpus`."""
+    return Section("GPUs", (_gpus(example), *more)), Section("When a GPU counts as free", _when_free())
 
-    def option(*names: str, **settings: Any) -> click.Option:
-        return click.Option(names, **settings)
 
-    return [
-        SeveralValues(
-            ["--gpus"],
-            takes=looks_like_gpus,
-            example=example,
-            metavar="GPU...",
-            callback=_parse_gpus,
-            help="The GPUs to use: 0 1 2, 0,1,2, 0-3, UUIDs or their begin, MIG instances (0:1).  [default: all]",
+def _gpus(example: str) -> click.Option:
+    return SeveralValues(
+        ["--gpus"],
+        takes=looks_like_gpus,
+        example=example,
+        metavar="GPU...",
+        callback=_parse_gpus,
+        help="The GPUs to use: 0 1 2, 0,1,2, 0-3, UUIDs or unique prefixes of them, MIG instances (0:1).  "
+        "[default: all]",
+    )
+
+
+def _when_free() -> tuple[click.Option, ...]:
+    return (
+        click.Option(
+            ["--free-memory"], type=_SIZE, metavar="SIZE", default=0, help="How much memory must be free, such as 10G."
         ),
-        option("--free-memory", type=_SIZE, metavar="SIZE", default=0, help="How much must be free: 10G."),
-        option("--max-used-memory", type=_SIZE, metavar="SIZE", help="How much may be used.  [default: 256M]"),
-        option("--max-utilization", type=click.IntRange(0, 100), metavar="PERCENT", help="How busy it may be."),
-        option(
-            "--share-with",
+        click.Option(
+            ["--max-used-memory"],
+            type=_SIZE,
+            metavar="SIZE",
+            default=DEFAULT_MAX_USED,
+            help="How much memory others may use.  [default: 256M]",
+        ),
+        click.Option(["--max-utilization"], type=click.IntRange(0, 100), metavar="PERCENT", help="How busy it may be."),
+        click.Option(
+            ["--share-with"],
             type=Parsed("user", user_id),
             metavar="USER",
             multiple=True,
-            help="Whose processes do not matter; me for your own.",
+            help="Ignore this user's processes (me: your own). May be given several times.",
         ),
-        option("--ignore-occupancy", is_flag=True, help="Do not look at who uses a GPU; only at who has leased it."),
-    ]
+        click.Option(["--ignore-occupancy"], is_flag=True, help="Ignore all other processes; respect only the leases."),
+    )
 
 
-def take_wants(options: dict[str, Any]) -> "Wants":
-    """What these options say, taken out of all options of a command."""
-    from simple_gpu_scheduler.gpus import DEFAULT_MAX_USED, Tolerance  # noqa: PLC0415 - not for --help
-    from simple_gpu_scheduler.gpus.discover import Wants  # noqa: PLC0415 - as above
+def take_wants(typed: dict[str, Any]) -> "Wants":
+    """What these options say, taken out of all that was typed."""
+    from simple_gpu_scheduler.gpus.discover import Wants  # noqa: PLC0415 - 5 ms that --help needs not
 
-    names, ignores = options.pop("gpus"), options.pop("ignore_occupancy")
-    free, used, busy = (options.pop(name) for name in WHEN_FREE[:3])
-    tolerance = Tolerance(free, DEFAULT_MAX_USED if used is None else used, busy)
-    return Wants(names, ignores, tolerance, frozenset(options.pop("share_with")))
+    names, ignores, tolerated = typed.pop("gpus"), typed.pop("ignore_occupancy"), frozenset(typed.pop("share_with"))
+    tolerance = Tolerance(*(typed.pop(name) for name in ("free_memory", "max_used_memory", "max_utilization")))
+    cpu_slots = typed.pop("cpu_slots", None) or len(os.sched_getaffinity(0))
+    per_gpu = typed.pop("jobs_per_gpu", 1)
+    return Wants(names, ignores, tolerance, tolerated, jobs_per_gpu=per_gpu, cpu_slots=cpu_slots)
 
 
 def _parse_gpus(_ctx: click.Context, _param: click.Parameter, given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:

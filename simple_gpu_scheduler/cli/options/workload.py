@@ -6,7 +6,7 @@ import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.cli.click_extras import Parsed
+from simple_gpu_scheduler.cli.click_extras import Parsed, Section
 from simple_gpu_scheduler.scheduling.estimates import Estimates
 from simple_gpu_scheduler.scheduling.templates import LABELS
 from simple_gpu_scheduler.simulation.compare import Site
@@ -14,48 +14,58 @@ from simple_gpu_scheduler.simulation.traces import HISTORY, Found, Trace, invent
 from simple_gpu_scheduler.simulation.workloads.rows import ESTIMATES
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, parse_synthetic
 
-from .policy import fair_by_option
+from .order import fair_by_option
 
 _DEFAULT = "jobs=1000"
 _GPUS = 8
 _MOST_GPUS = 100_000
 
 
-def trace_options() -> list[click.Parameter]:
-    """Fresh ones, for one command."""
-    return [
-        click.Argument(["trace"], required=False, metavar="[TRACE]"),
-        click.Option(
-            ["--gpus"],
-            type=Parsed("number", _parse_gpus),
-            metavar="N",
-            help="On how many.  [default: of past runs as many as they used, else 8]",
+def trace_argument() -> click.Argument:
+    """A fresh one, for one command."""
+    return click.Argument(["trace"], required=False, metavar="[TRACE]")
+
+
+def workload_section() -> Section:
+    """A fresh one, for one command."""
+    return Section(
+        "Workload",
+        (
+            click.Option(
+                ["--gpus"],
+                type=Parsed("number", _parse_gpus),
+                metavar="N",
+                help="How many GPUs to simulate.  [default: as many as the past runs used, else 8]",
+            ),
+            click.Option(
+                ["--synthetic"],
+                type=Parsed("words", parse_synthetic),
+                metavar="WORDS",
+                help='Generate a workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5"; instead of gap, '
+                "load=0.9 sets the average load.",
+            ),
+            click.Option(
+                ["--seed"], type=click.IntRange(0), default=1, metavar="N", help="The random seed.  [default: 1]"
+            ),
+            click.Option(
+                ["--repeat"],
+                type=click.IntRange(1, 100_000),
+                default=1,
+                metavar="N",
+                help="Generate N workloads of --synthetic, each with another seed.  [default: 1]",
+            ),
+            click.Option(
+                ["--estimates"],
+                type=click.Choice(ESTIMATES),
+                help="What is known of the jobs' lengths: exact; requested: what users asked for; past: how long "
+                "similar jobs took before; none.  [default: past for past runs, requested for a trace that has it, "
+                "else exact]",
+            ),
+            fair_by_option(
+                "What shares the GPUs under fair and round-robin; the label of a trace is its user.  [default: label]"
+            ),
         ),
-        click.Option(
-            ["--synthetic"],
-            type=Parsed("words", parse_synthetic),
-            metavar="WORDS",
-            help='An invented workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5", or for gap '
-            "load=0.9, which it comes to on average.",
-        ),
-        click.Option(
-            ["--seed"], type=click.IntRange(0), default=1, metavar="N", help="Of what is drawn by chance.  [default: 1]"
-        ),
-        click.Option(
-            ["--repeat"],
-            type=click.IntRange(1, 100_000),
-            default=1,
-            metavar="N",
-            help="So many workloads of --synthetic, each with another seed.  [default: 1]",
-        ),
-        click.Option(
-            ["--estimates"],
-            type=click.Choice(ESTIMATES),
-            help="What is known of lengths: all; what the users said; what jobs of a kind took before; nothing.  "
-            "[default: past of past runs, requested where a trace has that, else exact]",
-        ),
-        fair_by_option("Among whom fair and round-robin share; the label of a trace is its user.  [default: label]"),
-    ]
+    )
 
 
 def _parse_gpus(text: str) -> int:

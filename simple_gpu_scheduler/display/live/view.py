@@ -12,14 +12,14 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from simple_gpu_scheduler.display.lines import Words
+from simple_gpu_scheduler.display.lines import EventWords
 from simple_gpu_scheduler.events import Event, JobEnded
 from simple_gpu_scheduler.events.ledger import Ledger, Started
 from simple_gpu_scheduler.gpus import GpuVitals
 from simple_gpu_scheduler.output.log_file import last_lines, last_shown, read_tail
 from simple_gpu_scheduler.system.threads import need_thread, start_thread
 
-from .frame import Failed, Picture, Running, frame
+from .frame import Failed, Picture, RunningJob, frame
 from .screen import Screen
 
 _STDERR = 2
@@ -36,7 +36,7 @@ _WAKING = (signal.SIGCONT, signal.SIGWINCH)
 class Live:
     """To be made in the main thread."""
 
-    def __init__(self, words: Words, vitals: Callable[[], Sequence[GpuVitals]]) -> None:
+    def __init__(self, words: EventWords, vitals: Callable[[], Sequence[GpuVitals]]) -> None:
         self._words = words
         self._ledger = Ledger()  # its own, since another thread reads it
         self._messages: deque[str] = deque(maxlen=_MOST_MESSAGES)
@@ -125,7 +125,7 @@ class Live:
             counts, all_read, waits = ledger.counts(), ledger.all_read, ledger.waits
             state = "starting nothing more" if ledger.is_stopping else "paused" if ledger.is_paused else ""
         self._forget_outputs(running)
-        shown = [Running(each.attempt, now - each.since, self._printed(each.log)) for each in running]
+        shown = [RunningJob(each.attempt, now - each.since, self._printed(each.log)) for each in running]
         return Picture(shown, self._looking.newest, counts, all_read, eta, waits, failures, state)
 
     def _printed(self, log: str) -> str:

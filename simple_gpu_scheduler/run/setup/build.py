@@ -1,4 +1,4 @@
-"""From options to an exit code: checks what can be checked before anything starts, builds the parts, lets them run."""
+"""From options to an exit code: what can be checked is checked before anything starts, then the parts are built."""
 
 import gc
 import os
@@ -11,14 +11,15 @@ from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import Trouble, UserError
 from simple_gpu_scheduler.engines import Setting
 from simple_gpu_scheduler.events import Noticed, RunEnded
-from simple_gpu_scheduler.events.publisher import Publisher, Sink
 from simple_gpu_scheduler.gpus.discover import Machine, find_machine
 from simple_gpu_scheduler.inputs import gather
 from simple_gpu_scheduler.inputs.reader import Parser, Reader
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.sink import Recording, continue_journal, run_began, start_journal
 from simple_gpu_scheduler.keeper.client import KeeperClient
-from simple_gpu_scheduler.output import place
+from simple_gpu_scheduler.output.log_directory import stream_opener
+from simple_gpu_scheduler.remote.server import Server, serve
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.messages import Message
 from simple_gpu_scheduler.run.options import Options
@@ -30,135 +31,190 @@ from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.system.signals import signals_to
 from simple_gpu_scheduler.system.threads import Meanwhile, need_thread
 
-from . import checks
-from . import journal as recording
-from .display import Showing, decide, look_at_streams
+from . import execution
 from .lengths import find_estimates
-from .sinks import Notifying
+from .outlets import Outlets, open_outlets, plan_layout
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.joblog.resume import SkippingParser
     from simple_gpu_scheduler.resume.find import Resumed
     from simple_gpu_scheduler.resume.remaining import Resumption
 
-_BEGUN_WITHIN = 5.0
+_STARTS_READING_WITHIN = 5.0
 _WITHOUT_KEEPER = (
     "the keeper process was killed; the jobs go on, but exit codes and what is in a pipe would now be lost with the "
     "scheduler"
 )
 
 
-class Begun(NamedTuple):
-    """What is open and known before anything is read."""
+class OpenRun(NamedTuple):
+    """What is open before the first line is read, and is closed when the run has ended."""
 
     run_id: str
-    shell: str
-    record: recording.Recording
-    journal: Sequence[Sink]
-    publisher: Publisher
+    record: Recording
+    outlets: Outlets
     keeper: KeeperClient | None
     gathered: gather.Gathered
-    parser: Parser
-    showing: Showing
-    logs: str
-    notifying: Notifying | None
-    by_log: "SkippingParser | None" = None
 
-    @property
-    def problems(self) -> list[str]:
-        """What is to be said loudly though it stops no job."""
-        return [*([self.record.problem] if self.record.problem else []), *self.gathered.problems]
+    def say(self, *sentences: str) -> None:
+        """Tell all sinks, and so people."""
+        for sentence in sentences:
+            self.outlets.publisher.publish(Noticed(sentence))
+
+    def close(self) -> None:
+        """All is over."""
+        self.outlets.publisher.close()  # may wait for somebody to read; Ctrl-C ends that
+        if self.keeper:  # after that: it also tells the keeper that all is on record
+            self.keeper.close()
+
+    def give_up(self, error: UserError, *, is_resumed: bool) -> None:
+        """Nothing was run. It is on record, so that the run does not seem to have died."""
+        for sink in self.record.sinks:
+            sink.take(RunEnded(0, 0, 0, 0, 0.0, all_read=False, code=error.code))
+        self.close()
+        if not is_resumed and not any(each.spool for each in self.gathered.inputs):
+            self.record.forget()  # nothing was taken in
 
 
 def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | None" = None) -> int:
-    """Run all jobs of the input, and of the run that is gone on with; the exit code."""
+    """Run all jobs of the input, and what is left of a resumed run; the exit code."""
     machine = Meanwhile(lambda: find_machine(options.wants, os.environ))
-    begun = _begin(options, machine, keeper, resumed)
+    options = options._replace(execution=execution.check(options.execution))
+    layout = plan_layout(options)
+    typed = gather.open_typed(options.input, resumed.state if resumed else None)
+    sources = [source for _, source in typed]
+    gather.refuse_mistakes(sources, LineParser(lambda: machine.get().totals), by_null=options.input.null)
+    gather.keep_input(sources, options.records.joblog)
+    parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals), resumed)
+    run_id = resumed.run_id if resumed else files.new_run_id()
+    record = _record(options, run_id, resumed)
+    outlets = open_outlets(options, layout, record, machine, is_resumed=bool(resumed))
+    keeper = _brief(keeper, record.path, options.execution.chdir or (os.curdir if resumed else None))
+    gathered = _gather(options, typed, record.path, keeper, resumed)
+    inputs = [each._asdict() for each in gathered.inputs]
+    outlets.publisher.publish(run_began(run_id, options.argv, inputs, is_resumed=bool(resumed)))
+    execution.enter(options.execution.chdir)
+    opened = OpenRun(run_id, record, outlets, keeper, gathered)
     try:
-        return _run_begun(options, machine, begun, resumed)
-    except UserError as error:  # so that it does not seem to have died
-        for sink in begun.journal:
-            sink.take(RunEnded(0, 0, 0, 0, 0.0, all_read=False, code=error.code))
-        _close(begun)
-        if not resumed and not any(each.spool for each in begun.gathered.inputs):
-            begun.record.forget()  # nothing was taken in
+        return _run(options, opened, machine, parser, by_joblog, resumed)
+    except UserError as error:
+        opened.give_up(error, is_resumed=bool(resumed))
         raise
     except Exception:  # a bug, whose report must not be drawn over
-        begun.publisher.close_first()
+        outlets.publisher.close_first()
         raise
 
 
-def _run_begun(options: Options, machine: "Meanwhile[Machine]", begun: Begun, resumed: "Resumed | None") -> int:
+def _parser(options: Options, parser: LineParser, resumed: "Resumed | None") -> "tuple[Parser, SkippingParser | None]":
+    """The parser that leaves out what was run before, by the journal or by a job log."""
+    if not (resumed or options.resumes_by_joblog):
+        return parser, None
+    from .resumed import matching, skipping  # noqa: PLC0415 - with the parts in `outlets` 4 ms
+
+    if resumed:
+        return matching(parser, resumed), None
+    by_joblog = skipping(parser, options)
+    return by_joblog, by_joblog
+
+
+def _record(options: Options, run_id: str, resumed: "Resumed | None") -> Recording:
+    if not options.keeps_journal:
+        return Recording()
+    return continue_journal(resumed.path, resumed.fd) if resumed else start_journal(run_id, options.records.journal)
+
+
+def _brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> KeeperClient | None:
+    """Tell the keeper what it needs; None when there is none, or nothing to record for it, or it was killed."""
+    if not (keeper and journal):
+        return None
+    try:
+        keeper.keep_journal(journal)
+        if directory:
+            keeper.enter(directory)
+    except OSError:  # it may have been killed; what is wrong with the directory is said soon
+        return None
+    return keeper
+
+
+def _gather(
+    options: Options,
+    typed: Sequence[gather.Typed],
+    journal: str,
+    keeper: KeeperClient | None,
+    resumed: "Resumed | None",
+) -> gather.Gathered:
+    hand_over = keeper.take_in if keeper else None
+    return gather.gather(typed, journal, hand_over, resumed.state if resumed else None, options.input)
+
+
+def _run(
+    options: Options,
+    opened: OpenRun,
+    machine: "Meanwhile[Machine]",
+    parser: Parser,
+    by_joblog: "SkippingParser | None",
+    resumed: "Resumed | None",
+) -> int:
     inbox: SimpleQueue[Message] = SimpleQueue()
     room = threading.Semaphore(0)
-    reader = Reader(list(begun.gathered.sources), begun.parser, inbox.put, room.acquire, by_null=options.null)
+    reader = Reader(list(opened.gathered.sources), parser, inbox.put, room.acquire, by_null=options.input.null)
     with signals_to(inbox.put):
-        left = checks.what_is_left(resumed, failed_too=options.resume_failed) if resumed else None
+        left = _what_is_left(options, resumed)
         need_thread(reader.run)
         found = machine.get()
-        if begun.gathered.introductions:  # before it is said that others can write
-            reader.has_begun.wait(_BEGUN_WITHIN)
+        if opened.gathered.introductions:  # before it is said that others can write
+            reader.has_begun.wait(_STARTS_READING_WITHIN)
         if left:
-            begun.publisher.publish(Noticed(left.sentence(begun.run_id)))
-        where = begun.showing.introduction(begun.logs, is_named=bool(options.logs), is_recorded=bool(begun.record.path))
-        remarks = () if options.runs_nothing else found.remarks
-        for remark in (*begun.gathered.introductions, *([where] if where else ()), *remarks):
-            begun.publisher.publish(Noticed(remark))
-        state = _build(options, begun, found, inbox, room, reader, resumed, left)
-        for problem in begun.problems:
+            opened.say(left.sentence(opened.run_id))
+        opened.say(*_introductions(options, opened, found))
+        state = _build(options, opened, found, inbox, room, reader, resumed, left)
+        for problem in [*filter(None, [opened.record.problem]), *opened.gathered.problems]:
             state.complain(problem)
         if left:
             loop.resume(state, left)
-        _run(state, begun, inbox)
-    _end(options, begun)
+        if by_joblog:
+            loop.leave_out(state, by_joblog.stay_failed)
+        _run_observed(state, opened, inbox)
+    if by_joblog:
+        opened.say(_left_out(options, by_joblog))
+    opened.close()
+    if opened.record.path:
+        files.prune(files.runs_directory(os.environ), options.records.keep_runs)
     return loop.exit_code(state)
 
 
-def _begin(
-    options: Options, machine: "Meanwhile[Machine]", keeper: KeeperClient | None, resumed: "Resumed | None"
-) -> Begun:
-    """Check all that can be checked, and open what is needed."""
-    shell = checks.find_shell(options.shell)
-    showing = decide(options, look_at_streams(os.environ))
-    checks.check_directories(options)
-    state = resumed.state if resumed else None
-    typed = gather.open_typed(options.files, options.follow, state, waits=options.no_follow)
-    sources = [source for _, source in typed]
-    gather.refuse_mistakes(sources, LineParser(lambda: machine.get().totals), by_null=options.null)
-    gather.keep_input(sources, options.joblog)
-    parser = LineParser(lambda: machine.get().totals)
-    by_log = checks.skipping(parser, options) if options.resumes_by_joblog and not resumed else None
-    run_id = resumed.run_id if resumed else files.new_run_id()
-    keeps = not (options.no_journal or options.runs_nothing)
-    record = recording.begin(run_id, options.journal, resumed) if keeps else recording.Recording()
-    journal = record.sinks()
-    logs = place.log_directory(options, showing, record.path)
-    notifying = checks.notifying(options, shell)
-    keeps_joblog, can_resume = resumed is not None, bool(record.path)
-    shown = checks.sinks(options, showing, logs, machine, keeps=keeps_joblog, can_resume=can_resume)
-    publisher = Publisher([*shown, *journal, *checks.telling(notifying, logs)])
-    # It was made before we went to the directory of a run that goes on.
-    directory = options.chdir or (os.curdir if resumed else None)
-    keeper = checks.brief(keeper if record.path else None, record.path, directory)
-    hand_over = keeper.take_in if keeper else None
-    gathered = gather.gather(typed, record.path, hand_over, state, options)
-    publisher.publish(recording.run_began(run_id, options.argv, gathered.inputs, resumed))
-    checks.enter(options.chdir)
-    matching = checks.matching(parser, state) if state else by_log or parser
-    return Begun(
-        run_id, shell, record, journal, publisher, keeper, gathered, matching, showing, logs, notifying, by_log
+def _what_is_left(options: Options, resumed: "Resumed | None") -> "Resumption | None":
+    if not resumed:
+        return None
+    from .resumed import what_is_left  # noqa: PLC0415 - as above
+
+    return what_is_left(resumed, failed_too=options.resume.failed_too)
+
+
+def _left_out(options: Options, parser: "SkippingParser") -> str:
+    from .resumed import left_out  # noqa: PLC0415 - as above
+
+    return left_out(parser, options)
+
+
+def _introductions(options: Options, opened: OpenRun, machine: Machine) -> list[str]:
+    """What a person should know at the start: of the inputs, of the jobs' output, of the GPUs."""
+    outlets = opened.outlets
+    where = outlets.layout.introduction(
+        outlets.logs, is_named=bool(options.output.logs), is_recorded=bool(opened.record.path)
     )
+    remarks = () if options.execution.runs_nothing else machine.remarks
+    return [*opened.gathered.introductions, *filter(None, [where]), *remarks]
 
 
-def _run(state: State, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
+def _run_observed(state: State, opened: OpenRun, inbox: "SimpleQueue[Message]") -> None:
     """From here on others may ask what it does."""
-    if begun.by_log:
-        loop.leave_out(state, begun.by_log.stay_failed)
-    if begun.keeper:
-        begun.keeper.on_end = lambda: inbox.put(Trouble(_WITHOUT_KEEPER))
-        if begun.keeper.is_gone.is_set():
-            begun.keeper.on_end()
-    server = checks.listen(begun.record.path, inbox, begun.publisher)
+    keeper = opened.keeper
+    if keeper:
+        keeper.on_end = lambda: inbox.put(Trouble(_WITHOUT_KEEPER))
+        if keeper.is_gone.is_set():
+            keeper.on_end()
+    server = _listen(opened, inbox)
     gc.freeze()  # what has been loaded stays, so it need not be looked through again
     gc.enable()
     loop.run(state)
@@ -166,23 +222,20 @@ def _run(state: State, begun: Begun, inbox: "SimpleQueue[Message]") -> None:
         server.close()
 
 
-def _close(begun: Begun) -> None:
-    begun.publisher.close()  # may wait for somebody to read; Ctrl-C ends that
-    if begun.keeper:  # behind that: it also tells the keeper that all is on record
-        begun.keeper.close()
-
-
-def _end(options: Options, begun: Begun) -> None:
-    if begun.by_log:
-        begun.publisher.publish(Noticed(checks.left_out(begun.by_log, options)))
-    _close(begun)
-    if begun.record.path:
-        files.prune(files.runs_directory(os.environ), options.keep_runs)
+def _listen(opened: OpenRun, inbox: "SimpleQueue[Message]") -> Server | None:
+    """Let others ask; without a journal a run cannot be found."""
+    if not opened.record.path:
+        return None
+    server = serve(files.socket_of(opened.record.path), inbox.put)
+    if isinstance(server, str):
+        opened.say(server)
+        return None
+    return server
 
 
 def _build(
     options: Options,
-    begun: Begun,
+    opened: OpenRun,
     machine: Machine,
     inbox: "SimpleQueue[Message]",
     room: threading.Semaphore,
@@ -190,40 +243,33 @@ def _build(
     resumed: "Resumed | None",
     left: "Resumption | None",
 ) -> State:
-    name = "simulated" if options.dry_run else options.engine
+    wants, order, failures, how = options.wants, options.order, options.failures, options.execution
+    outlets, run_id = opened.outlets, opened.run_id
     world = engines.build(
-        name,
+        "simulated" if how.dry_run else how.engine,
         Setting(
-            begun.run_id,
+            run_id,
             machine,
-            options.wants,
+            wants,
             inbox,
             room.release,
-            begun.shell,
-            options.grace,
+            how.shell,
+            failures.grace,
             os.environb,
-            place.stream_opener(begun.logs, begun.run_id, begun.showing, inbox.put),
-            begun.notifying.bystanders.pids if begun.notifying else frozenset,
-            begun.keeper,
-            begun.record.path,
+            stream_opener(outlets.logs, run_id, outlets.layout.logged, inbox.put),
+            outlets.bystanders.pids if outlets.bystanders else frozenset,
+            opened.keeper,
+            opened.record.path,
             resumed.size if resumed else 0,
             left.survivors if left else (),
-            input_ends=options.no_follow or not any(each.kind in gather.QUEUES for each in begun.gathered.inputs),
-            has_lengths=not options.dry_run,
+            input_ends=options.input.no_follow or not opened.gathered.has_queue,
+            has_lengths=not how.dry_run,
         ),
     )
-    limits = Limits(tuple(gpu.id for gpu in machine.gpus), options.jobs_per_gpu, options.cpu_slots, machine.totals)
-    rules = Rules(options.retries, options.retry_delay, 0 if options.dry_run else options.delay)
-    run_rules = RunRules(
-        options.timeout,
-        options.grace,
-        options.halt,
-        reads_all=options.policy.name != "fifo",
-        quarantine=options.quarantine,
-        run_id=begun.run_id.encode(),
-        logs=begun.logs,
-    )
-    policy = options.policy.make()
-    estimates, recall = find_estimates(options, policy, inbox)
-    scheduler = Scheduler(limits, policy, rules, estimates, options.label)
-    return State(run_rules, scheduler, world, begun.publisher, reader.stop, recall)
+    limits = Limits(tuple(gpu.id for gpu in machine.gpus), wants.jobs_per_gpu, wants.cpu_slots, machine.totals)
+    rules = Rules(failures.retries, failures.retry_delay, 0 if how.dry_run else order.delay)
+    run_rules = RunRules(failures, order.policy.name != "fifo", run_id.encode(), outlets.logs)
+    policy = order.policy.make()
+    estimates, recall = find_estimates(how, policy, inbox)
+    scheduler = Scheduler(limits, policy, rules, estimates, order.label)
+    return State(run_rules, scheduler, world, outlets.publisher, reader.stop, recall)

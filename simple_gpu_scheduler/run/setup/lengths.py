@@ -6,19 +6,19 @@ from contextlib import suppress
 from queue import SimpleQueue
 
 from simple_gpu_scheduler.run.messages import Message
-from simple_gpu_scheduler.run.options import Options
+from simple_gpu_scheduler.run.options import ExecutionOptions
 from simple_gpu_scheduler.scheduling.estimates import Estimates, Recalled
 from simple_gpu_scheduler.scheduling.policies import Policy
 from simple_gpu_scheduler.system.threads import start_thread
 
 
 def find_estimates(
-    options: Options, policy: Policy, inbox: "SimpleQueue[Message]"
+    execution: ExecutionOptions, policy: Policy, inbox: "SimpleQueue[Message]"
 ) -> tuple[Estimates, Callable[[], object] | None]:
     """What is known: at once where the order depends on it, else how to ask for it."""
 
     def read() -> Recalled:
-        from simple_gpu_scheduler.journal.lengths import recall  # noqa: PLC0415 - most runs need none of it
+        from simple_gpu_scheduler.journal.lengths import recall  # noqa: PLC0415 - with json 3 ms
 
         return recall(os.environ)
 
@@ -29,8 +29,8 @@ def find_estimates(
         with suppress(RuntimeError):  # there can be no more threads: then it stays unknown
             start_thread(tell)
 
-    learns = not options.dry_run  # whose jobs take no time
+    learns = not execution.dry_run  # whose jobs take no time
     if policy.by_time:
         return Estimates(read().history, learns=learns), None
     # When it would come by simulated time, nobody could tell.
-    return Estimates(learns=learns), tell if options.runs_nothing else ask
+    return Estimates(learns=learns), tell if execution.runs_nothing else ask

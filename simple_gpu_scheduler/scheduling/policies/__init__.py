@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from simple_gpu_scheduler.base.jobs import Job
 
 from .base import Heads, Kind, Load, Policy, Ranked, Waiting
+from .scored import HighestRatio
+from .shared import Fair, RoundRobin
 
 __all__ = ["MAY_STARVE", "POLICIES", "Heads", "Kind", "Load", "Policy", "Waiting", "aged"]
 
@@ -46,33 +48,15 @@ def _longest() -> Policy:
     return Ranked(lambda _job, since, length: since - min(length or _UNKNOWN_IS_LONG, _LONGEST), by_time=True)
 
 
-def _highest_ratio() -> Policy:
-    from .scored import HighestRatio  # noqa: PLC0415 - most runs need neither this nor the next
-
-    return HighestRatio()
-
-
-def _fair() -> Policy:
-    from .shared import Fair  # noqa: PLC0415 - as above
-
-    return Fair()
-
-
-def _round_robin() -> Policy:
-    from .shared import RoundRobin  # noqa: PLC0415 - as above
-
-    return RoundRobin()
-
-
 POLICIES: Mapping[str, Callable[[], Policy]] = {
     "fifo": _fifo,
     "priority": _priority,
     "aged": aged,
     "sjf": _shortest,
-    "hrrn": _highest_ratio,
-    "fair": _fair,
+    "hrrn": HighestRatio,
+    "fair": Fair,
     "lpt": _longest,
-    "round-robin": _round_robin,
+    "round-robin": RoundRobin,
 }
 # Under these a job may wait for ever, while others that came later keep starting.
 MAY_STARVE = ("priority", "sjf")

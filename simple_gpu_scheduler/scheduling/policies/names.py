@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+from simple_gpu_scheduler.base.jobs import Job
+
 from . import POLICIES, Policy, aged
 
 LEARNED = "learned"
@@ -15,6 +17,14 @@ class Chosen(NamedTuple):
 
     name: str
     make: Callable[[], Policy]
+
+
+class OrderOptions(NamedTuple):
+    """The section "Order" of --help; `label` tells jobs apart where GPUs are shared, `delay` is between two starts."""
+
+    policy: Chosen
+    label: Callable[[Job], str]
+    delay: float = 0.0
 
 
 def names() -> str:
@@ -51,7 +61,7 @@ def parse_ageing(text: str) -> float:
 def _learned(path: str, read: Callable[[str], str]) -> Callable[[], Policy]:
     if not path:
         raise ValueError("learned needs the file with what was learned, as in learned:weights.json")
-    from .learned import Learned, parse_weights  # noqa: PLC0415 - few want it
+    from .learned import Learned, parse_weights  # noqa: PLC0415 - with json 3 ms
 
     try:
         weights = parse_weights(read(path))

@@ -2,11 +2,14 @@
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 from hypothesis import given
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.cli.click_extras import Command, SeveralValues, join_values
-from simple_gpu_scheduler.cli.group import DefaultGroup
+from simple_gpu_scheduler.cli.commands import COMMANDS
+from simple_gpu_scheduler.cli.group import DefaultGroup, main
+from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.gpus.names import looks_like_gpus
 
 GPUS = SeveralValues(["-g", "--gpus"], takes=looks_like_gpus, example="--gpus 0")
@@ -19,7 +22,7 @@ def parsed(*args: str) -> dict[str, object]:
         click.Option(["--policy"]),
         click.Argument(["files"], nargs=-1),
     ]
-    command = Command("x", params=params, callback=lambda **values: values, sections=(), examples="")
+    command = Command("x", *params, callback=lambda **values: values, examples="")
     return command.main(args=list(args), standalone_mode=False)
 
 
@@ -76,12 +79,33 @@ def test_no_word_that_is_not_its_own_is_touched(args: list[str]) -> None:
     ] or "--" in args
 
 
-def test_a_command_of_the_group_is_called_by_its_name_and_the_run_by_none() -> None:
+def test_a_command_of_the_group_is_called_by_its_name_and_the_run_by_none(monkeypatch) -> None:
     called: list[tuple[str, ...]] = []
     words = click.Argument(["words"], nargs=-1)
     status = click.Command("status", callback=lambda words: called.append(("status", *words)), params=[words])
     default = click.Command("", callback=lambda words: called.append(("default", *words)), params=[words])
-    group = DefaultGroup("program", default, {"status": lambda: status})
+    monkeypatch.setattr(DefaultGroup, "get_command", lambda _self, _ctx, name: {"status": status, "": default}[name])
     for args in (["status", "now"], ["./status"], ["now", "status"], []):
-        group.main(args=args, standalone_mode=False)
+        main.main(args=args, standalone_mode=False)
     assert called == [("status", "now"), ("default", "./status"), ("default", "now", "status"), ("default",)]
+
+
+def test_each_command_of_the_table_is_there() -> None:
+    context = click.Context(main)
+    for name in COMMANDS:
+        command = main.get_command(context, name)
+        assert command
+        assert command.name == name
+    assert main.get_command(context, "none") is None
+
+
+def test_completion_offers_commands_as_the_first_word_and_the_values_of_options() -> None:
+    def offered(words: list[str], begin: str) -> list[str]:
+        found = ShellComplete(main, {}, "simple_gpu_scheduler", "_COMPLETE").get_completions(words, begin)
+        return [item.value for item in found if item.type == "plain"]
+
+    assert offered([], "st") == ["status", "stop"]
+    assert offered(["jobs.txt"], "st") == []
+    assert offered([], "gpu_commands") == []
+    assert offered(["--engine"], "") == list(ENGINES)
+    assert offered(["--policy"], "f") == ["fifo", "fair"]

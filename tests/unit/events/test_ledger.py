@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Fate, Job, Kind, Outcome, Place
-from simple_gpu_scheduler.display.lines import Words
+from simple_gpu_scheduler.display.lines import EventWords
 from simple_gpu_scheduler.events import (
     AllRead,
     Event,
@@ -324,7 +324,7 @@ class TestTheEstimate:
 
 class TestWhatIsSaid:
     def test_of_a_cancelled_job_is_that_it_was_cancelled_and_not_how_it_was_ended(self) -> None:
-        words = Words()
+        words = EventWords()
         assert (
             words.line(JobDropped(job(1), "it was cancelled", is_cancelled=True))
             == "job 1 (line 1) was cancelled: true"
@@ -336,13 +336,16 @@ class TestWhatIsSaid:
     def test_at_the_end_has_what_was_cancelled_or_interrupted_only_if_there_is_any(self) -> None:
         end = RunEnded(1, 2, 3, 4, 5.0, all_read=True)
         line = "1 succeeded, 2 failed, 3 timed out, 4 not started"
-        assert Words().line(end) == f"{line} in 5.0 s"
-        assert Words().line(end._replace(cancelled=6)) == f"{line}, 6 cancelled in 5.0 s"
-        assert Words().line(end._replace(cancelled=6, interrupted=7)) == f"{line}, 6 cancelled, 7 interrupted in 5.0 s"
+        assert EventWords().line(end) == f"{line} in 5.0 s"
+        assert EventWords().line(end._replace(cancelled=6)) == f"{line}, 6 cancelled in 5.0 s"
+        assert (
+            EventWords().line(end._replace(cancelled=6, interrupted=7))
+            == f"{line}, 6 cancelled, 7 interrupted in 5.0 s"
+        )
         none = RunEnded(0, 0, 0, 0, 5.0, all_read=True)
-        assert Words().line(none) == "no commands were read"
+        assert EventWords().line(none) == "no commands were read"
         for one in (none._replace(cancelled=1), none._replace(interrupted=1), none._replace(all_read=False)):
-            assert Words().line(one).startswith("0 succeeded, 0 failed, 0 timed out, 0 not started, ")
+            assert EventWords().line(one).startswith("0 succeeded, 0 failed, 0 timed out, 0 not started, ")
 
     def test_of_a_run_that_is_resumed_is_what_was_cancelled_apart_from_what_may_be_tried_again(self) -> None:
         begin = Begin(2, 1)

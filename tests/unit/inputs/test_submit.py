@@ -371,7 +371,7 @@ def test_the_queue_is_that_of_the_newest_run_that_lives_here_and_else_of_the_onl
     for queue in queues:
         queue.write_bytes(b"")
     done = submit.run("true")
-    assert (done.returncode, b"none of your runs that live reads a named pipe or follows" in done.stderr) == (2, True)
+    assert (done.returncode, b"none of your active runs reads a named pipe or follows" in done.stderr) == (2, True)
     elsewhere = living_run(tmp_path, 1, Path("/usr"), ("file", queues[3]), ("follow", queues[0]))
     living_run(tmp_path, 2, tmp_path, ("file", queues[3]))
     assert submit.run("true").stderr == f"submitted 1 job to {queues[0]}\n".encode()
@@ -413,4 +413,4 @@ def test_a_scheduler_that_reads_a_named_pipe_runs_what_is_submitted(program: Pro
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
     done = submit.run("true")
-    assert (done.returncode, b"none of your runs that live" in done.stderr) == (2, True)
+    assert (done.returncode, b"none of your active runs" in done.stderr) == (2, True)

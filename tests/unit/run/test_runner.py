@@ -33,6 +33,7 @@ from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, SourceEnded
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.messages import Message
+from simple_gpu_scheduler.run.options import FailureOptions
 from simple_gpu_scheduler.run.rules import RunRules
 from simple_gpu_scheduler.run.state import State
 from simple_gpu_scheduler.scheduling import Rules
@@ -179,7 +180,9 @@ class World:
         self.scheduler = Scheduler(Limits(tuple(gpus)), POLICIES["fifo"](), Rules(**rules))
         self.publisher = Publisher([self])
         engine_world = engines.World(self.engine, self, self, self.read_more)
-        self.state = State(RunRules(halt=halt, **run_rules), self.scheduler, engine_world, self.publisher)
+        failures = {name: run_rules.pop(name) for name in FailureOptions._fields if name in run_rules}
+        rules = RunRules(FailureOptions(halt=halt, **failures), **run_rules)
+        self.state = State(rules, self.scheduler, engine_world, self.publisher)
 
     def at(self, time: float, message: Message) -> None:
         heappush(self.queue, (time, len(self.queue) + len(self.events) * 1000, message))

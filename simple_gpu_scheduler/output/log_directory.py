@@ -1,32 +1,29 @@
-"""The logs of a run's jobs: in which directory, opening one for an attempt, and the sinks that show and keep them."""
+"""The directory with the logs of a run's jobs: where it is, and opening the log of an attempt there."""
 
 import fcntl
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import Trouble, UserError
 from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.run.options import Options
-from simple_gpu_scheduler.run.rules import log_of
-from simple_gpu_scheduler.run.setup.display import Showing
 from simple_gpu_scheduler.system.processes import Streams
 
+from .log_file import create, header, log_of
 
-def log_directory(options: Options, showing: Showing, journal: str) -> str:
-    """Where logs go: where it was said, else beside the journal; nothing for where our own output goes."""
-    if not showing.logged:
-        return ""
-    if options.logs:
-        return os.path.abspath(options.logs)
+
+def log_directory(logs: str | None, journal: str) -> str:
+    """Where logs go: where `--logs` says, else beside the journal."""
+    if logs:
+        return os.path.abspath(logs)
     directory = files.logs_of(journal) if journal else ""
     with suppress(OSError):  # no room, though there was for the journal
         if directory:
             os.makedirs(directory, 0o700, exist_ok=True)
             return directory
-    import tempfile  # noqa: PLC0415 - 4 ms that hardly anybody needs
+    import tempfile  # noqa: PLC0415 - 4 ms that hardly any run needs
 
     return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
 
@@ -55,12 +52,11 @@ def _hold(directory: str, fd: int) -> None:
 
 
 def stream_opener(
-    directory: str, run: str, showing: Showing, put: Callable[[Trouble], None]
+    directory: str, run: str, logged: Sequence[int], put: Callable[[Trouble], None]
 ) -> Callable[[Attempt], Streams]:
-    """Opens the log of an attempt. Where that fails, the job runs all the same, and prints where we do."""
+    """Opens the log of an attempt for those streams. If that fails, the job runs anyway, and prints where we do."""
     if not directory:
         return lambda _attempt: ()
-    from .log_file import create, header  # noqa: PLC0415 - 1 ms
 
     def open_streams(attempt: Attempt) -> Streams:
         path = log_of(directory, attempt.job)
@@ -69,6 +65,6 @@ def stream_opener(
         except OSError as error:
             put(Trouble(f"job {attempt.job.number} prints here, since its log {path} failed: {error.strerror}"))
             return ()
-        return tuple([(fd, stream) for stream in showing.logged])
+        return tuple([(fd, stream) for stream in logged])
 
     return open_streams

@@ -1,20 +1,51 @@
-"""Which run to go on with, and what is typed for it now or was typed before. How it is gone on with is `resume`'s."""
+"""Which run is resumed, and which options count for it: those that are typed now, else those of before."""
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.cli.click_extras import OptionalValue, Section
+from simple_gpu_scheduler.engines import ENGINES
+from simple_gpu_scheduler.resume import ResumeOptions
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.resume.find import Resumed
 
-# What a run that goes on does not take from the command line that began it: its inputs, and how it is resumed.
+# What a resumed run does not take from the command line that started it: its inputs, and how it is resumed.
 _OF_THIS_TIME = {"files", "follow", "resume", "resume_failed", "journal"}
 # What goes with one policy, and not with another that is named later.
 _OF_A_POLICY = {"ageing", "fair_by"}
+
+
+def looks_like_run(word: str) -> bool:
+    """Whether a word after `--resume` names a run: by its ID, or a prefix of one, not by a file's name."""
+    if os.path.exists(word):
+        return word.endswith(".jsonl")
+    return bool(re.fullmatch(r"\d{4,8}(-\d{0,6}(-[0-9a-f]{0,6})?)?|[0-9a-f]{3,6}", word)) or word.endswith(".jsonl")
+
+
+SECTION = Section(
+    "Resuming",
+    (
+        OptionalValue(
+            ["--resume"],
+            takes=looks_like_run,
+            metavar="[RUN]",
+            help="Resume a run that did not finish; jobs that succeeded are not run again.  [default: the newest run "
+            "in this directory]",
+        ),
+        click.Option(["--resume-failed"], is_flag=True, help="The same, and also retry the jobs that failed."),
+    ),
+)
+
+
+def take_resume(typed: dict[str, Any]) -> ResumeOptions:
+    """What these options say, taken out of all that was typed."""
+    return ResumeOptions(typed.pop("resume"), typed.pop("resume_failed"))
 
 
 def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
@@ -23,11 +54,11 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
     typed = _typed(context)
     if not is_asked:
         return _follower(options)
-    if options["no_journal"] or options["dry_run"] or options["engine"] != "local":
+    if _keeps_nothing(options):
         raise click.UsageError("--resume needs a journal: leave --no-journal, --dry-run and --engine out.")
     if "joblog" in typed and not options["resume"] and not options["journal"]:
         return None  # the job log tells what was done
-    from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - 6 ms that --help needs not
 
     path = find.find(options["resume"] or options["journal"] or "", failed_too=options["resume_failed"])
     if not path:
@@ -46,6 +77,10 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
         options |= _absolute(options, typed)
     _go_to(resumed.state.began["directory"])
     return resumed
+
+
+def _keeps_nothing(options: dict[str, Any]) -> bool:
+    return options["no_journal"] or options["dry_run"] or ENGINES[options["engine"]].runs_nothing
 
 
 def _typed(context: click.Context) -> set[str]:
@@ -68,8 +103,7 @@ def _follower(options: dict[str, Any]) -> "Resumed | None":
     """A file that an earlier run followed is gone on with: to begin at its begin would run all of it twice."""
     path = options["follow"]
     is_no_file = bool(path) and os.path.exists(path) and not os.path.isfile(path)  # one may be between two rotations
-    keeps_none = options["no_journal"] or options["dry_run"] or options["engine"] != "local"
-    if not path or keeps_none or is_no_file:
+    if not path or _keeps_nothing(options) or is_no_file:
         return None
     from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
 

@@ -1,4 +1,4 @@
-"""How a run is shown, and where its jobs print: decided from what was typed and from what our streams are."""
+"""Who has the terminal, the run or its jobs: decided from what was typed and from what our streams are."""
 
 import os
 import stat
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.run.options import Options
+from simple_gpu_scheduler.output import Mode, OutputOptions
 
-Progress = Literal["live", "plain", "none"]
-Output = Literal["inherit", "group", "tag", "files"]
+from . import DisplayOptions, Progress
+
 Stdout = Literal["terminal", "pipe", "elsewhere"]
 
 _NARROWEST, _LOWEST = 40, 8
@@ -23,11 +23,11 @@ class OwnStreams(NamedTuple):
     stdout: Stdout
 
 
-class Showing(NamedTuple):
-    """What was decided; `logged` are the streams of a job that go to its log."""
+class Layout(NamedTuple):
+    """What shows the run, and where jobs print; `logged` are the streams of a job that go to its log."""
 
     progress: Progress = "plain"
-    output: Output = "inherit"
+    output: Mode = "inherit"
     logged: tuple[int, ...] = ()
 
     def introduction(self, directory: str, *, is_named: bool, is_recorded: bool) -> str:
@@ -39,34 +39,35 @@ class Showing(NamedTuple):
         return f"{what} goes to {directory}{way}"
 
 
-def decide(options: Options, streams: OwnStreams) -> Showing:
+def choose_layout(
+    display: DisplayOptions, output: OutputOptions, streams: OwnStreams, *, runs_nothing: bool = False
+) -> Layout:
     """The live view is for a terminal on which nothing else is printed. A UserError says what cannot go together."""
-    if options.runs_nothing:
-        return Showing("none" if options.progress == "none" else "plain")
-    wants_logs = bool(options.logs) or options.logs_failed_only
-    output: Output | None = options.output or ("files" if wants_logs else None)
-    if output == "inherit" and wants_logs:
+    progress: Progress = "none" if display.progress == "none" else "plain"
+    if runs_nothing:
+        return Layout(progress)
+    mode: Mode | None = output.mode or ("files" if output.wants_logs else None)
+    if mode == "inherit" and output.wants_logs:
         raise UserError("--output inherit keeps no logs: leave it out, or --logs and --logs-failed-only")
-    if _is_live(options, output, streams):
+    if _is_live(display, mode, streams):
         # With `> FILE` that file would stay empty if nobody asked for logs: only stderr must not go where the view is.
-        output = output or ("files" if streams.stdout == "terminal" else "inherit")
-        return Showing("live", output, _ERRORS if output == "inherit" else _BOTH)
-    progress: Progress = "none" if options.progress == "none" else "plain"
-    output = output or "inherit"
-    return Showing(progress, output, () if output == "inherit" else _BOTH)
+        mode = mode or ("files" if streams.stdout == "terminal" else "inherit")
+        return Layout("live", mode, _ERRORS if mode == "inherit" else _BOTH)
+    mode = mode or "inherit"
+    return Layout(progress, mode, () if mode == "inherit" else _BOTH)
 
 
-def _is_live(options: Options, output: Output | None, streams: OwnStreams) -> bool:
-    prints_here = output in ("inherit", "group", "tag") and streams.stdout == "terminal"
-    if options.progress == "live" and prints_here and streams.can_draw:
+def _is_live(display: DisplayOptions, mode: Mode | None, streams: OwnStreams) -> bool:
+    prints_here = mode in ("inherit", "group", "tag") and streams.stdout == "terminal"
+    if display.progress == "live" and prints_here and streams.can_draw:
         raise UserError(
-            f"--progress live and --output {output} want the same terminal: leave one out, or send stdout elsewhere"
+            f"--progress live and --output {mode} want the same terminal: leave one out, or send stdout elsewhere"
         )
-    if options.progress is not None or not streams.can_draw:
-        return options.progress == "live" and streams.can_draw
+    if display.progress is not None or not streams.can_draw:
+        return display.progress == "live" and streams.can_draw
     # A pipe may end on this very terminal, as with `| tee`.
-    goes_elsewhere = output == "files" or streams.stdout == "elsewhere"
-    return goes_elsewhere and not prints_here and not options.quiet
+    goes_elsewhere = mode == "files" or streams.stdout == "elsewhere"
+    return goes_elsewhere and not prints_here and not display.quiet
 
 
 def look_at_streams(environment: Mapping[str, str]) -> OwnStreams:

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
-from simple_gpu_scheduler.display.live.frame import Failed, Picture, Running, frame
+from simple_gpu_scheduler.display import DisplayOptions
+from simple_gpu_scheduler.display.layout import Layout, OwnStreams, choose_layout
+from simple_gpu_scheduler.display.live.frame import Failed, Picture, RunningJob, frame
 from simple_gpu_scheduler.events.eta import Eta
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import GpuVitals
-from simple_gpu_scheduler.run.setup.display import OwnStreams, Showing, decide
+from simple_gpu_scheduler.output import OutputOptions
 
 
 class Typed(NamedTuple):
@@ -27,15 +29,18 @@ class Typed(NamedTuple):
     runs_nothing: bool = False
 
 
-def shown(can_draw: bool, stdout: str, **typed: object) -> Showing | str:
+def shown(can_draw: bool, stdout: str, **typed: object) -> Layout | str:
+    options = Typed(**typed)  # type: ignore[arg-type]
+    display = DisplayOptions(options.progress, options.quiet)
+    output = OutputOptions(options.output, options.logs, options.logs_failed_only)
     try:
-        return decide(Typed(**typed), OwnStreams(can_draw, stdout))  # type: ignore[arg-type]
+        return choose_layout(display, output, OwnStreams(can_draw, stdout), runs_nothing=options.runs_nothing)
     except UserError as error:
         return str(error)
 
 
 BOTH, ERRORS = (1, 2), (2,)
-LIVE_FILES, PLAIN = Showing("live", "files", BOTH), Showing()
+LIVE_FILES, PLAIN = Layout("live", "files", BOTH), Layout()
 
 
 @pytest.mark.parametrize(
@@ -47,28 +52,28 @@ LIVE_FILES, PLAIN = Showing("live", "files", BOTH), Showing()
         (True, "terminal", {"output": "files"}, LIVE_FILES),
         (True, "pipe", {"output": "files"}, LIVE_FILES),
         (True, "terminal", {"logs_failed_only": True}, LIVE_FILES),
-        (True, "terminal", {"output": "files", "progress": "plain"}, Showing("plain", "files", BOTH)),
-        (True, "terminal", {"output": "files", "progress": "none"}, Showing("none", "files", BOTH)),
-        (True, "terminal", {"output": "files", "quiet": True}, Showing("plain", "files", BOTH)),
-        (True, "terminal", {"output": "tag"}, Showing("plain", "tag", BOTH)),
+        (True, "terminal", {"output": "files", "progress": "plain"}, Layout("plain", "files", BOTH)),
+        (True, "terminal", {"output": "files", "progress": "none"}, Layout("none", "files", BOTH)),
+        (True, "terminal", {"output": "files", "quiet": True}, Layout("plain", "files", BOTH)),
+        (True, "terminal", {"output": "tag"}, Layout("plain", "tag", BOTH)),
         (True, "terminal", {"output": "inherit"}, PLAIN),
-        (True, "elsewhere", {}, Showing("live", "inherit", ERRORS)),
-        (True, "elsewhere", {"output": "tag"}, Showing("live", "tag", BOTH)),
-        (True, "elsewhere", {"output": "group", "logs": "x"}, Showing("live", "group", BOTH)),
+        (True, "elsewhere", {}, Layout("live", "inherit", ERRORS)),
+        (True, "elsewhere", {"output": "tag"}, Layout("live", "tag", BOTH)),
+        (True, "elsewhere", {"output": "group", "logs": "x"}, Layout("live", "group", BOTH)),
         (True, "pipe", {}, PLAIN),
-        (True, "pipe", {"progress": "live"}, Showing("live", "inherit", ERRORS)),
-        (True, "pipe", {"output": "group"}, Showing("plain", "group", BOTH)),
-        (True, "pipe", {"output": "group", "progress": "live"}, Showing("live", "group", BOTH)),
+        (True, "pipe", {"progress": "live"}, Layout("live", "inherit", ERRORS)),
+        (True, "pipe", {"output": "group"}, Layout("plain", "group", BOTH)),
+        (True, "pipe", {"output": "group", "progress": "live"}, Layout("live", "group", BOTH)),
         (False, "elsewhere", {}, PLAIN),
         (False, "terminal", {"progress": "live"}, PLAIN),
-        (False, "pipe", {"progress": "none"}, Showing("none")),
-        (False, "pipe", {"logs": "x"}, Showing("plain", "files", BOTH)),
+        (False, "pipe", {"progress": "none"}, Layout("none")),
+        (False, "pipe", {"logs": "x"}, Layout("plain", "files", BOTH)),
         (False, "terminal", {"progress": "live", "output": "inherit"}, PLAIN),
         (True, "elsewhere", {"runs_nothing": True, "logs": "x", "progress": "live"}, PLAIN),
     ],
     ids=str,
 )
-def test_what_is_typed_and_where_it_goes_decide(can_draw: bool, stdout: str, typed: dict, expected: Showing) -> None:
+def test_what_is_typed_and_where_it_goes_decide(can_draw: bool, stdout: str, typed: dict, expected: Layout) -> None:
     assert shown(can_draw, stdout, **typed) == expected
 
 
@@ -89,7 +94,7 @@ def test_nothing_ever_prints_over_a_view(
     can_draw: bool, stdout: str, progress: str | None, output: str | None, has_logs: bool, quiet: bool
 ) -> None:
     found = shown(can_draw, stdout, progress=progress, output=output, logs="x" if has_logs else None, quiet=quiet)
-    if isinstance(found, Showing) and found.progress == "live":
+    if isinstance(found, Layout) and found.progress == "live":
         assert can_draw
         assert 2 in found.logged
         assert stdout != "terminal" or (found.output == "files" and 1 in found.logged)
@@ -104,7 +109,7 @@ def job(number: int) -> Job:
 
 def picture(jobs: int = 2, **settings: object) -> Picture:
     running = [
-        Running(Attempt(job(number)._replace(name="a" * number), 1, (str(number),), (number,)), 5.0, "x" * 200)
+        RunningJob(Attempt(job(number)._replace(name="a" * number), 1, (str(number),), (number,)), 5.0, "x" * 200)
         for number in range(jobs)
     ]
     gpus = [GpuVitals(str(number), 50, 2**30, 80 * 2**30, 60, 300.0) for number in range(jobs)]

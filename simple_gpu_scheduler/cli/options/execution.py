@@ -1,0 +1,34 @@
+"""How commands are run, or that they are not."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from simple_gpu_scheduler.cli.click_extras import Section
+from simple_gpu_scheduler.engines import ENGINES
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.run.options import ExecutionOptions
+
+_DEFAULT = next(iter(ENGINES))
+SECTION = Section(
+    "Execution",
+    (
+        click.Option(["--shell"], default="/bin/sh", metavar="PATH", help="Run commands with this shell."),
+        click.Option(["--chdir"], metavar="DIR", help="Run the jobs in this directory."),
+        click.Option(["--dry-run"], is_flag=True, help="Print what would run where, and run nothing."),
+        click.Option(
+            ["--engine"],
+            type=click.Choice(list(ENGINES)),
+            default=_DEFAULT,
+            help=f"{'; '.join(f'{name}: {each.help}' for name, each in ENGINES.items())}.  [default: {_DEFAULT}]",
+        ),
+    ),
+)
+
+
+def take_execution(typed: dict[str, Any]) -> "ExecutionOptions":
+    """What these options say, taken out of all that was typed."""
+    from simple_gpu_scheduler.run.options import ExecutionOptions  # noqa: PLC0415 - as for failures
+
+    return ExecutionOptions(**{name: typed.pop(name) for name in ExecutionOptions._fields})

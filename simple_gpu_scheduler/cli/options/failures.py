@@ -1,0 +1,59 @@
+"""What happens when jobs fail or take too long."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from simple_gpu_scheduler.base.units import parse_duration
+from simple_gpu_scheduler.cli.click_extras import Parsed, Section
+from simple_gpu_scheduler.scheduling.halt import parse_halt
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.run.options import FailureOptions
+
+_DURATION = Parsed("duration", parse_duration)
+
+SECTION = Section(
+    "Failures and time limits",
+    (
+        click.Option(
+            ["--timeout"], type=_DURATION, help="Stop a job that takes longer: 90, 5m, 1h30m, 2d; 0: no limit."
+        ),
+        click.Option(
+            ["--grace"],
+            type=_DURATION,
+            default=10.0,
+            help="The time between TERM and KILL when a job is stopped.  [default: 10s]",
+        ),
+        click.Option(
+            ["--retries"],
+            type=click.IntRange(0),
+            metavar="N",
+            default=0,
+            help="Retry a failed job up to N times.  [default: 0]",
+        ),
+        click.Option(["--retry-delay"], type=_DURATION, default=0.0, help="Delay before each retry."),
+        click.Option(
+            ["--halt"],
+            type=Parsed("rule", parse_halt),
+            default="never",
+            help="Give up after failures: soon,fail=3 starts no more jobs; now,fail=10% also stops the running ones.  "
+            "[default: never]",
+        ),
+        click.Option(
+            ["--quarantine"],
+            type=click.IntRange(0),
+            metavar="N",
+            default=3,
+            help="Stop using a GPU on which N jobs in a row fail within seconds while others succeed elsewhere; "
+            "0: never.  [default: 3]",
+        ),
+    ),
+)
+
+
+def take_failures(typed: dict[str, Any]) -> "FailureOptions":
+    """What these options say, taken out of all that was typed."""
+    from simple_gpu_scheduler.run.options import FailureOptions  # noqa: PLC0415 - 8 ms that --help needs not
+
+    return FailureOptions(**{name: typed.pop(name) for name in FailureOptions._fields})

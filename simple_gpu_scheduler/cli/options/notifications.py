@@ -1,0 +1,34 @@
+"""Whether somebody is notified of a run, how and when."""
+
+from typing import Any
+
+import click
+
+from simple_gpu_scheduler.cli.click_extras import Parsed, Section
+from simple_gpu_scheduler.notify import NotifyOptions, Occasion, parse_occasions
+
+SECTION = Section(
+    "Notifications",
+    (
+        click.Option(
+            ["--notify"],
+            metavar="CMD",
+            help="Run this shell command to notify you; it gets a summary in its environment and JSON on its stdin.",
+        ),
+        click.Option(
+            ["--notify-on"],
+            type=Parsed("WORDS", parse_occasions),
+            multiple=True,
+            help="When: end (of the run), fail (when a job fails), each (when any job ends); separated by commas.  "
+            "[default: end]",
+        ),
+    ),
+)
+
+
+def take_notify(typed: dict[str, Any]) -> NotifyOptions:
+    """What these options say, taken out of all that was typed."""
+    command, occasions = typed.pop("notify"), frozenset[Occasion]().union(*typed.pop("notify_on"))
+    if occasions and not command:
+        raise click.UsageError("--notify-on says when to run the command of --notify, which is missing.")
+    return NotifyOptions(command or "", occasions or frozenset[Occasion](["end"]))

@@ -1,0 +1,42 @@
+"""What is kept of a run."""
+
+from typing import Any
+
+import click
+
+from simple_gpu_scheduler.cli.click_extras import Section
+from simple_gpu_scheduler.engines import ENGINES
+from simple_gpu_scheduler.journal import RecordOptions
+
+SECTION = Section(
+    "Records",
+    (
+        click.Option(
+            ["--joblog"], metavar="FILE", help="Write one row per job to this file, in GNU parallel's columns."
+        ),
+        click.Option(
+            ["--journal"], metavar="FILE", help="Keep the run's journal in this file.  [default: with your other runs]"
+        ),
+        click.Option(
+            ["--no-journal"],
+            is_flag=True,
+            help="Keep no journal: the run cannot be resumed, nor seen by the other commands.",
+        ),
+        click.Option(
+            ["--keep-runs"],
+            type=click.IntRange(1),
+            metavar="N",
+            envvar="SGS_KEEP_RUNS",
+            default=200,
+            help="Keep the journals of the last N runs.  [default: 200]",
+        ),
+    ),
+)
+
+
+def take_records(typed: dict[str, Any], engine: str) -> RecordOptions:
+    """What these options say, taken out of all that was typed."""
+    options = RecordOptions(**{name: typed.pop(name) for name in RecordOptions._fields})
+    if options.journal and ENGINES[engine].runs_nothing:
+        raise click.UsageError(f"--journal keeps what was run, and --engine {engine} runs nothing.")
+    return options

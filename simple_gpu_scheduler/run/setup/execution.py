@@ -1,0 +1,37 @@
+"""The shell and the directory of the jobs: whether they are there, and going there."""
+
+import errno
+import os
+
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.run.options import ExecutionOptions
+
+
+def check(execution: ExecutionOptions) -> ExecutionOptions:
+    """The same, with the path of the shell. A UserError says what is wrong with it, or with the directory."""
+    execution = execution._replace(shell=_find_shell(execution.shell))
+    directory = execution.chdir
+    if directory and not (os.path.isdir(directory) and os.access(directory, os.X_OK)):
+        why = errno.ENOENT
+        if os.path.exists(directory):
+            why = errno.EACCES if os.path.isdir(directory) else errno.ENOTDIR
+        raise UserError(f"--chdir {directory}: {os.strerror(why)}")
+    return execution
+
+
+def _find_shell(shell: str) -> str:
+    directories = [""] if "/" in shell else os.get_exec_path()
+    for path in (os.path.join(directory, shell) for directory in directories):
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return os.path.abspath(path)
+    raise UserError(f"--shell {shell}: there is no such program, or it may not be run")
+
+
+def enter(directory: str | None) -> None:
+    """Go there: it is the jobs' directory, and posix_spawn has no way to give it to them alone."""
+    if directory is None:
+        return
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise UserError(f"--chdir {directory}: {error.strerror}") from None

@@ -1,0 +1,110 @@
+"""Where a run's events go: what shows it, its records, who is notified; and where its jobs print."""
+
+import os
+import signal
+from typing import TYPE_CHECKING, NamedTuple
+
+from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_streams
+from simple_gpu_scheduler.display.lines import EventWords, PlainLines
+from simple_gpu_scheduler.events.publisher import Publisher, Sink
+from simple_gpu_scheduler.journal.sink import Recording
+from simple_gpu_scheduler.notify.child import Bystanders
+from simple_gpu_scheduler.output.log_directory import log_directory, make_directory
+from simple_gpu_scheduler.output.log_file import log_of
+from simple_gpu_scheduler.run.options import Options
+from simple_gpu_scheduler.system.threads import Meanwhile
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.gpus.discover import Machine
+
+
+class Outlets(NamedTuple):
+    """`logs` is the directory of the jobs' logs, if there are any; `bystanders` are there if somebody is notified."""
+
+    publisher: Publisher
+    layout: Layout
+    logs: str
+    bystanders: Bystanders | None
+
+
+def plan_layout(options: Options) -> Layout:
+    """What shows the run, and where jobs print; a directory that was named for their logs is ours from here on."""
+    runs_nothing = options.execution.runs_nothing
+    layout = choose_layout(options.display, options.output, look_at_streams(os.environ), runs_nothing=runs_nothing)
+    if options.output.logs and not runs_nothing:
+        make_directory(options.output.logs)
+    return layout
+
+
+def open_outlets(
+    options: Options, layout: Layout, record: Recording, machine: "Meanwhile[Machine]", *, is_resumed: bool
+) -> Outlets:
+    """The first sink is what shows the run; those that notify come last, so that what they tell is on record."""
+    logs = log_directory(options.output.logs, record.path) if layout.logged else ""
+    notifies = bool(options.notify.command) and not options.execution.runs_nothing
+    bystanders = Bystanders() if notifies else None
+    sinks = [_display(options, layout, machine, can_resume=bool(record.path))]
+    if logs:
+        sinks.append(_logs(options, layout, logs))
+    if options.execution.dry_run:
+        sinks.append(_dry_run())
+    elif options.records.joblog:
+        sinks.append(_joblog(options, options.records.joblog, keeps=options.resume.is_asked or is_resumed))
+    sinks += record.sinks
+    if bystanders:
+        sinks.append(_notify(options, bystanders, logs))
+    return Outlets(Publisher(sinks), layout, logs, bystanders)
+
+
+def _display(options: Options, layout: Layout, machine: "Meanwhile[Machine]", *, can_resume: bool) -> Sink:
+    display, is_dry = options.display, options.execution.dry_run
+    words = EventWords(
+        quiet=display.quiet or is_dry,
+        verbose=display.verbose and not is_dry,
+        says_starts=layout.progress == "plain",
+        can_resume=can_resume,
+    )
+    if layout.progress != "live":
+        return PlainLines(words)
+    from simple_gpu_scheduler.display.live.view import Live  # noqa: PLC0415 - 20 ms
+    from simple_gpu_scheduler.gpus.vitals import VitalsReader  # noqa: PLC0415 - see above
+
+    return Live(words, VitalsReader(machine.get).read)
+
+
+# What the sinks below and the parts of a resumed run import takes 4 ms together, and most runs have none of them.
+
+
+def _logs(options: Options, layout: Layout, directory: str) -> Sink:
+    from simple_gpu_scheduler.output.group import Grouped  # noqa: PLC0415 - see above
+    from simple_gpu_scheduler.output.sink import Logs, Relay  # noqa: PLC0415 - see above
+    from simple_gpu_scheduler.output.stdout import may_colour  # noqa: PLC0415 - see above
+    from simple_gpu_scheduler.output.tag import Tagged  # noqa: PLC0415 - see above
+
+    relay: Relay | None = None
+    if layout.output == "group":
+        relay = Grouped()
+    elif layout.output == "tag":
+        relay = Tagged(coloured=may_colour())
+    return Logs(lambda job: log_of(directory, job), relay, failed_only=options.output.failed_logs_only)
+
+
+def _dry_run() -> Sink:
+    from simple_gpu_scheduler.display.dry_run import DryRun  # noqa: PLC0415 - see above
+
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a listing ends quietly with its reader
+    return DryRun()
+
+
+def _joblog(options: Options, path: str, *, keeps: bool) -> Sink:
+    from simple_gpu_scheduler.joblog.sink import JobLog  # noqa: PLC0415 - see above
+
+    return JobLog(path, keeps=keeps, is_simulated=options.execution.runs_nothing)
+
+
+def _notify(options: Options, bystanders: Bystanders, logs: str) -> Sink:
+    from simple_gpu_scheduler.notify.command import Notifier  # noqa: PLC0415 - see above
+    from simple_gpu_scheduler.notify.sink import Notify  # noqa: PLC0415 - see above
+
+    notifier = Notifier(options.notify.command, options.execution.shell, os.environb, bystanders)
+    return Notify(notifier, options.notify.on, lambda job: log_of(logs, job))
