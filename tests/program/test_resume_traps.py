@@ -5,9 +5,8 @@ import signal
 import subprocess
 from pathlib import Path
 
-from simple_gpu_scheduler.keeper.survivors import find_alive
-
 from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.keeper.survivors import find_alive
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, until
 
 OURS = ("--gpus", "0", "--ignore-occupancy", "-q")
