@@ -18,7 +18,7 @@ from .pool import Demand, Pool
 _LONGEST_WAIT = 86_400.0
 
 
-class Inbox(Protocol):
+class LeaseInbox(Protocol):
     """Where leases come, and signals."""
 
     def get(self, *, timeout: float | None = None) -> LeaseCame | Broken | Signalled:
@@ -40,7 +40,7 @@ def acquire(
     count: int,
     pool: Pool,
     mark: bytes,
-    inbox: Inbox,
+    inbox: LeaseInbox,
     clock: Clock,
     until: float,
     say: Callable[[Sequence[Wait]], object],

@@ -1,4 +1,7 @@
-"""What a scheduler is told of how jobs are tried, and what it says of their ends: values."""
+"""Which job starts where, and when: the scheduler, its queues and policies, places, estimates, quarantine. Pure.
+
+Here are the values that it is told and that it answers with.
+"""
 
 from typing import NamedTuple
 
