@@ -13,7 +13,13 @@ _MOST_FILES = 253  # the kernel allows no more
 _INT = 4
 _SHORT = 256
 
-Socket = _socket.socket
+
+class Socket(_socket.socket):
+    """One end of a connection. It is closed when nobody holds it any more: that is how the other end learns of it."""
+
+    def __del__(self) -> None:
+        """Close it, without the warning that Python's own gives."""
+        self.close()
 
 
 class Message(NamedTuple):
@@ -25,7 +31,8 @@ class Message(NamedTuple):
 
 def pair() -> tuple[Socket, Socket]:
     """Two connected ends that keep messages apart."""
-    ends = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    one, other = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    ends = Socket(fileno=one.detach()), Socket(fileno=other.detach())
     for end in ends:
         end.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _LONGEST)
     return ends

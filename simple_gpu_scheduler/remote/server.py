@@ -135,8 +135,7 @@ def serve(path: str, put: Callable[[Asked], object]) -> Server | str:
     listener = socket(AF_UNIX, SOCK_STREAM)
     try:
         os.fchmod(listener.fileno(), 0o600)  # before it has a name: what is bound gets this mode
-        _bind(listener, path)
-        listener.listen(_BACKLOG)
+        _listen(listener, path)
         server = Server(listener, path, put)
         start_thread(server.accept)
     except (OSError, RuntimeError) as error:
@@ -148,16 +147,22 @@ def serve(path: str, put: Callable[[Asked], object]) -> Server | str:
     return server
 
 
-def _bind(listener: socket, path: str) -> None:
-    """By the directory's descriptor: the path of a socket has at most 107 bytes."""
+def _listen(listener: socket, path: str) -> None:
+    """It has its name only once it listens, so that nobody finds it too early.
+
+    It is bound by the directory's descriptor: the path of a socket has at most 107 bytes.
+    """
     directory, name = os.path.split(path)
     fd = os.open(directory or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(FileNotFoundError):
             if not stat.S_ISSOCK(os.lstat(name, dir_fd=fd).st_mode):
                 raise FileExistsError(17, "there is another file of this name")
-            os.unlink(name, dir_fd=fd)
-        listener.bind(os.fsencode(f"/proc/self/fd/{fd}/{name}"))
+        with suppress(FileNotFoundError):
+            os.unlink(f"{name}.new", dir_fd=fd)
+        listener.bind(os.fsencode(f"/proc/self/fd/{fd}/{name}.new"))
+        listener.listen(_BACKLOG)
+        os.rename(f"{name}.new", name, src_dir_fd=fd, dst_dir_fd=fd)
     finally:
         os.close(fd)
 

@@ -19,6 +19,7 @@ from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.resume.remaining import Resumption
 from simple_gpu_scheduler.run import loop
+from simple_gpu_scheduler.run.options import FailureOptions
 from simple_gpu_scheduler.run.rules import RunRules
 from simple_gpu_scheduler.run.state import State
 from simple_gpu_scheduler.scheduling import Rules
@@ -124,7 +125,7 @@ class Run:
         limits = Limits((), cpu_slots=most, elsewhere=True)
         scheduler = Scheduler(limits, POLICIES["fifo"](), Rules(retries=retries))
         world = World(self.cluster, self.cluster, self.cluster, lambda: None)
-        self.state = State(RunRules(timeout, grace=0), scheduler, world, Publisher([self]))
+        self.state = State(RunRules(FailureOptions(timeout=timeout, grace=0)), scheduler, world, Publisher([self]))
 
     def take(self, event: Event) -> None:
         self.events.append((self.cluster.time, event))
