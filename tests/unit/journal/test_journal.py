@@ -1,7 +1,7 @@
 """The journal's format: what was written once loads forever, and nothing that happens to a file raises.
 
 The golden file is a run in which everything happens that can. It may not change: another version of the format gets
-another file. `python -m tests.test_journal` writes the one of this version.
+another file. `python -m tests.unit.journal.test_journal` writes the one of this version.
 """
 
 import io

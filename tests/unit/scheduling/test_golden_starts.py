@@ -1,9 +1,10 @@
 """Which job starts when and where, under every policy, is what it was when the golden file was recorded.
 
 For each case the golden file has the number of starts, a SHA-256 of all of them, and the first few to read. A change
-that is not meant to change decisions leaves the file as it is. `python -m tests.test_golden_starts [TRACES]` prints it
-anew. All times are whole seconds, so the result does not depend on a platform's arithmetic. Four cases replay slices of
-real traces, which are not part of this repository; they are skipped where the traces are missing.
+that is not meant to change decisions leaves the file as it is.
+`python -m tests.unit.scheduling.test_golden_starts [TRACES]` prints it anew. All times are whole seconds, so the result
+does not depend on a platform's arithmetic. Four cases replay slices of real traces, which are not part of this
+repository; they are skipped where the traces are missing.
 """
 
 import json

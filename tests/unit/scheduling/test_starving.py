@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.scheduling.policies import MAY_STARVE, POLICIES
 from simple_gpu_scheduler.simulation.simulate import simulate
-from tests.unit.scheduling.test_passing import word
+from tests.unit.scheduling.test_backfill import word
 from tests.unit.scheduling.test_policies import DAY, Spec, arrivals, scheduler
 
 pytestmark = pytest.mark.unmeasured  # thousands of jobs, again and again

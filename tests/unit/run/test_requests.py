@@ -29,7 +29,7 @@ from simple_gpu_scheduler.run import loop, requests
 from simple_gpu_scheduler.run.messages import Message
 from simple_gpu_scheduler.scheduling import Begin
 from simple_gpu_scheduler.scheduling.quarantine import Quarantine
-from tests.unit.run.test_runner import TERMINATED, World, failing, job, jobs
+from tests.unit.run.test_loop import TERMINATED, World, failing, job, jobs
 
 FAILED = Outcome("failed", 1)
 STOP = StopAsked("so", False, False, 0)
