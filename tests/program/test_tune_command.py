@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from simple_gpu_scheduler.simulation.measures import Simulated, measure
 from simple_gpu_scheduler.simulation.significance import standing
 from simple_gpu_scheduler.simulation.simulate import Arrival
 from simple_gpu_scheduler.simulation.tune import in_parts, settings, tune
-from tests.conftest import Program
+from tests.conftest import UNMEASURED, Program
 
 LONG_THEN_SHORT = "0,100,1\n" + "1,90,1\n2,1,1\n3,1,1\n" * 4
 MANY = "submit,duration,gpus\n" + "".join(f"{7 * n},{(n * 37) % 50 + 1},1\n" for n in range(700))
@@ -278,3 +280,12 @@ class TestWhatEarlierRunsTell:
         jobs = "sleep 1.5 #: time=1.5\ntrue #: gpus=2\nsh quick.sh 8\n"
         found = order(program, jobs, "0", "1")
         assert found == (["sleep 1.5", "sh quick.sh 8", "true"] if is_known else ["sleep 1.5", "true", "sh quick.sh 8"])
+
+
+class TestFile:
+    def test_is_read_without_numpy_or_the_simulator(self):
+        script = "import sys, simple_gpu_scheduler.scheduling.policies.learned; print(*sys.modules, sep='\\n')"
+        loaded = subprocess.run(
+            [sys.executable, "-c", script], env=UNMEASURED, capture_output=True, text=True, check=True
+        ).stdout
+        assert not {"numpy", "random", "statistics", "simple_gpu_scheduler.simulation.simulate"} & set(loaded.split())

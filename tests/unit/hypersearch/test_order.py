@@ -1,7 +1,5 @@
 """The order in which a space is visited: shuffled, drawn or quasi-random; computed from the seed, and never stored."""
 
-import subprocess
-import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Iterable
@@ -16,7 +14,6 @@ from simple_gpu_scheduler.hypersearch.order import fold, mix, shuffled, unit
 from simple_gpu_scheduler.hypersearch.points import Order, Point, points
 from simple_gpu_scheduler.hypersearch.space import Space, make_space
 from simple_gpu_scheduler.hypersearch.sweep import Rows, Words
-from tests.conftest import HYPERSEARCH
 
 SEEDS = st.integers(-(2**80), 2**80)
 RANDOM = Order(is_shuffled=True, sampler="", samples=None, seed=7)
@@ -37,10 +34,6 @@ def chi_square(found: Iterable[int], bins: int) -> float:
     mean = counts.total() / bins
     statistic = sum((counts[one] - mean) ** 2 / mean for one in range(bins))
     return (statistic - bins) / (2 * bins) ** 0.5
-
-
-def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=120)
 
 
 @settings(max_examples=150, deadline=None)
@@ -206,37 +199,8 @@ def test_a_latin_hypercube_has_one_point_in_each_stratum(size: int) -> None:
     assert sorted(int(float(point.drawn[0]) * size) for point in found) == list(range(size))
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_one_command_gives_the_same_samples_twice_and_other_seeds_give_others(sampler: str) -> None:
-    command = ["{a} {d} {g}", "-p", "a", "range:1:1e18", "-p", "d", "uniform:0:1", "-p", "g", "normal:0:1"]
-    done = [hypersearch(*command, "--sampler", sampler, "--n-samples", "9", "--seed", "-3") for _ in range(2)]
-    assert (done[0].returncode, done[0].stderr, len(set(done[0].stdout.splitlines()))) == (0, "", 9)
-    assert done[0].stdout == done[1].stdout
-
-
 def test_samplers_and_seeds_differ() -> None:
     space = space_of(d="uniform:0:1")
     orders = [Order(True, sampler, 3, seed) for sampler in SAMPLERS for seed in (-3, 0, 1, 10**25)]
     found = {tuple(point.drawn[0] for point in islice(points(space, order), 3)) for order in orders}
     assert len(found) == len(orders)
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_a_sampler_needs_scipy_and_a_number_of_samples(sampler: str) -> None:
-    without = "import sys; sys.modules['scipy'] = None; " + HYPERSEARCH[2]
-    args = ["{a}", "-p", "a", "1", "2", "--sampler", sampler]
-    command = [sys.executable, "-c", without, *args, "--n-samples", "2"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"--sampler {sampler} needs scipy; install it with" in done.stderr
-    assert "pip install" in done.stderr
-    assert "[search]" in done.stderr
-    done = hypersearch(*args)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"simple_hypersearch: --sampler {sampler} needs a number of samples; add --n-samples N\n"
-
-
-@pytest.mark.parametrize("sampler", [(), ("--sampler", "sobol")])
-def test_more_samples_than_can_be_counted_are_no_bug(sampler: tuple[str, ...]) -> None:
-    done = hypersearch("{a}", "-p", "a", "1", "2", "--n-samples", str(10**20), *sampler)
-    assert done.returncode in (0, 2)

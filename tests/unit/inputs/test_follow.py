@@ -1,15 +1,12 @@
 """Following real files: growth, truncation, rotation, editors, restarts; by inotify and by looking again."""
 
-import ctypes
 import errno
 import fcntl
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,98 +16,8 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.inputs import follow as following
 from simple_gpu_scheduler.inputs.follow import FollowedFile, Piece, Position
 from simple_gpu_scheduler.system import inotify
-from simple_gpu_scheduler.system.threads import start_thread
-from tests.conftest import UNMEASURED, until
-
-ZEROS = Position()
-
-
-class Reader:
-    """A thread that reads a followed file until it is stopped."""
-
-    def __init__(self, path: Path, position: Position = ZEROS, **settings) -> None:
-        self.file = FollowedFile(str(path), position, **settings)
-        self.pieces: list[Piece] = []
-        self.error: OSError | None = None
-        self.thread = start_thread(self._read)
-
-    def _read(self) -> None:
-        try:
-            while (piece := self.file.read(4096)).data:
-                self.pieces.append(piece)
-            self.pieces.append(piece)
-        except OSError as error:
-            self.error = error
-
-    @property
-    def contents(self) -> list[bytes]:
-        """What was read, cut where another file begins."""
-        contents = [b""]
-        for piece in list(self.pieces):
-            if piece.is_new_file:
-                contents.append(b"")
-            contents[-1] += piece.data
-        return contents
-
-    def has(self, *contents: bytes) -> None:
-        until(lambda: self.contents == list(contents), f"{contents}, not {self.contents}")
-
-    def stop(self) -> Position:
-        """End it, for good; where it was."""
-        if self.thread.is_alive():
-            self.file.stop()
-            self.thread.join(60)
-            assert not self.thread.is_alive()
-            self.file.close()
-        return self.pieces[-1].position if self.pieces else ZEROS
-
-
-@pytest.fixture(params=[True, False], ids=["inotify", "looking"])
-def uses_inotify(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(inotify, "_FIRST_PAUSE", 0.02)
-    monkeypatch.setattr(inotify, "_LONGEST_PAUSE", 0.1)
-    if request.param:
-        needs_inotify()
-    return request.param
-
-
-def needs_inotify() -> None:
-    """Skip where others have taken all of it that this machine lets a user have."""
-    fd = ctypes.CDLL(None).inotify_init1(os.O_CLOEXEC)
-    if fd < 0:
-        pytest.skip("this user has no inotify instance left (sysctl fs.inotify.max_user_instances)")
-    os.close(fd)
-
-
-Follow = Callable[..., Reader]
-
-
-@pytest.fixture
-def follow(uses_inotify: bool, queue: Path) -> Iterator[Follow]:
-    readers: list[Reader] = []
-
-    def start(position: Position = ZEROS, path: Path = queue) -> Reader:
-        if uses_inotify:
-            needs_inotify()
-        readers.append(Reader(path, position, uses_inotify=uses_inotify))
-        if uses_inotify and not readers[-1].file.uses_inotify:
-            needs_inotify()  # others may have taken the last ones in between
-        assert readers[-1].file.uses_inotify == uses_inotify
-        return readers[-1]
-
-    yield start
-    for reader in readers:
-        reader.stop()
-
-
-@pytest.fixture
-def queue(tmp_path: Path) -> Path:
-    return tmp_path / "queue.txt"
-
-
-def append(path: Path, data: bytes) -> None:
-    with path.open("ab") as file:
-        file.write(data)
+from tests.conftest import until
+from tests.support.followed import ZEROS, Follow, Reader, append, needs_inotify, rotate
 
 
 def replace(path: Path, data: bytes) -> None:
@@ -118,14 +25,6 @@ def replace(path: Path, data: bytes) -> None:
     new = path.with_name(".new")
     new.write_bytes(data)
     new.rename(path)
-
-
-def rotate(path: Path) -> None:
-    """As logrotate does: .2 becomes .3, .1 becomes .2, the file .1."""
-    numbers = sorted((int(old.suffix[1:]) for old in path.parent.glob(f"{path.name}.*")), reverse=True)
-    for number in numbers:
-        path.with_name(f"{path.name}.{number}").rename(path.with_name(f"{path.name}.{number + 1}"))
-    path.rename(path.with_name(f"{path.name}.1"))
 
 
 class TestGrowth:
@@ -350,18 +249,6 @@ class TestAnotherFile:
 
 
 class TestEditors:
-    def test_lines_added_with_sed_are_all_that_is_new(self, queue, follow) -> None:
-        queue.write_bytes(b"one\ntwo\n")
-        reader = follow()
-        reader.has(b"one\ntwo\n")
-        inode = queue.stat().st_ino
-        subprocess.run(["sed", "-i", "$ a three", queue], check=True)
-        assert queue.stat().st_ino != inode
-        reader.has(b"one\ntwo\nthree\n")
-        assert reader.pieces[-1].inode == queue.stat().st_ino
-        append(queue, b"four\n")
-        reader.has(b"one\ntwo\nthree\nfour\n")
-
     def test_an_unfinished_line_goes_on_in_the_edited_file(self, queue, follow) -> None:
         queue.write_bytes(b"one\ntw")
         reader = follow()
@@ -481,41 +368,6 @@ class TestRestart:
         follow(position).has(b"three\n", b"new\n")
 
 
-WRITER = """
-import os, sys, time
-for number in range(int(sys.argv[3])):
-    fd = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    os.write(fd, b"%s %d\\n" % (sys.argv[2].encode(), number))
-    os.close(fd)
-    if number % 100 == 0:
-        time.sleep(0.003)  # so that it lasts longer than the rotations
-"""
-
-
-@pytest.mark.parametrize("is_restarted", [False, True])
-def test_of_40000_lines_in_10_rotations_each_is_read_once(queue, follow, is_restarted) -> None:
-    writers = [
-        subprocess.Popen([sys.executable, "-c", WRITER, str(queue), name, "20000"]) for name in ("first", "second")
-    ]
-    reader, contents = follow(), b""
-    until(lambda: reader.pieces, "it is at the first file")
-    for number in range(10):
-        until(lambda: queue.exists() and queue.stat().st_size > 5_000, "the file grows")
-        rotate(queue)
-        if is_restarted and number % 5 == 4:
-            position = reader.stop()
-            contents += b"".join(reader.contents)
-            reader = follow(position if position.inode else ZEROS)
-    assert [writer.wait() for writer in writers] == [0, 0]
-    until(lambda: (contents + b"".join(reader.contents)).count(b"\n") >= 40_000, "all is read")
-    assert all(content.endswith(b"\n") for content in reader.contents[1:])
-    lines = (contents + b"".join(reader.contents)).splitlines()
-    for name in (b"first", b"second"):
-        numbers = [int(line.split()[1]) for line in lines if line.startswith(name)]
-        assert numbers == list(range(20_000))
-    assert len(lines) == 40_000
-
-
 class TestWaiting:
     def test_it_sleeps_without_waking_up(self, queue) -> None:
         queue.write_bytes(b"one\n")
@@ -629,17 +481,3 @@ class TestWhatCannotBeRead:
         until(lambda: reader.error)
         assert reader.error
         assert reader.error.strerror == "it is no plain file any more"
-
-    @pytest.mark.open_to_others
-    @pytest.mark.skipif(os.geteuid() != 0, reason="another user's eyes are needed")
-    def test_a_file_that_may_not_be_read_is_an_error(self, queue) -> None:
-        queue.write_bytes(b"one\n")
-        queue.chmod(0)
-        script = (
-            "import os, sys; from simple_gpu_scheduler.inputs.follow import FollowedFile; os.setuid(65534)\n"
-            "try: FollowedFile(sys.argv[1]).read(10)\n"
-            "except OSError as error: print(error.strerror)"
-        )
-        call = [sys.executable, "-c", script, queue]
-        done = subprocess.run(call, capture_output=True, text=True, check=False, env=UNMEASURED)
-        assert (done.stdout, done.stderr) == ("Permission denied\n", "")

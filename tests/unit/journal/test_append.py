@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,14 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.journal import append as subject
 from simple_gpu_scheduler.journal.append import Appender, PatientAppender
 from simple_gpu_scheduler.system import files
 from simple_gpu_scheduler.system.files import is_remote
 from tests.conftest import until, work
-
-LINES = [b'{"event":"%05d","x":"%s"}\n' % (number, b"y" * (number % 90)) for number in range(600)]
+from tests.support.append import LINES, append_all, whole_lines
 
 
 class Disk:
@@ -66,22 +62,6 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 @pytest.fixture
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subject, "_TRY_AGAIN", 0.0)
-
-
-def whole_lines(path: Path) -> list[bytes]:
-    """The lines, without what was torn and written again."""
-    return [line for line in path.read_bytes().splitlines(keepends=True) if line in set(LINES)]
-
-
-def append_all(appender: Appender | PatientAppender, lines: list[bytes]) -> list[str]:
-    """What it says meanwhile."""
-    said = []
-    for line in lines:
-        try:
-            appender.append(line)
-        except SinkTroubleError as trouble:
-            said.append(str(trouble))
-    return said
 
 
 def test_each_line_is_in_the_file_when_append_returns(disk: Disk) -> None:
@@ -205,58 +185,6 @@ def test_that_the_last_lines_did_not_reach_the_disk_is_said_at_the_end(disk: Dis
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 kB."""
-    directory = tmp_path / "small"
-    directory.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", directory], check=False).returncode:
-        pytest.skip("mounting needs root; the limit on file sizes stands for it")
-    yield directory
-    subprocess.run(["umount", "-l", directory], check=True)
-
-
-@pytest.mark.usefixtures("_at_once")
-def test_a_disk_that_is_full_and_then_free_again_gets_all(small: Path) -> None:
-    fd = os.open(small / "j", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC)  # stays open, as above
-    with (small / "filler").open("wb", buffering=0) as filler:
-        filler.write(b"x" * 56 * 1024)
-        appender = Appender(fd, "it")
-        (said,) = append_all(appender, LINES[:500])
-        assert "No space left on device" in said
-        filler.truncate(52 * 1024)  # a page more, which is not enough
-        append_all(appender, LINES[500:501])
-        assert len(whole_lines(small / "j")) < 500
-        filler.truncate(0)
-        appender.append(LINES[501])
-        appender.close()
-        assert whole_lines(small / "j") == LINES[:502]
-
-
-LIMITED = """
-import os, resource, sys
-from simple_gpu_scheduler.events.publisher import SinkTroubleError
-from simple_gpu_scheduler.journal import append as appender
-appender._TRY_AGAIN = 0.0
-soft = lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-it = appender.Appender(os.open(sys.argv[1], os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "it")
-for number, line in enumerate(sys.stdin.buffer):
-    soft(resource.RLIM_INFINITY if number == 590 else 3000 + number * 10)
-    try:
-        it.append(line)
-    except SinkTroubleError as trouble:
-        print(trouble)
-it.close()
-"""
-
-
-def test_a_file_that_may_not_grow_and_then_may_gets_all(tmp_path: Path) -> None:
-    argv = [sys.executable, "-c", LIMITED, tmp_path / "j"]
-    done = subprocess.run(argv, input=b"".join(LINES[:591]), capture_output=True, check=True, timeout=120)
-    assert done.stdout.startswith(b"it cannot be written: File too large; the jobs go on, and it is tried again\n")
-    assert whole_lines(tmp_path / "j") == LINES[:591]
-
-
-@pytest.fixture
 def patient(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> PatientAppender:
     monkeypatch.setattr(subject, "_PATIENCE", 0.3)
     return PatientAppender(Appender(disk.fd, "it"), "the journal j")
@@ -369,7 +297,3 @@ def test_where_the_mounts_cannot_be_read_a_file_counts_as_ours(tmp_path: Path, m
 
     monkeypatch.setattr(files, "open", refuse, raising=False)
     assert not is_remote(str(tmp_path))
-
-
-def test_a_file_system_in_memory_is_not_remote(small: Path) -> None:
-    assert not is_remote(str(small))

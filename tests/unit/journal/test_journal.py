@@ -8,12 +8,10 @@ import io
 import json
 import random
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import click
 import pytest
@@ -33,9 +31,8 @@ from simple_gpu_scheduler.journal.records import encode, record, text
 from simple_gpu_scheduler.journal.run_state import RunState, read_state
 from simple_gpu_scheduler.resume.remaining import what_is_left
 from tests.conftest import ROOT
+from tests.support.journal import GOLDEN, golden, kinds, records
 
-GOLDEN = ROOT / "tests" / "golden"
-DOCUMENT = ROOT / "docs" / "journal.md"
 RUN = "20260101-000000-2b4a4e"
 BEGIN = 1_767_225_600.0
 ALL_BYTES = bytes(range(256))
@@ -181,18 +178,6 @@ def lines(story: Iterable[events.Event | str]) -> str:
     return "".join(each if isinstance(each, str) else encode(each, BEGIN + second) for second, each in enumerate(story))
 
 
-def golden(version: int = 1) -> bytes:
-    return (GOLDEN / f"journal-{version}.jsonl").read_bytes()
-
-
-def records(data: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in data.splitlines()]
-
-
-def kinds(data: bytes) -> set[str]:
-    return {each["event"] for each in records(data)}
-
-
 def states(state: RunState) -> dict[int, tuple[str, int, int]]:
     return {number: (each.state, each.attempts, each.interrupted) for number, each in state.jobs.items()}
 
@@ -243,49 +228,6 @@ class TestTheGoldenJournal:
 
     def test_has_commands_in_it_that_come_back_byte_by_byte(self) -> None:
         assert read_state(golden()).jobs[9].job.command == ALL_BYTES + "\u2028".encode()
-
-
-class TestTheDocument:
-    def sections(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for part in re.split(r"^### ", DOCUMENT.read_text(), flags=re.MULTILINE)[1:]:
-            heading, _, body = part.partition("\n")
-            body = body.partition("\n## ")[0]
-            found |= dict.fromkeys(re.findall("`(.+?)`", heading), body)
-        return found
-
-    def test_tells_of_every_event_and_of_each_of_its_fields(self) -> None:
-        sections = self.sections()
-        assert set(sections) == kinds(golden())
-        for each in records(golden()):
-            for name in each.keys() - {"event", "at"}:
-                assert f"`{name}`" in sections[each["event"]], (each["event"], name)
-
-    def test_tells_of_no_field_that_is_never_written(self) -> None:
-        written: dict[str, set[str]] = {}
-        for each in records(golden()):
-            written.setdefault(each["event"], set()).update(each)
-        for event, body in self.sections().items():
-            for row in re.findall(r"^\| (`.+?) \|", body, re.MULTILINE):
-                assert set(re.findall("`(.+?)`", row)) <= written[event], event
-
-    def test_has_an_example_of_each_event_that_is_read(self) -> None:
-        for event, body in self.sections().items():
-            shown = re.findall(r"^\{.*\}$", body, re.MULTILINE)
-            found = [each for each in map(json.loads, shown) if each["event"] == event]
-            assert found, event
-            for each in found:
-                assert is_sound(each)
-                assert each.keys() <= {name for known in records(golden()) if known["event"] == event for name in known}
-
-    @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq")
-    def test_shows_what_jq_prints(self, tmp_path: Path) -> None:
-        (tmp_path / "journal.jsonl").write_bytes(golden())
-        blocks = re.findall(r"```console\n\$ (.+?)\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-        assert len(blocks) == 3
-        for command, output in blocks:
-            done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
-            assert done.stdout == output, command
 
 
 # What happens to files.
@@ -475,12 +417,6 @@ def test_any_command_comes_back_byte_by_byte_and_every_line_is_json(command: byt
     assert (line.count("\n"), line.count('{"event":"'), line[-1]) == (1, 1, "\n")
     state = read_state((lines([began()]) + line).encode())
     assert (state.jobs[1].job, state.unreadable) == (job, 0)
-
-
-@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq")
-def test_every_line_is_json_for_others_too() -> None:
-    done = subprocess.run(["jq", "-r", ".event"], input=golden(), capture_output=True, check=True)
-    assert done.stdout.decode().splitlines() == [each["event"] for each in records(golden())]
 
 
 class Happening:

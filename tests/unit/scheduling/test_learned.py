@@ -1,8 +1,6 @@
 """The learned policy: its file, its order, its patience; and what it is worth on workloads that it has not seen."""
 
 import json
-import subprocess
-import sys
 from random import Random
 
 import pytest
@@ -22,7 +20,6 @@ from simple_gpu_scheduler.simulation.learn.search import START, learn
 from simple_gpu_scheduler.simulation.measures import Simulated
 from simple_gpu_scheduler.simulation.significance import Standing, standing
 from simple_gpu_scheduler.simulation.simulate import Arrival, simulate
-from tests.conftest import UNMEASURED
 
 PATIENCE = 1000
 EIGHT = tuple("01234567")
@@ -124,13 +121,6 @@ class TestFile:
     def test_refuses_what_is_something_else(self, text):
         with pytest.raises(ValueError, match=r"^it .* so it holds no learned weights$"):
             parse_weights(text)
-
-    def test_is_read_without_numpy_or_the_simulator(self):
-        script = "import sys, simple_gpu_scheduler.scheduling.policies.learned; print(*sys.modules, sep='\\n')"
-        loaded = subprocess.run(
-            [sys.executable, "-c", script], env=UNMEASURED, capture_output=True, text=True, check=True
-        ).stdout
-        assert not {"numpy", "random", "statistics", "simple_gpu_scheduler.simulation.simulate"} & set(loaded.split())
 
 
 class TestOrder:
