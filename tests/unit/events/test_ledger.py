@@ -546,3 +546,11 @@ def test_a_journal_has_the_numbers_of_the_summary() -> None:
         "left": 2,
         "code": 130,
     }
+
+
+def test_a_job_that_was_not_started_before_a_resume_is_not_counted_as_failed_when_it_is_tried_again() -> None:
+    failed, dropped = (Job(number, b"true", Place(number)) for number in (2, 3))
+    ledger = Ledger()
+    ledger.take(TakenOver([(failed, "failed"), (dropped, "not started")], [1]))
+    ledger.take(JobRequeued(dropped, "retry"))
+    assert ledger.counts() == Counts(waiting=1, failed=1, not_started=1)

@@ -4,7 +4,7 @@ import pytest
 
 from simple_gpu_scheduler.gpus import Device, Gpu
 from simple_gpu_scheduler.gpus.driver import read_devices
-from simple_gpu_scheduler.gpus.names import choose, choose_all, choose_unlisted, parse_gpus, visible
+from simple_gpu_scheduler.gpus.names import choose, choose_all, choose_unlisted, looks_like_gpus, parse_gpus, visible
 
 ZERO, ONE, TWO = (Device(str(n), f"GPU-{n}a{n}b0000-1111", f"A100 {n}", 80.0) for n in range(3))
 SLICES = (Device("3:0", "MIG-aaaa", "A100 1g", 10.0), Device("3:1", "MIG-abbb", "A100 1g", 10.0))
@@ -123,3 +123,32 @@ def test_the_drivers_files_are_not_used_when_they_do_not_tell(tmp_path, uuid: st
     (tmp_path / "0000:01:00.0").mkdir()
     (tmp_path / "0000:01:00.0" / "information").write_text(f"GPU UUID: {uuid}\n")
     assert read_devices(str(tmp_path)) == ()
+
+
+@pytest.mark.parametrize(
+    "word", ["0", "12", "0,1", "0-3", "0,2-4", "GPU-1a2b-3c", "MIG-1a2b", "0 1 2", "MIG-GPU-1a/1/0", "0:1", "all"]
+)
+def test_what_names_gpus_looks_like_it(word: str) -> None:
+    assert looks_like_gpus(word)
+
+
+@pytest.mark.parametrize("word", ["", "-v", "cmds.txt", "0.txt", "fifo", "0a", "./0", "gpu0", "--", ",", "99999"])
+def test_what_does_not_name_gpus_does_not(word: str) -> None:
+    assert not looks_like_gpus(word)
+
+
+def test_gpus_are_expanded_in_their_order() -> None:
+    assert parse_gpus(["3", "0-1", "GPU-12ab,7"]) == ("3", "0", "1", "GPU-12ab", "7")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["0", "0-2"], "GPU 0 is named twice"),
+        (["3-1"], "'3-1' counts down; write 1-3"),
+        (["x"], "'x' is no GPU; write an index"),
+    ],
+)
+def test_wrong_gpus_are_an_error(words: list[str], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        parse_gpus(words)

@@ -1,37 +1,176 @@
-"""What a report must survive: odd journals, logs, files and commands; and its numbers, computed in another way."""
+"""What a report tells of a run, made of its journal."""
 
 import json
-import signal
 import statistics
-import subprocess
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.journal.read import Record
-from simple_gpu_scheduler.report import figure, log_tails
-from simple_gpu_scheduler.report.parameters import find_parameters
+from simple_gpu_scheduler.journal.read import Record, read_records
+from simple_gpu_scheduler.journal.run_state import RunState
+from simple_gpu_scheduler.report import figure, numbers
+from simple_gpu_scheduler.report.build import Basis, build
 from simple_gpu_scheduler.report.text import show
-from tests.conftest import SCHEDULER, UNMEASURED, Program, until
-from tests.program.test_report import (
-    REPORT,
-    START,
-    alone,
-    as_json,
-    ask,
-    began,
-    built,
-    ended,
-    exited,
-    over,
-    read,
-    started,
-    told,
-)
+from simple_gpu_scheduler.report.timeline import Span, Spans
+from tests.conftest import ROOT
+from tests.support.report import START, began, built, ended, over, read, started, waited
+
+GOLDEN = ROOT / "tests" / "golden" / "journal-1.jsonl"
+
+
+def exited(at: float, job: int, status: int = 0) -> Record:
+    return {"event": "job exited", "at": START + at, "job": job, "attempt": 1, "status": status}
+
+
+def alone(at: float, *running: tuple[int, int]) -> Record:
+    return {"event": "keeper alone", "at": START + at, "running": [[*each, 1] for each in running]}
+
+
+def attempts(report: dict[str, Any], job: int = 1) -> list[tuple[float, float | None, str | None]]:
+    (found,) = [each for each in report["jobs"] if each["job"] == job]
+    return [
+        (each["started"] - START, each["ended"] and each["ended"] - START, each["outcome"])
+        for each in found["attempts"]
+    ]
+
+
+class TestWhatRanWhen:
+    def test_each_attempt_has_its_own_span(self) -> None:
+        report = built(
+            began(),
+            read(1),
+            started(1, 1),
+            ended(3, 1, outcome="failed", code=1, final=False),
+            started(5, 1, 2, ("1",)),
+            ended(9, 1, 2),
+            over(9),
+        )
+        assert attempts(report) == [(1, 3, "failed"), (5, 9, "succeeded")]
+        assert report["jobs"][0]["gpus"] == ["1"]
+        assert (report["jobs"][0]["started"], report["jobs"][0]["ended"]) == (START + 1, START + 9)
+
+    def test_the_last_word_on_a_job_that_waited_for_its_next_attempt_makes_that_no_longer(self) -> None:
+        failed = ended(3, 1, outcome="failed", code=1, final=False)
+        report = built(began(), read(1), started(1, 1), failed, {**failed, "at": START + 50, "interrupted": True})
+        assert attempts(report) == [(1, 3, "failed")]
+
+    def test_what_a_stop_ended_was_interrupted_and_its_job_waits(self) -> None:
+        report = built(
+            began(), read(1), started(1, 1), ended(4, 1, outcome="killed", code=15, interrupted=True), over(4)
+        )
+        assert attempts(report) == [(1, 4, "interrupted")]
+        assert report["outcomes"] == {"waiting": 1}
+
+    def test_what_outlived_its_scheduler_ends_when_its_keeper_saw_it_and_not_when_that_was_read(self) -> None:
+        report = built(
+            began(),
+            read(1),
+            started(1, 1),
+            alone(10, (1, 1)),
+            exited(20, 1),
+            began(100, is_resumed=True),
+            ended(101, 1, runtime=100),
+            over(102),
+        )
+        assert attempts(report) == [(1, 20, "succeeded")]
+        assert report["run"]["sessions"] == [(START, START + 10), (START + 100, START + 102)]
+        assert report["run"]["seconds"] == 12
+
+    def test_what_died_with_its_scheduler_ends_when_that_was_last_heard_of(self) -> None:
+        report = built(
+            began(), read(1), read(2), started(1, 1), started(7, 2), began(100), started(101, 1, 2), ended(103, 1, 2)
+        )
+        assert attempts(report) == [(1, 7, "interrupted"), (101, 103, "succeeded")]
+        assert attempts(report, 2) == [(7, 7, "interrupted")]
+        assert report["jobs"][1]["state"] == "interrupted"
+
+    def test_what_runs_has_no_end(self) -> None:
+        records = began(), read(1), read(2), started(1, 1)
+        report = built(*records, now=31, standing="running", is_alive=True, goes_on=True)
+        assert attempts(report) == [(1, None, None)]
+        assert report["outcomes"] == {"running": 1, "waiting": 1}
+        assert report["run"]["ended"] is None
+        assert report["run"]["seconds"] == 31
+        assert report["gpus"] == [{"gpu": "0", "attempts": 1, "busy": 30, "share": round(30 / 31, 4)}]
+
+    def test_a_start_that_a_full_disk_has_swallowed_is_known_from_its_end(self) -> None:
+        assert attempts(built(began(), read(1), ended(9, 1, runtime=4))) == [(5, 9, "succeeded")]
+
+    def test_a_torn_record_is_passed_over(self) -> None:
+        broken: Record = {"event": "job started", "at": START, "job": 1}
+        report = built(began(), broken, {**started(1, 1), "gpus": "0"}, read(1), started(2, 1), ended(3, 1))
+        assert attempts(report) == [(2, 3, "succeeded")]
+
+    def test_a_wait_lasts_until_there_is_another_reason_or_a_job_starts_there(self) -> None:
+        spans = Spans()
+        spans.feed(
+            [
+                began(),
+                waited(1, gpu0="bob", gpu1="eve"),
+                waited(4, gpu0="bob", gpu1="ann"),
+                started(9, 1, gpus=("0",)),
+                over(12),
+            ]
+        )
+        found = {(each.gpu, each.reason): (each.since - START, (each.until or 0) - START) for each in spans.waits}
+        assert found == {("1", "eve"): (1, 4), ("0", "bob"): (1, 9), ("1", "ann"): (4, 12)}
+
+    def test_what_outlived_its_scheduler_ran_until_its_end_and_not_until_that_was_written_down(self) -> None:
+        records = [began(), read(1), started(1, 1), alone(2, (1, 1)), exited(4, 1), began(100)]
+        report = built(*records, ended(101, 1, runtime=100), over(102))
+        assert report["jobs"][0]["runtime"] == 3
+        assert report["templates"][0]["longest"] == 3
+
+
+class TestNumbers:
+    def test_a_gpu_is_busy_once_however_many_share_it(self) -> None:
+        def span(start: float, end: float, *gpus: str) -> Span:
+            made = Span(1, gpus, start)
+            made.end(end, "succeeded", 0)
+            return made
+
+        used = [span(0, 10, "2"), span(5, 15, "2", "10"), span(40, 50, "2"), span(41, 42, "2"), span(0, 1)]
+        found = {each.gpu: (each.attempts, each.busy, each.share) for each in numbers.by_gpu(used, [(0, 100)], 100)}
+        assert found == {"2": (4, 25, 0.25), "10": (1, 10, 0.1), "cpu": (1, 1, 0.01)}
+        assert list(found) == ["2", "10", "cpu"]
+
+    def test_templates_are_told_with_the_most_time_first(self) -> None:
+        records = [began(), read(1, "short 1"), read(2, "long 1"), read(3, "long 2"), read(4, "never 1")]
+        records += [started(0, 1), ended(1, 1), started(0, 2), ended(10, 2, runtime=10)]
+        records += [started(0, 3), ended(30, 3, outcome="failed", code=1, runtime=30)]
+        short, long, never = ("short …", 1), ("long …", 2), ("never …", 1)
+        found = built(*records)["templates"]
+        assert [(each["template"], each["jobs"]) for each in found] == [long, short, never]
+        assert found[0] | {"template": ""} == {
+            "template": "", "jobs": 2, "succeeded": 1, "failed": 1, "mean": 20, "longest": 30, "total": 40
+        }  # fmt: skip
+        assert (found[2]["mean"], found[2]["longest"], found[2]["total"]) == (None, None, 0)
+
+    def test_all_of_a_journal_that_holds_everything_is_told(self) -> None:
+        state, records = RunState(), read_records(GOLDEN.read_bytes()).records
+        state.feed(records)
+        report = build(Basis(state, records, "stopped", False, False, START, "1.0"))
+        assert report["outcomes"] == {
+            "succeeded": 4, "failed": 2, "timed out": 1, "killed": 2, "not started": 3, "cancelled": 2,
+            "interrupted": 1, "waiting": 2,
+        }  # fmt: skip
+        assert sum(report["outcomes"].values()) == len(report["jobs"]) == 17
+        assert report["failures"] == [3, 7, 9, 10, 15]
+        by_number = {job["job"]: job for job in report["jobs"]}
+        refused = by_number[8]
+        assert (refused["command"], refused["template"], refused["state"]) == ("", None, "not started")
+        assert "did you mean gpus?" in refused["reason"]
+        assert by_number[9]["command"].endswith("\\xff\u2028")
+        assert (by_number[7]["state"], by_number[7]["code"]) == ("killed", 15)
+        assert by_number[13]["reason"] == "Argument list too long"
+        assert report["templates"][by_number[2]["template"]]["template"] == "python train.py --seed …"
+        assert report["parameters"] == ["seed"]
+        assert by_number[15]["parameters"] == {"seed": "10"}
+        assert json.loads(json.dumps(report, allow_nan=False))["version"] == 1
+
 
 GPUS = ("0", "1", "2")
 ENDS = ("succeeded", "failed", "timed out", "killed")
@@ -247,98 +386,3 @@ class TestOddJournals:
         assert "\\xff\\x1b" in text
         assert text.encode()
         assert json.dumps(report).isascii()
-
-
-def bytes_read() -> int:
-    """By this process, as the kernel counts."""
-    return int(Path("/proc/self/io").read_text().split()[1])
-
-
-class TestOddLogs:
-    @pytest.mark.parametrize("size", [100_000, 1 << 30])
-    def test_a_log_without_a_line_in_it_takes_no_time(self, tmp_path: Path, size: int) -> None:
-        with (tmp_path / "log").open("wb") as file:
-            file.truncate(size)
-        before = bytes_read()
-        assert log_tails.read_result(str(tmp_path / "log"), "loss") is None
-        assert bytes_read() - before < 20_000_000
-
-    def test_a_name_need_not_be_utf8(self, tmp_path: Path) -> None:
-        (tmp_path / "log").write_bytes(b"loss\xff: 0.5\nloss: 1\n")
-        assert log_tails.read_result(str(tmp_path / "log"), "loss\udcff") == 0.5
-
-    def test_colours_percent_signs_and_json_within_json_do_no_harm(self, tmp_path: Path) -> None:
-        for line, number in (
-            (b"\x1b[31mloss\x1b[0m: \x1b[1m-1.5e-3\x1b[0m%\n", -0.0015),
-            (b'{"epoch": 2, "m": {"loss": -3, "train_loss": 4}}\n', -3),
-            (b"\rloss=0.9,\rloss=0.5,", 0.5),
-            (b"loss 7\0\xff\n", 7),
-        ):
-            (tmp_path / "log").write_bytes(line)
-            assert log_tails.read_result(str(tmp_path / "log"), "loss") == number
-
-
-def test_what_a_shell_takes_for_a_quote_is_a_quote_in_a_value() -> None:
-    found = find_parameters([r'run --cfg "{\"lr\": 1, \"t\": \"\t\"}"', "run --cfg 'a\\\"b'"])
-    assert [values["cfg"] for values in found.values] == [r'{"lr": 1, "t": "\t"}', 'a\\"b']
-
-
-class TestOddFiles:
-    @pytest.fixture
-    def directory(self, program: Program) -> Path:
-        program.run("--gpus", "0", "--ignore-occupancy", stdin="true\n")
-        return program.directory
-
-    def test_a_pipe_is_no_file(self, directory: Path) -> None:
-        done = ask("--html", "/dev/stdout", cwd=directory)
-        assert (done.returncode, done.stderr.count("it is no plain file")) == (2, 1)
-
-    def test_a_name_may_be_as_long_as_names_may_be(self, directory: Path) -> None:
-        name = "é" * 125 + ".html"
-        assert ask("--html", name, cwd=directory).returncode == 0
-        assert (directory / name).exists()
-
-    def test_who_reads_the_first_line_only_is_no_error(self, directory: Path) -> None:
-        for option in ("--json", "--csv"):
-            with subprocess.Popen([*REPORT, option], cwd=directory, stdout=subprocess.PIPE, stderr=-1) as process:
-                assert process.stdout
-                process.stdout.close()
-                assert process.stderr
-                assert process.stderr.read() == b""
-
-
-def test_why_jobs_were_not_started_is_said_once_for_all(program: Program) -> None:
-    lines = ["false #: name=first", "true #: after=first", "true #: after=first", "true #: bogus=1"]
-    program.run("--gpus", "0", "--ignore-occupancy", "-q", stdin="\n".join(lines) + "\n")
-    text = told(cwd=program.directory)
-    assert "          2  job 1 did not succeed\n          1  unknown option 'bogus'" in text
-
-
-def test_a_run_that_was_killed_and_resumed_is_told_as_history_tells_it(program: Program) -> None:
-    lines = (
-        "sleep 1; echo loss: 3",
-        "false",
-        "kill -9 $$",
-        "true #: gpus=0",
-        "sleep 9 #: timeout=0.2 retries=1",
-        "true",
-    )
-    (program.directory / "jobs").write_text("".join(f"{line}\n" for line in lines))
-    process = program.start("--gpus", "0", "1", "--ignore-occupancy", "--output", "files", "jobs", env=UNMEASURED)
-    until(lambda: '"failed": 1' in ask("--json", cwd=program.directory).stdout, "the second job has failed")
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    report = as_json(cwd=program.directory)
-    assert report["run"]["state"] == "died"
-    assert report["outcomes"].get("running", 0) <= 2
-    program.run("--resume")
-    report = as_json("--metric", "loss", cwd=program.directory)
-    call = [*SCHEDULER, "history", report["run"]["id"], "--json"]
-    rows = json.loads(subprocess.run(call, check=True, capture_output=True, cwd=program.directory).stdout)
-    rows = rows["jobs"] if isinstance(rows, dict) else rows
-    groups = {"timed out": "failed", "killed": "failed"}
-    states = {row["job"]: {"refused": "not started"}.get(row["state"], row["state"]) for row in rows}
-    assert {job["job"]: groups.get(job["state"], job["state"]) for job in report["jobs"]} == states
-    assert {job["job"]: job["result"] for job in report["jobs"] if job["result"]} == {1: 3}
-    assert len(report["run"]["sessions"]) == 2
-    assert all(0 <= each["share"] <= 1 for each in report["gpus"])
