@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,8 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome, Place
 from simple_gpu_scheduler.journal import files, find
 from tests.conftest import UNMEASURED, Program, until
+from tests.support.commands import check_all_commands
+from tests.support.journal import golden, records
 from tests.support.runs import DONE, FIRST, SECOND, THIRD, ended, job, write
 
 CALL = """
@@ -285,3 +287,24 @@ class TestCommands:
         done = ask(FIRST, "--commands", "--not-started", "--cancelled")
         assert done.stdout == b"echo 4\necho 5\n"
         assert b"1 line that was refused cannot be printed" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("spoiled") / "journal.jsonl"
+
+
+def field_by_field() -> Iterator[bytes]:
+    """Each field of each kind of event, with each kind of value."""
+    found = records(golden())
+    for at in {each["event"]: at for at, each in enumerate(found)}.values():
+        for name in found[at].keys() - {"event"}:
+            for value in (None, True, -1, 1.5, 1e300, "\ud800", "text", [None], [1], ["\ud800"], [[1]], {}, {"a": 1}):
+                changed = [*found[:at], found[at] | {name: value}, *found[at + 1 :]]
+                yield "".join(json.dumps(each) + "\n" for each in changed).encode()
+
+
+@pytest.mark.unmeasured
+def test_a_field_of_the_wrong_type_never_raises_later(place: Path) -> None:
+    for data in field_by_field():
+        check_all_commands(data, place)

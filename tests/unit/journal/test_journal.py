@@ -4,33 +4,27 @@ The golden file is a run in which everything happens that can. It may not change
 another file. `python -m tests.unit.journal.test_journal` writes the one of this version.
 """
 
-import io
 import json
 import random
 import re
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
-import click
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler import events
-from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.cli.commands.history import history_command
-from simple_gpu_scheduler.cli.commands.status import status_command
 from simple_gpu_scheduler.journal import VERSION, files, find
 from simple_gpu_scheduler.journal.fields import is_sound
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.journal.records import encode, record, text
 from simple_gpu_scheduler.journal.run_state import RunState, read_state
-from simple_gpu_scheduler.resume.remaining import what_is_left
 from tests.conftest import ROOT
+from tests.support.commands import check_all_commands
 from tests.support.journal import GOLDEN, golden, kinds, records
 
 RUN = "20260101-000000-2b4a4e"
@@ -347,53 +341,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("spoiled") / "journal.jsonl"
 
 
-def shown(command: click.Command, *args: str) -> bytes:
-    """What it prints; only a UserError may be raised."""
-    out, before = io.BytesIO(), (sys.stdout, sys.stderr)
-    sys.stdout = sys.stderr = stream = io.TextIOWrapper(out, encoding="utf-8", errors="strict", write_through=True)
-    try:
-        command.main(args=list(args), prog_name="it", standalone_mode=False)
-    except UserError:
-        pass
-    finally:
-        sys.stdout, sys.stderr = before
-    stream.flush()
-    return out.getvalue()
-
-
-def field_by_field() -> Iterator[bytes]:
-    """Each field of each kind of event, with each kind of value."""
-    found = records(golden())
-    for at in {each["event"]: at for at, each in enumerate(found)}.values():
-        for name in found[at].keys() - {"event"}:
-            for value in (None, True, -1, 1.5, 1e300, "\ud800", "text", [None], [1], ["\ud800"], [[1]], {}, {"a": 1}):
-                changed = [*found[:at], found[at] | {name: value}, *found[at + 1 :]]
-                yield "".join(json.dumps(each) + "\n" for each in changed).encode()
-
-
-def check_all_commands(data: bytes, place: Path) -> None:
-    place.write_bytes(data)
-    try:
-        state = read_state(data)
-    except ValueError:
-        state = None
-    for args in ((), ("--json",)):
-        assert b"\x1b" not in shown(history_command, str(place), *args) + shown(status_command, str(place), *args)
-    shown(history_command, str(place), "--commands", "--null")
-    if state:
-        what_is_left(state, {}, failed_too=True)
-
-
 @settings(max_examples=60, deadline=None)
 @given(data=spoiled())
 def test_whatever_is_in_a_field_only_a_value_error_is_raised_then_or_later(data: bytes, place: Path) -> None:
     check_all_commands(data, place)
-
-
-@pytest.mark.unmeasured
-def test_a_field_of_the_wrong_type_never_raises_later(place: Path) -> None:
-    for data in field_by_field():
-        check_all_commands(data, place)
 
 
 # What is written is what is read.

@@ -8,78 +8,15 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.scheduling.estimates import Estimates
 from simple_gpu_scheduler.scheduling.policies import POLICIES
-from simple_gpu_scheduler.scheduling.policies.learned import Learned
-from simple_gpu_scheduler.scheduling.policies.names import Chosen
-from simple_gpu_scheduler.simulation.compare import Site, replay
+from simple_gpu_scheduler.simulation.compare import Site
 from simple_gpu_scheduler.simulation.learn.lessons import Lessons, school_of
 from simple_gpu_scheduler.simulation.learn.search import START, learn
-from simple_gpu_scheduler.simulation.measures import Simulated
-from simple_gpu_scheduler.simulation.significance import Standing, standing
+from simple_gpu_scheduler.simulation.significance import Standing
+from tests.support.lessons import lessons, queue, queues, standings_of
 from tests.support.queues import arrival
 
 
-def queue(rng, gap=25.0, widths=(1,), size=20):
-    """One of the published experiment: exponential gaps, and the logarithm of the run time uniform from 1 to 3."""
-    at, jobs = 0.0, []
-    for number in range(1, size + 1):
-        at += rng.expovariate(1 / gap)
-        jobs.append(arrival(number, at, 10 ** rng.uniform(1, 3), rng.choice(widths)))
-    return jobs
-
-
-def queues(seed, count, **shape):
-    rng = Random(seed)
-    return [queue(rng, **shape) for _ in range(count)]
-
-
-def lessons(seed, count, **shape):
-    """A third of them to choose by."""
-    some = queues(seed, count, **shape)
-    return Lessons(some[count // 3 :], some[: count // 3])
-
-
-def compare(workloads, policies, other, gpus):
-    """How each policy does, against one of them, on the same workloads."""
-    sizes = [len(workload) for workload in workloads]
-    waits = {
-        name: [sum(Simulated(each, replay(each, Chosen(name, make), Site(gpus))).waits()) for each in workloads]
-        for name, make in policies.items()
-    }
-    return {name: standing(mine, waits[other], sizes) for name, mine in waits.items()}
-
-
 class TestLearning:
-    @pytest.mark.unmeasured
-    def test_the_same_seed_gives_the_same_weights_within_the_budget(self):
-        simulated = []
-        site = Site(8, lambda: simulated.append(20) or Estimates())
-        given_queues = lessons(1, 300, gap=12, widths=(1, 1, 2, 4))
-        heard = []
-        one = learn(given_queues, site, 5, budget=80_000, say=heard.append)
-        assert 60_000 < sum(simulated) <= 80_000 + 20 * len(given_queues.to_choose)  # and one look at whether any wait
-        assert one == learn(given_queues, Site(8), 5, budget=80_000)
-        assert heard[0].startswith("generation 1 of ")
-        assert heard[-1].split(":")[0] == f"generation {len(heard)} of {len(heard)}"
-        assert one != learn(given_queues, Site(8), 6, budget=80_000)
-
-    @pytest.mark.unmeasured
-    def test_on_the_published_queues_it_is_no_worse_than_sjf(self):
-        weights = learn(lessons("learn", 300), Site(2), 1, budget=120_000)
-        policies = {"sjf": POLICIES["sjf"], "learned": lambda: Learned(weights), "fifo": POLICIES["fifo"]}
-        standings = compare(queues("held out", 1000), policies, "sjf", 2)
-        assert standings["learned"].percent < 0.01
-        assert standings["fifo"].in_words("fifo", "sjf").startswith("fifo loses to sjf by 10")
-
-    @pytest.mark.unmeasured
-    def test_on_wide_jobs_it_beats_sjf(self):
-        shape = {"gap": 12, "widths": (1, 1, 2, 4)}
-        weights = learn(lessons("learn", 500, **shape), Site(8), 1, budget=200_000)
-        assert weights != START
-        policies = {"sjf": POLICIES["sjf"], "learned": lambda: Learned(weights)}
-        beside = compare(queues("held out", 1000, **shape), policies, "sjf", 8)["learned"]
-        assert beside.is_surely_less
-        assert beside.difference < -0.01 * beside.wait
-
     def test_where_nothing_can_be_won_the_start_is_kept(self):
         same = [[arrival(number, 0, 5) for number in range(1, 6)]] * 12
         assert learn(Lessons(same, same), Site(2), 1, budget=20_000) == START
@@ -136,19 +73,11 @@ class TestStanding:
         busy = [arrival(1, 0, 10), arrival(2, 0, 8), arrival(3, 0, 1)]
         busy = [busy[0], *(each._replace(at=1.0) for each in busy[1:])]
         idle = [arrival(1, 0, 1)]
-        standings = compare([busy, idle], {"fifo": POLICIES["fifo"], "sjf": POLICIES["sjf"]}, "fifo", 1)
+        standings = standings_of([busy, idle], {"fifo": POLICIES["fifo"], "sjf": POLICIES["sjf"]}, "fifo", 1)
         assert standings["fifo"] == Standing(26 / 4, 0.0, 0.0)
         assert standings["sjf"][:2] == (19 / 4, -7 / 4)
         # Each workload's rest beside the common difference a job: -7 + 3 * 7/4 and 7/4, whose squares are alike.
         assert standings["sjf"].error == pytest.approx((2 * 2 * 1.75**2) ** 0.5 / 4)
-
-    def test_the_error_says_how_far_the_difference_lies_from_the_true_one(self):
-        policies = {name: POLICIES[name] for name in ("sjf", "hrrn")}
-        true = compare(queues("true", 3000), policies, "sjf", 2)["hrrn"].difference
-        some = [compare(queues(seed, 60), policies, "sjf", 2)["hrrn"] for seed in range(40)]
-        within = sum(abs(each.difference - true) < 2 * each.error for each in some)
-        assert 33 <= within <= 40
-        assert sum(abs(each.difference - true) < 0.5 * each.error for each in some) < 30
 
     @pytest.mark.parametrize(
         ("standing", "sentence"),
