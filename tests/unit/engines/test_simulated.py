@@ -61,7 +61,7 @@ def job(number: int, seconds: float, **options) -> Job:
     return Job(number, f"sleep {seconds:.6f}".encode(), Place(number), **options)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 10**9), count=st.integers(1, 40), gpus=st.integers(1, 5), policy=st.sampled_from([*POLICIES]),
     says=st.booleans(),

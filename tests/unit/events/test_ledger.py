@@ -498,7 +498,7 @@ class Run:
             assert number in {key[0] for key in alive}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(chance=st.randoms(use_true_random=False), steps=st.integers(0, 50))
 def test_the_events_of_a_run_come_to_the_same_as_its_journal(chance: random.Random, steps: int) -> None:
     run = Run(chance)

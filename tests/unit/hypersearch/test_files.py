@@ -35,7 +35,7 @@ SWEEP = {
 SWEEPS = st.lists(st.fixed_dictionaries(SWEEP), min_size=1, max_size=3)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SWEEPS)
 def test_what_is_saved_gives_the_same_lines(drawn) -> None:
     sweeps = [Sweep(parameters={"a": one.pop("a"), "b": one.pop("b")}, **one) for one in map(dict, drawn)]

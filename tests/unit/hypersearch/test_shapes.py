@@ -92,7 +92,7 @@ def made(*several):
     return bare
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(sweeps(), st.one_of(st.none(), st.integers(1, 12)))
 def test_a_sweep_is_what_nested_loops_make_of_it(made_up, samples) -> None:
     sweep, expected = made_up

@@ -8,6 +8,7 @@ import json
 import random
 import re
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import get_args
 
@@ -229,18 +230,23 @@ class TestTheGoldenJournal:
 MORE = encode(events.JobsRead([Job(99, b"more", Place(99))]), BEGIN).encode()
 
 
-@pytest.mark.unmeasured
 def test_a_journal_that_is_cut_at_any_byte_keeps_all_that_is_before_and_takes_what_is_written_behind() -> None:
+    """At any byte of a line, with the line before it; and at the end of each line and around it, with all before."""
     data, known = golden(), records(golden())
-    for cut in range(len(data) + 1):
-        head = data[:cut]
+    ends = [0, *(match.end() for match in re.finditer(b"\n", data))]
+    cuts = [
+        (max(0, line - 1), cut) for line, (begin, end) in enumerate(pairwise(ends)) for cut in range(begin, end + 1)
+    ]
+    cuts += [(0, cut) for end in ends for cut in (end - 1, end, end + 1) if 0 <= cut <= len(data)]
+    for first, cut in cuts:
+        head = data[ends[first] : cut]
         whole = head.count(b"\n")
         contents = read_records(head)
-        assert (contents.records, contents.unreadable) == (known[:whole], 0)
+        assert (contents.records, contents.unreadable) == (known[first : first + whole], 0)
         assert contents.size == head.rfind(b"\n") + 1
         for between in (b"", b"\n"):
             glued = read_records(head + between + MORE)
-            assert glued.records[:whole] == known[:whole]
+            assert glued.records[:whole] == known[first : first + whole]
             assert glued.records[-1]["job"] == 99
             assert len(glued.records) + glued.unreadable <= whole + 2
 

@@ -55,7 +55,7 @@ def state_of(jobs: Sequence[Job], succeeded: Sequence[Job]) -> RunState:
     return read_state(journal_of(began(FIRST), events.JobsRead(jobs), *ends))
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=150)
 @given(st.lists(lines, max_size=6), st.booleans(), st.sets(st.integers(0, 5)))
 @example([b"a #: name=a", b"b #: name=a", b"c #: after=a"], False, {1})
 @example([b"#: gpus=3", b"\xef\xbb\xbf\xef\xbb\xbfa # note", b"#:", b"b"], False, set())

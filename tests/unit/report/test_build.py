@@ -301,7 +301,7 @@ STEPS = st.lists(
 
 
 class TestNumbersOfAnyRun:
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(STEPS)
     def test_they_are_what_another_computation_says(self, steps: list[tuple[str, int, int, int]]) -> None:
         story = Story()

@@ -91,7 +91,7 @@ def earliest(wide: Job, running: list[Running], now: float, gpus: int, per_gpu: 
     raise AssertionError("it never fits")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(1, 4), st.integers(1, 3), st.booleans())
 def test_the_first_that_waits_starts_when_it_would_with_nobody_behind_it(
     data: st.DataObject,
@@ -111,7 +111,7 @@ def test_the_first_that_waits_starts_when_it_would_with_nobody_behind_it(
             promised[first.number] = earliest(first, ahead + passed_earlier, now, gpus, per_gpu)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(2, 4), st.integers(1, 3), st.booleans())
 def test_those_behind_the_first_wide_job_do_not_delay_it_in_a_whole_run(
     data: st.DataObject,
@@ -125,7 +125,7 @@ def test_those_behind_the_first_wide_job_do_not_delay_it_in_a_whole_run(
     assert simulate(workload, fifo(gpus, per_gpu), NAMES[:gpus])[at] <= alone[at] + 1e-9
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(2, 4), st.integers(1, 3))
 def test_with_no_estimate_a_place_stays_free_on_each_gpu_for_the_wide_job(
     data: st.DataObject, gpus: int, per_gpu: int
@@ -143,7 +143,7 @@ def test_with_no_estimate_a_place_stays_free_on_each_gpu_for_the_wide_job(
         first = waiting[0].number if waiting else 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(2, 4), st.integers(1, 2))
 def test_nobody_waits_who_could_start_and_delay_nothing(data: st.DataObject, gpus: int, per_gpu: int) -> None:
     workload = [Arrival(0, job(1, gpus, 1.0), 1.0)]  # so that times are asked from the first

@@ -127,7 +127,7 @@ class TestOrder:
         heads = [waiting(1, 10, 0, 0), waiting(2, 10, 5, 1)]
         assert Learned(some).first(heads, 3.0, (0.0, 0)) in heads
 
-    @settings(max_examples=300)
+    @settings(max_examples=100)
     @given(workloads(last=30_000, longest=60, widths=1), weights | st.just(LONGEST_FIRST), st.integers(1, 2))
     def test_nobody_is_passed_by_who_came_later_by_more_than_his_patience(self, workload, some, gpus):
         starts = starts_of(workload, Learned(some), EIGHT[:gpus])

@@ -248,7 +248,7 @@ def workload(rng: Random, gpus: int) -> list[Job]:
     ]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 3), st.integers(1, 2), st.sampled_from(sorted(POLICIES))
 )

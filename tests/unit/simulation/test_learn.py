@@ -3,7 +3,7 @@
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.scheduling.estimates import Estimates
@@ -36,7 +36,8 @@ class TestLearning:
 
 
 class TestSchool:
-    @given(st.integers(600, 5000), st.integers(1, 600))
+    @settings(max_examples=25)
+    @given(st.integers(600, 2000), st.integers(1, 600))
     def test_of_one_trace_no_job_is_in_two_of_what_is_compared(self, jobs, gpus):
         whole = [arrival(number, number, number) for number in range(1, jobs + 1)]  # each has a length of its own
         school = school_of([whole], gpus, 1)
