@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,8 +13,10 @@ import pytest
 from coverage import Coverage
 from hypothesis import HealthCheck, settings
 
+from tests.support.followed import follow, queue, uses_inotify  # noqa: F401
 from tests.support.nvml import StandIn
 from tests.support.nvml.fixtures import compiled_library, stand_in, stand_in_of  # noqa: F401
+from tests.support.until import until
 
 ROOT = Path(__file__).parent.parent
 SCHEDULER = [sys.executable, "-m", "simple_gpu_scheduler"]
@@ -37,14 +38,6 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # For programs that a test kills: coverage's data of a killed process would be a torn file.
 UNMEASURED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
-
-
-def until(condition: Callable[[], object], what: str = "", seconds: float = 120) -> None:
-    """Wait for a condition; fail when it does not come true, even on a machine that is very busy."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, f"it did not come true: {what or condition}"
-        time.sleep(0.01)
 
 
 def work(action: Callable[[], object]) -> int:

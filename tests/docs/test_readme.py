@@ -3,7 +3,7 @@
 In a ```console block, a line that starts with `$ ` is typed, and the lines below it are what it prints. `cat NAME`
 writes what it shows to NAME if there is no such file yet. No other block is run. After a change of the output,
 
-    UPDATE_EXAMPLES=1 bin/test tests/test_readme.py
+    UPDATE_EXAMPLES=1 bin/test tests/docs/test_readme.py
 
 rewrites the examples that no longer match. Read the difference before you commit it.
 """

@@ -488,3 +488,25 @@ def test_the_example_of_the_readme_runs_as_it_stands(program: Program) -> None:
     result = json.loads((program.directory / "results/lr-0.1.json").read_text())
     assert result["lr"] == 0.1
     assert result["accuracy"] > 0.9
+
+
+COMMAND = " ".join(SCHEDULER)
+
+
+def sh(program: Program, script: str, shell: str = "sh", **settings) -> "subprocess.CompletedProcess[str]":
+    settings = {"capture_output": True, "text": True, "timeout": 60, "cwd": program.directory} | settings
+    return subprocess.run([shell, "-c", script], check=False, **settings)
+
+
+def test_a_job_log_that_is_a_pipe_or_the_input_is_refused(program: Program) -> None:
+    os.mkfifo(program.directory / "pipe")
+    assert (
+        "it is no plain file" in sh(program, f"(sleep 2 < pipe &) ; {COMMAND} --gpus 0 --joblog pipe </dev/null").stderr
+    )
+    (program.directory / "jobs").write_text("echo x\n")
+    for source in ("jobs", "< jobs"):
+        done = sh(program, f"{COMMAND} --gpus 0 --joblog jobs {source}")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "that is the file that the commands are read from" in done.stderr
+    assert (program.directory / "jobs").read_text() == "echo x\n"
+    assert sh(program, f"{COMMAND} --gpus 0 --joblog /dev/null < jobs").returncode == 0

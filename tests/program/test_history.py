@@ -10,23 +10,19 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.jobfile.parse import LineParser
-from simple_gpu_scheduler.jobfile.split import LineCutter
+from simple_gpu_scheduler.base.jobs import Attempt, Outcome, Place
 from simple_gpu_scheduler.journal import files, find
-from simple_gpu_scheduler.journal import rows as past
-from simple_gpu_scheduler.journal.records import encode, option_values
-from simple_gpu_scheduler.journal.run_state import RunState, read_state
 from tests.conftest import UNMEASURED, Program, until
+from tests.support.commands import check_all_commands
+from tests.support.journal import golden, records
+from tests.support.runs import DONE, FIRST, SECOND, THIRD, ended, job, write
 
 CALL = """
 import sys
@@ -45,8 +41,6 @@ JOB_KEYS = [
     "job", "name", "state", "attempts", "outcome", "code", "reason", "gpus", "started", "ended", "runtime", "line",
     "source", "options", "after", "command",
 ]  # fmt: skip
-HERE = os.uname().nodename
-FIRST, SECOND, THIRD = "20261118-180219-2b4a4e", "20261118-180220-2b4b00", "20261119-090000-c0ffee"
 
 
 def ask(*args: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[bytes]":
@@ -70,34 +64,6 @@ def refusal(*args: str) -> str:
     assert (done.returncode, done.stdout) == (2, b"")
     (line,) = done.stderr.decode().splitlines()
     return line
-
-
-def began(run: str, host: str = HERE, directory: str = "/work") -> events.RunBegan:
-    return events.RunBegan(run, 1, "1.0", host, "", 1, 1, directory, (), ())
-
-
-def job(number: int, command: bytes = b"true", **options) -> Job:
-    return Job(number, command, Place(number), **options)
-
-
-def ended(of: Job, outcome: Outcome = SUCCESS) -> tuple[events.JobStarted, events.JobEnded]:
-    attempt = Attempt(of, 1, ("0",), (0,))
-    return events.JobStarted(attempt), events.JobEnded(attempt, outcome, 1000.0, 2.5, True)
-
-
-def journal_of(*happened: events.Event) -> bytes:
-    return "".join(encode(event, 1000.0 + at) for at, event in enumerate(happened)).encode()
-
-
-def write(run: str, *happened: events.Event, more: bytes = b"", **settings: str) -> Path:
-    """A run of the past, with these events."""
-    path = Path(files.runs_directory(os.environ), run + files.SUFFIX)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(journal_of(began(run, **settings), *happened) + more)
-    return path
-
-
-DONE = events.RunEnded(1, 0, 0, 0, 3.0, all_read=True)
 
 
 def write_every_state() -> None:
@@ -183,19 +149,6 @@ class TestRuns:
         ]
 
 
-def test_standing_tells_a_run_that_finished_from_one_that_was_stopped_paused_or_killed() -> None:
-    def stands(*happened: events.Event, alive: bool = False) -> str:
-        return find.standing(read_state(journal_of(began(FIRST), *happened)), alive)
-
-    read = events.JobsRead([job(1)])
-    assert stands(read, *ended(job(1)), DONE) == "finished"
-    assert stands(read, DONE) == stands(DONE._replace(all_read=False)) == "stopped"
-    assert stands(read) == stands(events.Paused(True)) == "died"
-    assert stands(read, alive=True) == stands(DONE, alive=True) == "running"
-    assert stands(events.Paused(True), alive=True) == "paused"
-    assert stands(events.Paused(True), events.Paused(False), alive=True) == "running"
-
-
 class TestJobs:
     @pytest.mark.parametrize(
         ("filters", "numbers"),
@@ -278,37 +231,6 @@ class TestJobs:
 
 
 class TestChoosing:
-    def test_takes_the_begin_of_an_id_or_of_its_last_part(self) -> None:
-        paths = [str(write(run)) for run in (FIRST, SECOND, THIRD)]
-        assert find.choose("") == find.choose(THIRD) == find.choose("20261119") == find.choose("c0f") == paths[2]
-        assert find.choose("2b4a") == find.choose(FIRST) == paths[0]
-
-    def test_says_what_is_wrong_with_a_name(self) -> None:
-        with pytest.raises(UserError, match=r"there is no run yet; each keeps its journal in /.*/runs, unless"):
-            find.choose("")
-        for run in (FIRST, SECOND, THIRD):
-            write(run)
-        with pytest.raises(UserError, match=f"'2b4' may be {SECOND} or {FIRST}; write more"):
-            find.choose("2b4")
-        with pytest.raises(UserError, match=r"no run is called 'dead\\x1b'"):
-            find.choose("dead\x1b")
-
-    def test_without_a_word_a_policy_chooses_the_newest_an_active_one_or_the_only_active_one(self) -> None:
-        paths = [str(write(run)) for run in (FIRST, SECOND, THIRD)]
-        assert find.choose("", find.active_first) == find.choose("") == paths[2]
-        with pytest.raises(UserError, match="no run is active; 'simple_gpu_scheduler history' lists all"):
-            find.choose("", find.only_active)
-        assert find.choose(FIRST, find.only_active) == paths[0]
-        held = [os.open(path, os.O_RDWR) for path in paths[:2]]
-        files.lock(held[1], files.SCHEDULER)
-        assert find.choose("", find.active_first) == find.choose("", find.only_active) == paths[1]
-        assert find.choose("") == paths[2]
-        files.lock(held[0], files.SCHEDULER)
-        with pytest.raises(UserError, match=f"2 runs are active: {SECOND} and {FIRST}; name the one"):
-            find.choose("", find.only_active)
-        for fd in held:
-            os.close(fd)
-
     def test_takes_a_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
         elsewhere = tmp_path / "mine.jsonl"
@@ -367,67 +289,22 @@ class TestCommands:
         assert b"1 line that was refused cannot be printed" in done.stderr
 
 
-PIECES = (
-    *(b"a", b"echo", b" ", b"  ", b"\t", b"\n", b"\r", b"\\", b"'", b'"', b"#", b"# note", b"$(", b")", b"`", b"${x"),
-    *(b"}", b"<<E\n", b"\nE", b"\nE\n", b"\xff", "é".encode(), b"\xef\xbb\xbf", b"#:", b"\\\n", b";"),
-)
-NAMED = ("name=a", "name=b", "name=\u00e9:1", "after=a", "after=a,b")
-KEPT = (
-    *("gpus=0", "gpus=3", "mem=10G", "mem=1.5G", "mem=0", "mem=1000001", "mem=999999999999999.5T", "timeout=90"),
-    *("timeout=1h30m", "timeout=0.1", "timeout=0", "timeout=0.000000000000001s", "time=2d", "time=12345.678h"),
-    *("retries=0", "retries=2", "priority=-3", "priority=7", "label=ada", "label=\u00e9:1"),
-)
-commands = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map(b"".join)
-options = st.lists(st.sampled_from(NAMED + KEPT), max_size=4).map(" ".join)
-defaults = st.lists(st.sampled_from(KEPT), max_size=2).map(" ".join)
-lines = st.one_of(
-    commands,
-    st.builds(lambda command, words: command + f" #: {words}".encode(), commands, options),
-    defaults.map(lambda words: f"#: {words}".encode()),
-)
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("spoiled") / "journal.jsonl"
 
 
-def read(text: bytes, *, by_null: bool) -> list[Job]:
-    """The jobs that a run reads there."""
-    parser, cutter = LineParser(lambda: (float("inf"),) * 4), LineCutter(by_null=by_null)
-    parsed = [parser.parse(*line) for line in [*cutter.feed(text), *cutter.finish()]]
-    return [each for each in parsed if isinstance(each, Job)]
+def field_by_field() -> Iterator[bytes]:
+    """Each field of each kind of event, with each kind of value."""
+    found = records(golden())
+    for at in {each["event"]: at for at, each in enumerate(found)}.values():
+        for name in found[at].keys() - {"event"}:
+            for value in (None, True, -1, 1.5, 1e300, "\ud800", "text", [None], [1], ["\ud800"], [[1]], {}, {"a": 1}):
+                changed = [*found[:at], found[at] | {name: value}, *found[at + 1 :]]
+                yield "".join(json.dumps(each) + "\n" for each in changed).encode()
 
 
-def content(jobs: Sequence[Job], numbers: set[int]) -> list[object]:
-    """What is to be the same when jobs are read again, with other numbers; `after` without those that are not there."""
-    places = {each.number: place for place, each in enumerate(jobs)}
-    return [
-        (each.command, option_values(each), each.name, [places[number] for number in each.after if number in numbers])
-        for each in jobs
-    ]
-
-
-def state_of(jobs: Sequence[Job], succeeded: Sequence[Job]) -> RunState:
-    ends = [event for each in succeeded for event in ended(each)]
-    return read_state(journal_of(began(FIRST), events.JobsRead(jobs), *ends))
-
-
-@settings(deadline=None, max_examples=500)
-@given(st.lists(lines, max_size=6), st.booleans(), st.sets(st.integers(0, 5)))
-@example([b"a #: name=a", b"b #: name=a", b"c #: after=a"], False, {1})
-@example([b"#: gpus=3", b"\xef\xbb\xbf\xef\xbb\xbfa # note", b"#:", b"b"], False, set())
-@example([b"#: gpus=3", b"cat <<E\nE", b"x   "], True, set())
-@example([b"echo # note\n#: name=a timeout=0.1"], True, set())
-@example([b"#\r<<E\n #: "], True, set())
-def test_commands_are_read_again_as_the_same_jobs(texts: list[bytes], by_null: bool, done: set[int]) -> None:
-    jobs = read(b"".join(text + (b"\0" if by_null else b"\n") for text in texts), by_null=by_null)
-    succeeded = [each for place, each in enumerate(jobs) if place in done]
-    state = state_of(jobs, succeeded)
-    rows = past.job_rows(state, "interrupted", 0, ["waiting"])
-    left = [row.job for row in rows if row.job]
-    assert [each.number for each in left] == [each.number for each in jobs if each not in succeeded]
-    try:
-        text = past.commands(rows, state, by_null=by_null)
-    except ValueError:
-        # At the end of a line these two mean something else; at the end of the input a backslash does not.
-        assert not by_null
-        assert any(each.command.endswith((b"\r", b"\\")) for each in left)
-        return
-    again = read(text, by_null=by_null)
-    assert content(again, {each.number for each in again}) == content(left, {each.number for each in left})
+@pytest.mark.unmeasured
+def test_a_field_of_the_wrong_type_never_raises_later(place: Path) -> None:
+    for data in field_by_field():
+        check_all_commands(data, place)

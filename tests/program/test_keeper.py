@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from simple_gpu_scheduler.keeper.survivors import find_alive
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
 
 HOLD = "echo $PPID > keeper; until [ -e go ]; do sleep 0.02; done"
@@ -260,3 +261,17 @@ def test_a_keeper_that_is_stopped_and_continued_loses_nothing(program: Program) 
     os.kill(keeper, signal.SIGCONT)
     assert process.wait(timeout=120) == 0
     until(lambda: not is_alive(keeper))
+
+
+def test_an_environment_that_looks_like_ours_and_is_not_is_passed_over() -> None:
+    sleepers = [
+        subprocess.Popen(["sleep", "60"], env={"SGS_TREE": tree})
+        for tree in ("/RUN.x.y", "/RUN.", "/RUN.1", "/RUN.7.2")
+    ]
+    try:
+        until(lambda: find_alive(b"RUN"), "one is found")
+        assert list(find_alive(b"RUN")) == [(7, 2)]
+    finally:
+        for sleeper in sleepers:
+            sleeper.kill()
+            sleeper.wait()

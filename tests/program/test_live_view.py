@@ -338,3 +338,93 @@ def test_a_paused_run_says_so(terminal_of: Callable[..., Terminal], go: Callable
     terminal.shows_no_more("\npaused\n")
     go()
     terminal.shows("2 succeeded")
+
+
+@pytest.fixture
+def terminal(tmp_path: Path, nvml: StandIn) -> Iterator[Terminal]:
+    variables = UNMEASURED | dict(nvml.environment)
+    variables.pop("CI", None)  # where there would be no view
+    opened = Terminal(tmp_path, {**variables, "PYTHONPATH": os.getcwd()})
+    yield opened
+    opened.close()
+
+
+def test_gpus_that_do_not_exist_are_told_in_a_sentence_under_the_live_view(terminal: Terminal) -> None:
+    (terminal.directory / "jobs").write_text("true\n")
+    terminal.type("simple_gpu_scheduler --gpus 9 --progress live jobs; echo code $?")
+    terminal.shows("code 2")
+    assert "there is no GPU 9" in terminal.screen()
+    assert "Traceback" not in terminal.screen(history=True)
+
+
+def test_a_driver_that_hangs_holds_back_no_message(terminal: Terminal, nvml: StandIn) -> None:
+    (terminal.directory / "jobs").write_text(f"until test -e fail; do sleep 0.02; done; false\n{WAIT}\n")
+    terminal.type("simple_gpu_scheduler --gpus 0-1 --progress live jobs; echo code $?")
+    terminal.shows("2 running")
+    terminal.shows("30 °C")
+    nvml.show([a_gpu(index) for index in range(4)], delays={"nvmlDeviceGetTemperature": 20_000_000})
+    calls = nvml.calls("nvmlDeviceGetTemperature")
+    until(functools.partial(_is_slow, nvml, calls))
+    (terminal.directory / "fail").touch()
+    until(lambda: "failed with exit code 1" in terminal.screen(), "the failure is told")
+    assert nvml.calls("nvmlDeviceGetTemperature") == calls + 1, "the driver has not answered yet"
+    (terminal.directory / "go").touch()
+    terminal.shows("code 1")
+
+
+def _is_slow(nvml: StandIn, calls: int) -> bool:
+    return nvml.calls("nvmlDeviceGetTemperature") > calls
+
+
+def test_the_last_failures_show_what_the_failed_attempt_printed(terminal: Terminal) -> None:
+    job = f"test $SGS_ATTEMPT = 1 && {{ echo went wrong; exit 1; }}; echo all is well; {WAIT}\n"
+    (terminal.directory / "jobs").write_text(job)
+    terminal.type("simple_gpu_scheduler --gpus 0 --progress live --retries 1 --retry-delay 0.8 jobs")
+    terminal.shows("\n    went wrong\n")
+    terminal.shows("  all is well\n")
+    until(lambda: "\n    went wrong\n" in terminal.screen(), terminal.screen())
+    assert "\n    all is well\n" not in terminal.screen()
+    (terminal.directory / "go").touch()
+    terminal.shows("1 succeeded")
+
+
+def test_a_message_from_the_background_wipes_nothing_out(terminal: Terminal) -> None:
+    (terminal.directory / "jobs").write_text(f"{WAIT}; false\nuntil test -e end; do sleep 0.02; done\n")
+    terminal.type("simple_gpu_scheduler --gpus 0 --progress live jobs")
+    terminal.shows("1 running, 1 waiting")
+    terminal.press("C-z")
+    terminal.shows("Stopped")
+    terminal.type(r"bg; clear; seq 101 120; printf '\033[3H'")  # as an editor has text below the cursor
+    terminal.shows("120")
+    (terminal.directory / "go").touch()
+    terminal.shows("failed with exit code 1")
+    assert "120" in terminal.screen()
+    (terminal.directory / "end").touch()
+
+
+def test_after_ctrl_s_the_newest_messages_and_the_summary_are_there(terminal: Terminal) -> None:
+    script = """
+import os, time
+from simple_gpu_scheduler.events import Noticed, RunEnded
+from simple_gpu_scheduler.display.live.view import Live
+from simple_gpu_scheduler.display.lines import EventWords
+live = Live(EventWords(), list)
+open("begun", "w").close()
+while not os.path.exists("go"):
+    time.sleep(0.01)
+for number in range(6000):
+    live.take(Noticed(f"message {number} " + "x" * 1000))
+live.take(RunEnded(0, 6000, 0, 0, 1.0, all_read=True, code=1))
+open("told", "w").close()
+live.close()
+"""
+    (terminal.directory / "view.py").write_text(script)
+    terminal.type(f"{sys.executable} view.py; echo code $?")
+    until((terminal.directory / "begun").exists)
+    terminal.press("C-s")
+    (terminal.directory / "go").touch()
+    until((terminal.directory / "told").exists)
+    terminal.press("C-q")
+    terminal.shows("code 0")
+    assert "6000 failed" in terminal.screen()
+    assert "message 5999" in terminal.screen(history=True)

@@ -27,7 +27,7 @@ from simple_gpu_scheduler.events import (
     TakenOver,
 )
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
-from simple_gpu_scheduler.notify import Occasion, parse_occasions
+from simple_gpu_scheduler.notify import Occasion
 from simple_gpu_scheduler.notify.child import Bystanders
 from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.message import Notification, told, variables
@@ -116,17 +116,6 @@ class Subject:
 @pytest.fixture
 def subject(tmp_path: Path) -> Subject:
     return Subject(tmp_path)
-
-
-class TestTheWordsOfNotifyOn:
-    def test_are_one_or_several_with_commas(self) -> None:
-        assert parse_occasions("end") == {"end"}
-        assert parse_occasions("end, fail") == {"end", "fail"}
-
-    @pytest.mark.parametrize("text", ["", "often", "end,", "END"])
-    def test_are_none_but_three(self, text: str) -> None:
-        with pytest.raises(ValueError, match="is none of end, fail, each"):
-            parse_occasions(text)
 
 
 class TestWhatIsTold:

@@ -3,17 +3,15 @@
 import json
 import os
 import re
+import resource
 import stat
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from simple_gpu_scheduler.output.log_file import last_lines, last_shown, output_of
-from simple_gpu_scheduler.output.tag import tagged
+from simple_gpu_scheduler.output.log_file import output_of
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, until
 
 RUN = r"\d{8}-\d{6}-[0-9a-f]{6}"
@@ -65,12 +63,6 @@ def test_tag_shows_lines_as_they_come_each_with_its_job(program: Program) -> Non
 def test_tag_shows_what_is_left_of_a_line_that_was_written_over(program: Program) -> None:
     done = program.run("--gpus", "0", "--output", "tag", stdin="printf '10%%\\r20%%\\r100%%\\n\\r\\nend\\r\\n\\n'\n")
     assert done.stdout == b"[1] 100%\n[1] \n[1] end\n[1] \n"
-
-
-@given(st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"").replace(b"\r", b"")), min_size=1))
-def test_each_line_gets_its_tag_and_nothing_else(lines: list[bytes]) -> None:
-    text = b"".join(line + b"\n" for line in lines)
-    assert tagged(text, b"[7] ") == b"".join(b"[7] " + line + b"\n" for line in lines)
 
 
 def test_files_have_a_header_and_a_footer(program: Program) -> None:
@@ -311,19 +303,112 @@ print(done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
     assert kibibytes < 60_000
 
 
-@pytest.mark.parametrize(
-    ("printed", "shown"),
-    [
-        ("one\ntwo\n", "two"),
-        ("10%\r20%\r", "20%"),
-        ("\x1b[32mgreen\x1b[0m\n\n", "green"),
-        ("\x1b]0;title\x07text", "text"),
-        ("", ""),
-    ],
-)
-def test_the_last_that_a_terminal_would_show(printed: str, shown: str) -> None:
-    assert last_shown(printed) == shown
+MARK = b"[simple_gpu_scheduler]"
+WAIT = "until test -e go; do sleep 0.02; done"
+BOTH = pytest.mark.parametrize("output", ["group", "tag"])
 
 
-def test_the_last_lines_are_those_with_something_in_them() -> None:
-    assert last_lines("a\n\nb\r\nc\rd\n \n", 2) == ["b", "d"]
+def descriptors(pid: int) -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def test_tags_never_stand_before_the_footer_of_a_log(program: Program) -> None:
+    done = program.run("--gpus", "0,1,2,3", "-q", "--output", "tag", stdin="".join(f"echo {n}\n" for n in range(1000)))
+    assert MARK not in done.stdout
+    assert done.stdout.count(b"\n") == 1000
+
+
+@pytest.mark.parametrize("output", ["group", "tag", "files"])
+def test_a_log_that_is_a_named_pipe_stops_nothing(program: Program, output: str) -> None:
+    (program.directory / "logs").mkdir()
+    os.mkfifo(program.directory / "logs" / "0001.log")
+    process = program.start("--gpus", "0", "--output", output, "--logs", "logs", env=UNMEASURED)
+    try:
+        out, err = process.communicate(b"echo one\necho two\n", timeout=120)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail("it waits for somebody to read the pipe")
+    assert process.returncode == 1
+    assert b"one\n" in out
+    assert b"job 1 prints here, since its log" in err
+
+
+@BOTH
+def test_a_job_that_opens_dev_stderr_loses_no_output_behind_that(program: Program, output: str) -> None:
+    jobs = "echo lost >/dev/stderr\necho one; echo two >/dev/stderr; echo three; echo four\n"
+    done = program.run("--gpus", "0", "--output", output, stdin=jobs)
+    assert [line.rpartition(b" ")[2] for line in done.stdout.splitlines()[-3:]] == [b"two", b"three", b"four"]
+    assert b"lost\n" in done.stdout
+
+
+@BOTH
+def test_what_fitted_on_a_full_disk_is_shown(program: Program, output: str) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+
+    job = "trap '' XFSZ; echo first; head -c 100000 /dev/zero 2>&1 | tr '\\0' x\n"
+    done = program.run("--gpus", "0", "--output", output, "--no-journal", "--logs", "logs", stdin=job, preexec_fn=limit)
+    assert b"cannot be finished: File too large" in done.stderr
+    assert b"first\n" in done.stdout
+    assert b"xxx" in done.stdout
+
+
+def test_logs_that_are_deleted_leave_no_descriptors_open(program: Program) -> None:
+    jobs = "".join(f"echo {n}; sleep 0.02; rm logs/{n:04}.log\n" for n in range(1, 61))
+    process = program.start("--gpus", "0,1", "-q", "--output", "tag", "--logs", "logs", env=UNMEASURED)
+    program.feed(process, f"{jobs}touch last; {WAIT}\n")
+    until((program.directory / "last").exists)
+    try:
+        until(lambda: descriptors(process.pid) < 40, f"{descriptors(process.pid)} are open")
+    finally:
+        (program.directory / "go").touch()
+        process.wait(timeout=120)
+
+
+@BOTH
+def test_logs_are_kept_when_what_stands_in_them_could_not_be_shown(program: Program, output: str) -> None:
+    with open("/dev/full", "wb") as full:
+        args = ("--gpus", "0", "-q", "--output", output, "--logs", "logs", "--logs-failed-only")
+        done = program.run(*args, stdin="echo x\n", capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert b"it stands in their logs" in done.stderr
+    assert list((program.directory / "logs").iterdir())
+
+
+def test_two_runs_in_one_directory_do_not_mix_what_their_jobs_print(program: Program) -> None:
+    job = f"echo from-$SGS_RUN_ID; touch begun-$1; {WAIT}; echo from-$SGS_RUN_ID\n"
+    runs = []
+    for gpu in "01":
+        args = ("--gpus", gpu, "-q", "--output", "tag", "--logs", "logs")
+        runs.append(program.start(*args, env=UNMEASURED))
+        program.feed(runs[-1], job.replace("$SGS_RUN_ID", f"run{gpu}").replace("$1", gpu))
+    until(lambda: all((program.directory / f"begun-{gpu}").exists() or runs[int(gpu)].poll() for gpu in "01"))
+    (program.directory / "go").touch()
+    for gpu, run in zip("01", runs, strict=True):
+        out, err = run.communicate(timeout=120)
+        assert b"from-run" + (b"1" if gpu == "0" else b"0") not in out
+        assert run.returncode == 0 or b"--logs" in err  # a second run there may be refused
+
+
+def test_an_attempt_that_nobody_saw_the_end_of_does_not_hide_the_next_header(program: Program) -> None:
+    process = program.start("--gpus", "0", "--output", "files", "--logs", "logs", env=UNMEASURED)
+    program.feed(process, f"printf begin; echo $PPID > keeper; {WAIT}\n")
+    until(has_text(program.directory / "keeper"))
+    os.kill(int((program.directory / "keeper").read_text()), 9)
+    process.kill()
+    process.wait()
+    (program.directory / "go").touch()
+    assert program.run("--resume").returncode == 0
+    text = (program.directory / "logs" / "0001.log").read_text()
+    assert re.findall(r"^\[simple_gpu_scheduler\] job 1 .*attempt (\d)", text, re.MULTILINE) == ["1", "2"]
+
+
+def test_a_run_that_goes_on_with_another_directory_for_logs_finishes_the_old_ones(program: Program) -> None:
+    process = program.start("--gpus", "0", "--output", "group", "--logs", "old", env=UNMEASURED)
+    program.feed(process, f"echo shown; touch begun; {WAIT}\n")
+    until((program.directory / "begun").exists)
+    process.kill()
+    process.wait()
+    (program.directory / "go").touch()
+    done = program.run("--resume", "--logs", "new")
+    assert done.stdout == b"shown\n"
+    assert "succeeded with exit code 0" in (program.directory / "old" / "0001.log").read_text()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.scheduling.policies.learned import Weights, show_weights
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
 
@@ -649,3 +650,72 @@ def test_a_dry_run_keeps_no_journal(scene: Scene) -> None:
     assert scene.run("--gpus", "0", "--dry-run", scene.lines(RAN)).returncode == 0
     assert scene.run("--gpus", "0", "--no-journal", scene.lines("true")).returncode == 0
     assert scene.journals() == []
+
+
+ONE_GPU = ("--gpus", "0", "--ignore-occupancy", "-q")
+
+
+def runs(program: Program) -> list[Path]:
+    """The journals, the newest first."""
+    return [Path(path) for path in files.find_runs(str(program.directory / "state/simple_gpu_scheduler/runs"))]
+
+
+def killed(program: Program, *args: str, stdin: int = subprocess.DEVNULL) -> None:
+    """A run that is killed as soon as its first job has begun."""
+    process = program.start(*ONE_GPU, *args, env=UNMEASURED, stdin=stdin, stdout=subprocess.DEVNULL)
+    until((program.directory / "begun").exists, "its job has begun")
+    process.kill()
+    process.wait()
+
+
+def test_what_is_left_of_a_deleted_journal_is_not_run(program: Program) -> None:
+    program.run(*ONE_GPU, "--journal", "mine.jsonl", stdin="echo old >> out\n")
+    (program.directory / "mine.jsonl").unlink()
+    program.run(*ONE_GPU, "--journal", "mine.jsonl", stdin="echo new >> out\n")
+    assert (program.directory / "out").read_text() == "old\nnew\n"
+
+
+def test_two_pipes_of_a_run_are_kept_apart(program: Program) -> None:
+    os.mkfifo(program.directory / "q")
+    hold = os.open(program.directory / "q", os.O_RDWR)
+    os.write(hold, b"touch begun; sleep 0.3; echo first >> out\n")
+    killed(program, "--follow", "q")
+    os.close(hold)
+    process = program.start(*ONE_GPU, "--resume", "--no-follow", "-", env=UNMEASURED)
+    program.feed(process, "echo typed >> out\n")
+    assert process.wait(timeout=120) == 0
+    assert sorted((program.directory / "out").read_text().split()) == ["first", "typed"]
+
+
+def test_a_run_that_was_refused_is_none_to_resume(program: Program) -> None:
+    (program.directory / "jobs").write_text("touch begun; sleep 0.2; echo done >> out\n")
+    killed(program, "jobs")
+    for wrong in (["--chdir", "nowhere"], ["--logs", "/dev/null/x"], ["--gpus", "0,99", "--cpu-slots", "x"]):
+        assert program.run(*ONE_GPU, *wrong, "jobs").returncode == 2
+    assert len(runs(program)) == 1
+    resume = [*SCHEDULER, "--resume", "-q"]
+    done = subprocess.run(resume, cwd=program.directory, stdin=subprocess.DEVNULL, check=False, timeout=120)
+    assert done.returncode == 0
+    assert (program.directory / "out").read_text() == "done\n"
+
+
+def test_the_job_log_of_a_followed_file_is_kept_by_the_next_scheduler(program: Program) -> None:
+    (program.directory / "queue").write_text("true\ntouch begun; sleep 0.2\n")
+    killed(program, "--follow", "queue", "--joblog", "log")
+    process = program.start(*ONE_GPU, "--follow", "queue", "--joblog", "log", env=UNMEASURED, stdin=subprocess.DEVNULL)
+    until(has_text(program.directory / "log", "begun"), "the second job is logged")
+    process.send_signal(signal.SIGTERM)
+    process.wait(timeout=120)
+    rows = (program.directory / "log").read_text().splitlines()[1:]
+    assert sorted(row.split("\t")[0] for row in rows) == ["1", "2"]
+
+
+def test_an_endless_writer_does_not_keep_the_keeper_of_a_killed_scheduler(program: Program) -> None:
+    reading, writing = os.pipe()
+    endless = subprocess.Popen(["sh", "-c", "echo 'touch begun; sleep 0.2'; exec yes true"], stdout=writing)
+    os.close(writing)
+    killed(program, stdin=reading)
+    os.close(reading)
+    until(has_text(runs(program)[0], '"keeper alone"'), "its keeper says that it is alone")
+    assert endless.wait(timeout=120) == -signal.SIGPIPE
+    assert sum(path.stat().st_size for path in runs(program)[0].parent.glob("*.input-*")) < 8_000_000

@@ -11,6 +11,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import termios
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.remote import client
 from simple_gpu_scheduler.remote.client import ask
 from tests.conftest import SCHEDULER, Program, has_text, until
+from tests.support.server import Loop
 
 pytestmark = pytest.mark.usefixtures("idle_gpus")
 
@@ -502,3 +504,23 @@ def test_a_watch_in_a_terminal_keeps_to_its_size_and_ends_with_ctrl_c(program: P
     os.close(master)
     run.call("stop", "--now")
     run.process.wait(timeout=120)
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[Loop]:
+    loop = Loop(tmp_path / "run.sock")
+    yield loop
+    loop.close()
+
+
+@pytest.mark.open_to_others
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
+def test_another_user_is_refused(loop: Loop) -> None:
+    loop.path.chmod(0o666)
+    script = (
+        "import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+        "print(s.makefile().readline())"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(loop.path)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"error": "this run is another user's"}
+    assert loop.asked.empty()

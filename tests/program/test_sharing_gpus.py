@@ -1,23 +1,12 @@
 """Several jobs on a GPU, the memory that they declare, jobs without a GPU, and GPUs that are at fault."""
 
 import re
-from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.scheduling import Rules
-from simple_gpu_scheduler.scheduling.policies import POLICIES
-from simple_gpu_scheduler.scheduling.quarantine import Failure, Quarantine
-from simple_gpu_scheduler.scheduling.scheduler import Scheduler
-from simple_gpu_scheduler.scheduling.slots import Limits, Room
 from tests.conftest import Program, until
 from tests.support.nvml import GIB, Process, StandIn, a_gpu
-from tests.support.starts import start_all
 
-FAILURE = Outcome("failed", 1)
 # Each notes its begin and its end, and waits for its own go.
 NOTED = "echo $$ > pid$SGS_JOB; touch on$SGS_JOB; until [ -e go$SGS_JOB ]; do sleep 0.01; done; rm on$SGS_JOB"
 
@@ -167,38 +156,6 @@ def test_jobs_without_a_gpu_run_beside_those_that_wait_for_one(program: Program,
     assert (process.returncode, out.split()) == (0, [b"-1"] * 20)
 
 
-needs = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 12)), min_size=1, max_size=25)
-
-
-@settings(max_examples=150, deadline=None)
-@given(per_gpu=st.integers(1, 4), needs=needs, policy=st.sampled_from(sorted(POLICIES)), seed=st.integers(0, 10**6))
-def test_what_runs_never_declared_more_than_there_is_room_and_the_first_is_not_passed_for_ever(
-    per_gpu: int, needs: list[tuple[int, int]], policy: str, seed: int
-) -> None:
-    """Jobs come to hold what they declared bit by bit, or more, and others use some of it."""
-    random, total, gpus = Random(seed), 12, ("0", "1")
-    subject = Scheduler(Limits(gpus, per_gpu, 1, (total, total)), POLICIES[policy](), Rules())
-    for number, (width, mem) in enumerate(needs, 1):
-        subject.add(Job(number, b"true", Place(number), gpus=width, mem=mem), 0)
-    for now in range(1000):
-        others = {gpu: random.choice([0, 0, 3]) for gpu in gpus} if now < 50 else dict.fromkeys(gpus, 0)
-        held = {
-            gpu: {it.key: random.randint(0, it.job.mem or 0) for it in subject.running if gpu in it.gpus}
-            for gpu in gpus
-        }
-        rooms = {gpu: Room(max(0, total - others[gpu] - sum(held[gpu].values())), held[gpu]) for gpu in gpus}
-        for start in start_all(subject, now, rooms):
-            for gpu in start.gpus:
-                declared = [it.job.mem or 0 for it in subject.running if gpu in it.gpus]
-                assert not start.job.mem or sum(declared) <= total - others[gpu]
-                assert len(declared) <= per_gpu
-        if subject.running:
-            subject.end(random.choice(list(subject.running)), SUCCESS, now)
-        elif not subject.waiting:
-            return
-    pytest.fail("some never ran")
-
-
 # ---- GPUs at fault
 
 BAD_GPU = "[ $CUDA_VISIBLE_DEVICES != 1 ] && sleep 0.1\n"
@@ -267,99 +224,6 @@ def test_a_gpu_that_was_set_aside_for_bad_jobs_is_used_again_and_wide_jobs_wait_
 def test_a_run_that_a_gpu_at_fault_brings_to_its_halt_ends(program: Program) -> None:
     code, said = aside(program, BAD_GPU * 8, "--halt", "soon,fail=2")
     assert (code, "--halt: 2 jobs did not succeed" in said, "aside" in said) == (1, True, False)
-
-
-# ---- The quarantine by itself
-
-
-class Told:
-    """A quarantine, told how jobs end one after another."""
-
-    def __init__(self, limit: int = 3) -> None:
-        self.quarantine = Quarantine(limit)
-        self.number = 0
-
-    def end(self, gpu: str, outcome: Outcome = SUCCESS, *, runtime: float = 1, number: int = 0, final: bool = True):
-        self.number += 1
-        attempt = Attempt(Job(number or self.number, b"", Place(1), len(gpu)), 1, tuple(gpu), (0,))
-        return self.quarantine.record(Failure(attempt, outcome), runtime, is_final=final)
-
-    def review(self, **running: float) -> list[str]:
-        attempts = [
-            (Attempt(Job(1000 + at, b"", Place(1)), 1, (gpu[1:],), (0,)), runtime)
-            for at, (gpu, runtime) in enumerate(running.items())
-        ]
-        return [aside.gpu for aside in self.quarantine.review(lambda: attempts)]
-
-
-@pytest.mark.parametrize(
-    ("ends", "running", "expected", "suspended"),
-    [
-        ("1- 1- 1- 0+", {}, ["1"], []),
-        ("0+ 1- 1- 1-", {}, [], []),
-        ("1- 1- 0+", {}, [], []),
-        ("1- 1- 1+ 1- 0+", {}, [], []),
-        ("1- 1- 1-", {}, [], []),
-        ("1- 1- 1-", {"g0": 1}, [], ["1"]),
-        ("1- 1- 1-", {"g0": 11}, ["1"], []),
-        ("1- 1- 1-", {"g1": 11}, [], []),
-        ("1- 1- 1~ 0+", {}, [], []),
-        ("1- 1- 1s 0+", {}, [], []),
-        ("1- 1- 1x 1- 0+", {}, ["1"], []),
-        ("0- 1- 0- 1- 0- 1-", {}, [], []),
-        ("12- 12- 12- 0+", {}, [], []),
-        ("1k 1k 1k 0+", {}, ["1"], []),
-    ],
-)
-def test_a_gpu_is_at_fault_when_only_there_one_quick_failure_follows_another(
-    ends: str, running: dict[str, float], expected: list[str], suspended: list[str]
-) -> None:
-    """`-` failed at once, `+` succeeded, `~` timed out, `s` failed late, `x` could not start, `k` was killed."""
-    outcomes = {
-        "+": (SUCCESS, 1), "-": (FAILURE, 1), "~": (Outcome("timed out"), 1),
-        "s": (FAILURE, 11), "x": (Outcome("not started"), 0), "k": (Outcome("killed", 9), 1),
-    }  # fmt: skip
-    told = Told()
-    for end in ends.split():
-        outcome, runtime = outcomes[end[-1]]
-        told.end(end[:-1], outcome, runtime=runtime)
-    assert told.review(**running) == expected
-    assert sorted(told.quarantine.suspended) == suspended
-
-
-def test_what_failed_elsewhere_too_clears_the_gpu_and_one_success_there_convicts_it() -> None:
-    for last, cleared in ((FAILURE, ["1"]), (SUCCESS, [])):
-        told = Told()
-        for number in (1, 2, 3):
-            told.end("1", FAILURE, number=number)
-        told.end("0", number=9)
-        assert told.review() == ["1"]
-        ends = [told.end("0", FAILURE, number=1), told.end("0", FAILURE, number=2), told.end("0", last, number=3)]
-        assert [list(verdict.cleared) for verdict in ends] == [[], [], cleared]
-        assert [list(verdict.convicted) for verdict in ends] == [[], [], [] if cleared else ["1"]]
-
-
-def test_a_job_is_tried_elsewhere_once_only() -> None:
-    told, tried = Told(), []
-    for gpu in "12":
-        for number in (1, 2, 3):
-            told.end(gpu, FAILURE, number=number)
-        for _ in range(1000):
-            told.end("0", number=9)
-        tried += [(one.gpu, len(one.failures)) for one in told.quarantine.review(list)]
-    assert tried == [("1", 3), ("2", 0)]
-
-
-@settings(max_examples=200, deadline=None)
-@given(share=st.floats(0.05, 0.95), gpus=st.integers(2, 8), seed=st.integers(0, 10**6))
-def test_chance_alone_sets_no_gpu_aside_when_failures_are_seen_everywhere(share: float, gpus: int, seed: int) -> None:
-    random, told = Random(seed), Told()
-    for gpu in range(gpus):  # a failure and a success everywhere: it is known that jobs may fail
-        told.end(str(gpu), FAILURE)
-        told.end(str(gpu))
-    for _ in range(200):
-        told.end(str(random.randrange(gpus)), FAILURE if random.random() < share else SUCCESS)
-        assert told.review() == []
 
 
 def test_the_holder_of_a_shared_gpu_is_known_when_the_job_that_came_last_is_over(program: Program) -> None:

@@ -7,21 +7,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from statistics import fmean, quantiles
 
 import pytest
 
-from simple_gpu_scheduler.base.jobs import Job, Place
-from simple_gpu_scheduler.cli.options.workload import take_trace
 from simple_gpu_scheduler.scheduling.policies import POLICIES
-from simple_gpu_scheduler.scheduling.policies.names import parse_policy
-from simple_gpu_scheduler.simulation.compare import Site, compare
-from simple_gpu_scheduler.simulation.measures import Measures, Simulated, Spread, measure, spread
-from simple_gpu_scheduler.simulation.simulate import Arrival
+from simple_gpu_scheduler.simulation.measures import Measures, Spread
 from simple_gpu_scheduler.simulation.text import row
-from simple_gpu_scheduler.simulation.workloads.rows import arrivals
-from simple_gpu_scheduler.simulation.workloads.synthetic import generate, parse_synthetic
-from tests.conftest import ROOT, Program
+from tests.conftest import Program
 from tests.program.test_report import CALL
 
 CSV = "submit,duration,gpus,user\n0,100,1,ann\n0,10,1,bob\n5,10,2,bob\n"
@@ -30,7 +22,6 @@ SWF = "; a comment\n" + "".join(
     f"{number} {submit} -1 {took} {gpus} -1 -1 {gpus} {asked} -1 1 {user} -1 -1 -1 -1 -1 -1\n"
     for number, (submit, took, gpus, asked, user) in enumerate(SWF_JOBS, 1)
 )  # fmt: skip
-KNOWN = {"estimates": None, "fair_by": None}
 HEADER = "submit,duration,gpus\n"
 
 
@@ -53,59 +44,6 @@ def told(program: Program, *args: str, **settings) -> dict:
 def measures_of(told: dict) -> Measures:
     spreads = {name: Spread(**told[name]) for name in ("wait", "response", "slowdown")}
     return Measures(**{name: value for name, value in told.items() if name != "policy"} | spreads)
-
-
-def arrival(number: int, at: float, duration: float, gpus: int = 1, label: str = "") -> Arrival:
-    return Arrival(at, Job(number, b"x", Place(number), gpus=gpus, label=label), duration)
-
-
-class TestTheMeasures:
-    """Against examples that were reckoned by hand."""
-
-    def test_of_a_small_workload(self) -> None:
-        workload = [arrival(1, 10, 20, label="ann"), arrival(2, 10, 40, 2, "bob"), arrival(3, 20, 5, label="bob")]
-        found = measure([Simulated(workload, [10, 30, 70])], 2)
-        assert found.jobs == 3
-        assert found.wait == (pytest.approx(70 / 3), 20, 50, 50, 50)  # 0, 20, 50
-        assert found.response == (pytest.approx(135 / 3), 55, 60, 60, 60)  # 20, 60, 55
-        assert found.slowdown == (pytest.approx((1 + 1.5 + 5.5) / 3), 1.5, 5.5, 5.5, 5.5)
-        assert found.makespan == 75 - 10
-        assert found.utilisation == (20 + 80 + 5) / (2 * 65)
-        ann, bob = 1, (1.5 + 5.5) / 2
-        assert found.fairness == pytest.approx((ann + bob) ** 2 / (2 * (ann**2 + bob**2)))
-
-    def test_the_slowdown_of_a_moments_job_is_bounded(self) -> None:
-        assert measure([Simulated([arrival(1, 0, 0.001)], [0])], 1).slowdown.max == 1
-        assert measure([Simulated([arrival(1, 0, 1)], [99])], 1).slowdown.max == 10
-        assert measure([Simulated([arrival(1, 0, 0)], [0])], 1).utilisation == 0
-
-    def test_of_several_workloads_jobs_are_one_heap_and_makespans_a_mean(self) -> None:
-        one = Simulated([arrival(1, 0, 10), arrival(2, 0, 10)], [0, 10])
-        other = Simulated([arrival(1, 0, 100)], [50])
-        found = measure([one, other], 1)
-        assert found.wait.mean == 20
-        assert found.makespan == (20 + 150) / 2
-        assert found.utilisation == pytest.approx((1 + 100 / 150) / 2)
-
-    def test_a_percentile_is_what_so_many_do_not_exceed(self) -> None:
-        assert spread([*range(100, 0, -1)]) == (50.5, 50, 90, 99, 100)
-        assert spread([*range(1, 201)])[1:4] == (100, 180, 198)
-        assert spread([7.0]) == (7, 7, 7, 7, 7)
-        assert spread([]) == (0, 0, 0, 0, 0)
-
-
-@pytest.mark.unmeasured
-def test_the_published_experiment_comes_out_as_published() -> None:
-    words = parse_synthetic("jobs=20 gap=25 time=10-1000")
-    workloads = [arrivals(generate(words, 2, seed), 2, "exact")[0] for seed in range(2000)]
-    published = {"fifo": (686, 564), "sjf": (334, 252), "aged": (367, 289)}
-    policies = [parse_policy(name, str) for name in published]
-    for result in compare(workloads, policies, Site(2)):
-        mean, single = published[result.policy]
-        means = [fmean(each.waits()) for each in result.simulated]
-        assert fmean(means) == pytest.approx(mean, rel=0.03)
-        quarter, half, _ = quantiles(means, n=4)
-        assert quarter < single < half
 
 
 class TestEachKindOfTrace:
@@ -141,18 +79,6 @@ class TestEachKindOfTrace:
         assert found["policies"][1]["wait"]["mean"] < found["policies"][0]["wait"]["mean"]
         assert told(program, *args, "--policy", "fifo", "sjf", "aged:2", "fair") == found
         assert told(program, *args, "--policy", "fifo", "--seed", "2")["policies"] != found["policies"][:1]
-
-    def test_another_seed_shares_no_workload(self) -> None:
-        options = {"trace": None, "synthetic": parse_synthetic("jobs=3"), "gpus": 2, "repeat": 50}
-        drawn = [
-            {
-                each.duration
-                for workload in take_trace({**options, "seed": seed, **KNOWN}).workloads
-                for each in workload
-            }
-            for seed in (1, 2, 3)
-        ]
-        assert len(set.union(*drawn)) == 3 * 50 * 3
 
     def test_workloads_in_which_nobody_fits_are_left_out(self, program: Program) -> None:
         args = ("--synthetic", "jobs=1 gpus=1,16", "--gpus", "8", "--repeat", "10", "--policy", "fifo")
@@ -299,16 +225,3 @@ def test_a_full_disk_is_said(program: Program, trace: str) -> None:
     assert done.returncode != 0
     [line] = done.stderr.decode().splitlines()
     assert "No space left" in line
-
-
-@pytest.mark.parametrize("name", ["philly.csv", "gaia.csv"])
-def test_real_traces_are_simulated_whole(name: str) -> None:
-    path = ROOT.parent / "shared" / "traces" / name
-    if not path.exists():
-        pytest.skip("the trace is not there")
-    from simple_gpu_scheduler.simulation.workloads.csv import read_csv  # noqa: PLC0415 - only here
-
-    workload, _ = arrivals(read_csv(path.read_text())[0][:3000], 64, "exact")
-    for result in compare([workload], [parse_policy(policy, str) for policy in ("fifo", "hrrn")], Site(64)):
-        [simulated] = result.simulated
-        assert all(0 <= wait < float("inf") for wait in simulated.waits())

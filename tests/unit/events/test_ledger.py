@@ -498,7 +498,7 @@ class Run:
             assert number in {key[0] for key in alive}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(chance=st.randoms(use_true_random=False), steps=st.integers(0, 50))
 def test_the_events_of_a_run_come_to_the_same_as_its_journal(chance: random.Random, steps: int) -> None:
     run = Run(chance)
@@ -546,3 +546,11 @@ def test_a_journal_has_the_numbers_of_the_summary() -> None:
         "left": 2,
         "code": 130,
     }
+
+
+def test_a_job_that_was_not_started_before_a_resume_is_not_counted_as_failed_when_it_is_tried_again() -> None:
+    failed, dropped = (Job(number, b"true", Place(number)) for number in (2, 3))
+    ledger = Ledger()
+    ledger.take(TakenOver([(failed, "failed"), (dropped, "not started")], [1]))
+    ledger.take(JobRequeued(dropped, "retry"))
+    assert ledger.counts() == Counts(waiting=1, failed=1, not_started=1)

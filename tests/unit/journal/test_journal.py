@@ -1,41 +1,33 @@
 """The journal's format: what was written once loads forever, and nothing that happens to a file raises.
 
 The golden file is a run in which everything happens that can. It may not change: another version of the format gets
-another file. `python -m tests.test_journal` writes the one of this version.
+another file. `python -m tests.unit.journal.test_journal` writes the one of this version.
 """
 
-import io
 import json
 import random
 import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-import click
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler import events
-from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.cli.commands.history import history_command
-from simple_gpu_scheduler.cli.commands.status import status_command
 from simple_gpu_scheduler.journal import VERSION, files, find
 from simple_gpu_scheduler.journal.fields import is_sound
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.journal.records import encode, record, text
 from simple_gpu_scheduler.journal.run_state import RunState, read_state
-from simple_gpu_scheduler.resume.remaining import what_is_left
 from tests.conftest import ROOT
+from tests.support.commands import check_all_commands
+from tests.support.journal import GOLDEN, golden, kinds, records
 
-GOLDEN = ROOT / "tests" / "golden"
-DOCUMENT = ROOT / "docs" / "journal.md"
 RUN = "20260101-000000-2b4a4e"
 BEGIN = 1_767_225_600.0
 ALL_BYTES = bytes(range(256))
@@ -181,18 +173,6 @@ def lines(story: Iterable[events.Event | str]) -> str:
     return "".join(each if isinstance(each, str) else encode(each, BEGIN + second) for second, each in enumerate(story))
 
 
-def golden(version: int = 1) -> bytes:
-    return (GOLDEN / f"journal-{version}.jsonl").read_bytes()
-
-
-def records(data: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in data.splitlines()]
-
-
-def kinds(data: bytes) -> set[str]:
-    return {each["event"] for each in records(data)}
-
-
 def states(state: RunState) -> dict[int, tuple[str, int, int]]:
     return {number: (each.state, each.attempts, each.interrupted) for number, each in state.jobs.items()}
 
@@ -245,66 +225,28 @@ class TestTheGoldenJournal:
         assert read_state(golden()).jobs[9].job.command == ALL_BYTES + "\u2028".encode()
 
 
-class TestTheDocument:
-    def sections(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for part in re.split(r"^### ", DOCUMENT.read_text(), flags=re.MULTILINE)[1:]:
-            heading, _, body = part.partition("\n")
-            body = body.partition("\n## ")[0]
-            found |= dict.fromkeys(re.findall("`(.+?)`", heading), body)
-        return found
-
-    def test_tells_of_every_event_and_of_each_of_its_fields(self) -> None:
-        sections = self.sections()
-        assert set(sections) == kinds(golden())
-        for each in records(golden()):
-            for name in each.keys() - {"event", "at"}:
-                assert f"`{name}`" in sections[each["event"]], (each["event"], name)
-
-    def test_tells_of_no_field_that_is_never_written(self) -> None:
-        written: dict[str, set[str]] = {}
-        for each in records(golden()):
-            written.setdefault(each["event"], set()).update(each)
-        for event, body in self.sections().items():
-            for row in re.findall(r"^\| (`.+?) \|", body, re.MULTILINE):
-                assert set(re.findall("`(.+?)`", row)) <= written[event], event
-
-    def test_has_an_example_of_each_event_that_is_read(self) -> None:
-        for event, body in self.sections().items():
-            shown = re.findall(r"^\{.*\}$", body, re.MULTILINE)
-            found = [each for each in map(json.loads, shown) if each["event"] == event]
-            assert found, event
-            for each in found:
-                assert is_sound(each)
-                assert each.keys() <= {name for known in records(golden()) if known["event"] == event for name in known}
-
-    @pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq")
-    def test_shows_what_jq_prints(self, tmp_path: Path) -> None:
-        (tmp_path / "journal.jsonl").write_bytes(golden())
-        blocks = re.findall(r"```console\n\$ (.+?)\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
-        assert len(blocks) == 3
-        for command, output in blocks:
-            done = subprocess.run(["sh", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
-            assert done.stdout == output, command
-
-
 # What happens to files.
 
 MORE = encode(events.JobsRead([Job(99, b"more", Place(99))]), BEGIN).encode()
 
 
-@pytest.mark.unmeasured
 def test_a_journal_that_is_cut_at_any_byte_keeps_all_that_is_before_and_takes_what_is_written_behind() -> None:
+    """At any byte of a line, with the line before it; and at the end of each line and around it, with all before."""
     data, known = golden(), records(golden())
-    for cut in range(len(data) + 1):
-        head = data[:cut]
+    ends = [0, *(match.end() for match in re.finditer(b"\n", data))]
+    cuts = [
+        (max(0, line - 1), cut) for line, (begin, end) in enumerate(pairwise(ends)) for cut in range(begin, end + 1)
+    ]
+    cuts += [(0, cut) for end in ends for cut in (end - 1, end, end + 1) if 0 <= cut <= len(data)]
+    for first, cut in cuts:
+        head = data[ends[first] : cut]
         whole = head.count(b"\n")
         contents = read_records(head)
-        assert (contents.records, contents.unreadable) == (known[:whole], 0)
+        assert (contents.records, contents.unreadable) == (known[first : first + whole], 0)
         assert contents.size == head.rfind(b"\n") + 1
         for between in (b"", b"\n"):
             glued = read_records(head + between + MORE)
-            assert glued.records[:whole] == known[:whole]
+            assert glued.records[:whole] == known[first : first + whole]
             assert glued.records[-1]["job"] == 99
             assert len(glued.records) + glued.unreadable <= whole + 2
 
@@ -405,53 +347,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("spoiled") / "journal.jsonl"
 
 
-def shown(command: click.Command, *args: str) -> bytes:
-    """What it prints; only a UserError may be raised."""
-    out, before = io.BytesIO(), (sys.stdout, sys.stderr)
-    sys.stdout = sys.stderr = stream = io.TextIOWrapper(out, encoding="utf-8", errors="strict", write_through=True)
-    try:
-        command.main(args=list(args), prog_name="it", standalone_mode=False)
-    except UserError:
-        pass
-    finally:
-        sys.stdout, sys.stderr = before
-    stream.flush()
-    return out.getvalue()
-
-
-def field_by_field() -> Iterator[bytes]:
-    """Each field of each kind of event, with each kind of value."""
-    found = records(golden())
-    for at in {each["event"]: at for at, each in enumerate(found)}.values():
-        for name in found[at].keys() - {"event"}:
-            for value in (None, True, -1, 1.5, 1e300, "\ud800", "text", [None], [1], ["\ud800"], [[1]], {}, {"a": 1}):
-                changed = [*found[:at], found[at] | {name: value}, *found[at + 1 :]]
-                yield "".join(json.dumps(each) + "\n" for each in changed).encode()
-
-
-def check_all_commands(data: bytes, place: Path) -> None:
-    place.write_bytes(data)
-    try:
-        state = read_state(data)
-    except ValueError:
-        state = None
-    for args in ((), ("--json",)):
-        assert b"\x1b" not in shown(history_command, str(place), *args) + shown(status_command, str(place), *args)
-    shown(history_command, str(place), "--commands", "--null")
-    if state:
-        what_is_left(state, {}, failed_too=True)
-
-
 @settings(max_examples=60, deadline=None)
 @given(data=spoiled())
 def test_whatever_is_in_a_field_only_a_value_error_is_raised_then_or_later(data: bytes, place: Path) -> None:
     check_all_commands(data, place)
-
-
-@pytest.mark.unmeasured
-def test_a_field_of_the_wrong_type_never_raises_later(place: Path) -> None:
-    for data in field_by_field():
-        check_all_commands(data, place)
 
 
 # What is written is what is read.
@@ -475,12 +374,6 @@ def test_any_command_comes_back_byte_by_byte_and_every_line_is_json(command: byt
     assert (line.count("\n"), line.count('{"event":"'), line[-1]) == (1, 1, "\n")
     state = read_state((lines([began()]) + line).encode())
     assert (state.jobs[1].job, state.unreadable) == (job, 0)
-
-
-@pytest.mark.skipif(not shutil.which("jq"), reason="there is no jq")
-def test_every_line_is_json_for_others_too() -> None:
-    done = subprocess.run(["jq", "-r", ".event"], input=golden(), capture_output=True, check=True)
-    assert done.stdout.decode().splitlines() == [each["event"] for each in records(golden())]
 
 
 class Happening:

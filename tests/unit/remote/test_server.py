@@ -4,8 +4,6 @@ import json
 import os
 import socket
 import stat
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,39 +19,10 @@ from simple_gpu_scheduler.journal.records import encode
 from simple_gpu_scheduler.remote.client import ask
 from simple_gpu_scheduler.remote.server import Asked, Server, serve
 from tests.conftest import until
+from tests.support.server import Loop
 
 RUN = "20260102-030405-abcdef"
 BEGAN = RunBegan(RUN, 1, "1", "here", "boot", 1, 1, "/", (), ())
-
-
-class Loop:
-    """A server, and the requests that came, which the test answers when it likes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.asked: SimpleQueue[Asked] = SimpleQueue()
-        server = serve(str(path), self.asked.put)
-        assert isinstance(server, Server), server
-        self.server = server
-        self._clients: list[socket.socket] = []
-
-    def connect(self) -> socket.socket:
-        client = socket.socket(socket.AF_UNIX)
-        self._clients.append(client)
-        client.settimeout(120)
-        client.connect(str(self.path))
-        return client
-
-    def close(self) -> None:
-        """Also what a failed test has left."""
-        for client in self._clients:
-            client.close()
-        self.server.close()
-
-    def answer_one(self, answer: dict[str, object]) -> dict[str, object]:
-        asked = self.asked.get(timeout=120)
-        asked.reply(answer)
-        return asked.request
 
 
 @pytest.fixture
@@ -179,19 +148,6 @@ def test_the_socket_is_its_owners_alone_whatever_the_umask(tmp_path: Path) -> No
     assert stat.S_IMODE(loop.path.stat().st_mode) == 0o600
     loop.server.close()
     assert not loop.path.exists()
-
-
-@pytest.mark.open_to_others
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
-def test_another_user_is_refused(loop: Loop) -> None:
-    loop.path.chmod(0o666)
-    script = (
-        "import os, socket, sys; os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
-        "print(s.makefile().readline())"
-    )
-    done = subprocess.run([sys.executable, "-c", script, str(loop.path)], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == {"error": "this run is another user's"}
-    assert loop.asked.empty()
 
 
 def test_a_socket_that_a_dead_run_left_is_replaced_and_another_file_is_not(tmp_path: Path) -> None:

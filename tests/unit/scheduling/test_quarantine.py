@@ -1,8 +1,11 @@
 """When a GPU is at fault: the bounds, and what is asked meanwhile."""
 
 from collections.abc import Callable
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.scheduling.quarantine import QUICK, Failure, Quarantine
@@ -160,3 +163,96 @@ def test_one_success_elsewhere_convicts_and_only_a_last_failure_of_all_clears() 
         assert told.again(77, "a", SUCCESS) == ([], []), "it is of no trial"
         assert told.again(second, "a", outcome) == verdict
         assert told.again(second, "a", SUCCESS) == ([], []), "the trial is over"
+
+
+# ---- The quarantine by itself
+
+
+class Ends:
+    """A quarantine, told how jobs end one after another."""
+
+    def __init__(self, limit: int = 3) -> None:
+        self.quarantine = Quarantine(limit)
+        self.number = 0
+
+    def end(self, gpu: str, outcome: Outcome = SUCCESS, *, runtime: float = 1, number: int = 0, final: bool = True):
+        self.number += 1
+        attempt = Attempt(Job(number or self.number, b"", Place(1), len(gpu)), 1, tuple(gpu), (0,))
+        return self.quarantine.record(Failure(attempt, outcome), runtime, is_final=final)
+
+    def review(self, **running: float) -> list[str]:
+        attempts = [
+            (Attempt(Job(1000 + at, b"", Place(1)), 1, (gpu[1:],), (0,)), runtime)
+            for at, (gpu, runtime) in enumerate(running.items())
+        ]
+        return [aside.gpu for aside in self.quarantine.review(lambda: attempts)]
+
+
+@pytest.mark.parametrize(
+    ("ends", "running", "expected", "suspended"),
+    [
+        ("1- 1- 1- 0+", {}, ["1"], []),
+        ("0+ 1- 1- 1-", {}, [], []),
+        ("1- 1- 0+", {}, [], []),
+        ("1- 1- 1+ 1- 0+", {}, [], []),
+        ("1- 1- 1-", {}, [], []),
+        ("1- 1- 1-", {"g0": 1}, [], ["1"]),
+        ("1- 1- 1-", {"g0": 11}, ["1"], []),
+        ("1- 1- 1-", {"g1": 11}, [], []),
+        ("1- 1- 1~ 0+", {}, [], []),
+        ("1- 1- 1s 0+", {}, [], []),
+        ("1- 1- 1x 1- 0+", {}, ["1"], []),
+        ("0- 1- 0- 1- 0- 1-", {}, [], []),
+        ("12- 12- 12- 0+", {}, [], []),
+        ("1k 1k 1k 0+", {}, ["1"], []),
+    ],
+)
+def test_a_gpu_is_at_fault_when_only_there_one_quick_failure_follows_another(
+    ends: str, running: dict[str, float], expected: list[str], suspended: list[str]
+) -> None:
+    """`-` failed at once, `+` succeeded, `~` timed out, `s` failed late, `x` could not start, `k` was killed."""
+    outcomes = {
+        "+": (SUCCESS, 1), "-": (FAILURE, 1), "~": (Outcome("timed out"), 1),
+        "s": (FAILURE, 11), "x": (Outcome("not started"), 0), "k": (Outcome("killed", 9), 1),
+    }  # fmt: skip
+    told = Ends()
+    for end in ends.split():
+        outcome, runtime = outcomes[end[-1]]
+        told.end(end[:-1], outcome, runtime=runtime)
+    assert told.review(**running) == expected
+    assert sorted(told.quarantine.suspended) == suspended
+
+
+def test_what_failed_elsewhere_too_clears_the_gpu_and_one_success_there_convicts_it() -> None:
+    for last, cleared in ((FAILURE, ["1"]), (SUCCESS, [])):
+        told = Ends()
+        for number in (1, 2, 3):
+            told.end("1", FAILURE, number=number)
+        told.end("0", number=9)
+        assert told.review() == ["1"]
+        ends = [told.end("0", FAILURE, number=1), told.end("0", FAILURE, number=2), told.end("0", last, number=3)]
+        assert [list(verdict.cleared) for verdict in ends] == [[], [], cleared]
+        assert [list(verdict.convicted) for verdict in ends] == [[], [], [] if cleared else ["1"]]
+
+
+def test_a_job_is_tried_elsewhere_once_only() -> None:
+    told, tried = Ends(), []
+    for gpu in "12":
+        for number in (1, 2, 3):
+            told.end(gpu, FAILURE, number=number)
+        for _ in range(1000):
+            told.end("0", number=9)
+        tried += [(one.gpu, len(one.failures)) for one in told.quarantine.review(list)]
+    assert tried == [("1", 3), ("2", 0)]
+
+
+@settings(max_examples=200, deadline=None)
+@given(share=st.floats(0.05, 0.95), gpus=st.integers(2, 8), seed=st.integers(0, 10**6))
+def test_chance_alone_sets_no_gpu_aside_when_failures_are_seen_everywhere(share: float, gpus: int, seed: int) -> None:
+    random, told = Random(seed), Ends()
+    for gpu in range(gpus):  # a failure and a success everywhere: it is known that jobs may fail
+        told.end(str(gpu), FAILURE)
+        told.end(str(gpu))
+    for _ in range(200):
+        told.end(str(random.randrange(gpus)), FAILURE if random.random() < share else SUCCESS)
+        assert told.review() == []

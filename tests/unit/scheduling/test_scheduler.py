@@ -248,7 +248,7 @@ def workload(rng: Random, gpus: int) -> list[Job]:
     ]
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 3), st.integers(1, 2), st.sampled_from(sorted(POLICIES))
 )
@@ -361,3 +361,35 @@ def test_to_cancel_many_jobs_costs_as_much_each_as_to_cancel_few() -> None:
         return done / count
 
     assert cost(8000) < 2 * cost(1000)
+
+
+needs = st.lists(st.tuples(st.integers(1, 2), st.integers(0, 12)), min_size=1, max_size=25)
+
+
+@settings(max_examples=150, deadline=None)
+@given(per_gpu=st.integers(1, 4), needs=needs, policy=st.sampled_from(sorted(POLICIES)), seed=st.integers(0, 10**6))
+def test_what_runs_never_declared_more_than_there_is_room_and_the_first_is_not_passed_for_ever(
+    per_gpu: int, needs: list[tuple[int, int]], policy: str, seed: int
+) -> None:
+    """Jobs come to hold what they declared bit by bit, or more, and others use some of it."""
+    random, total, gpus = Random(seed), 12, ("0", "1")
+    subject = Scheduler(Limits(gpus, per_gpu, 1, (total, total)), POLICIES[policy](), Rules())
+    for number, (width, mem) in enumerate(needs, 1):
+        subject.add(Job(number, b"true", Place(number), gpus=width, mem=mem), 0)
+    for now in range(1000):
+        others = {gpu: random.choice([0, 0, 3]) for gpu in gpus} if now < 50 else dict.fromkeys(gpus, 0)
+        held = {
+            gpu: {it.key: random.randint(0, it.job.mem or 0) for it in subject.running if gpu in it.gpus}
+            for gpu in gpus
+        }
+        rooms = {gpu: Room(max(0, total - others[gpu] - sum(held[gpu].values())), held[gpu]) for gpu in gpus}
+        for start in start_all(subject, now, rooms):
+            for gpu in start.gpus:
+                declared = [it.job.mem or 0 for it in subject.running if gpu in it.gpus]
+                assert not start.job.mem or sum(declared) <= total - others[gpu]
+                assert len(declared) <= per_gpu
+        if subject.running:
+            subject.end(random.choice(list(subject.running)), SUCCESS, now)
+        elif not subject.waiting:
+            return
+    pytest.fail("some never ran")

@@ -25,7 +25,6 @@ from simple_gpu_scheduler.simulation.workloads.swf import read_swf
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate, parse_synthetic
 from tests.conftest import ROOT
 
-TRACES = ROOT.parent / "shared" / "traces"
 GOLDEN = ROOT / "tests" / "golden" / "journal-1.jsonl"
 
 
@@ -260,22 +259,6 @@ class TestSwf:
         rows, refusal = rows_or_refusal(read_swf, " ".join(words))
         assert refusal.startswith("line ") or not refusal
         assert all(row.duration >= 0 and row.gpus > 0 for row in rows)
-
-
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the real traces are not beside the repository")
-@pytest.mark.parametrize(
-    ("name", "count", "first", "remarks"),
-    [
-        ("philly", 82_247, Row(0, 2240194, 8, "7f04ca"), []),
-        ("gaia", 51_987 - 28, Row(0, 35541, 160, "1", 108000), ["28 rows without a duration are left out"]),
-    ],
-)
-def test_real_traces_are_read_whole(name, count, first, remarks) -> None:
-    rows, said = read_csv((TRACES / f"{name}.csv").read_text())
-    assert (len(rows), rows[0], said) == (count, first, remarks)
-    found, _ = arrivals(rows, 4096, "past")
-    assert len(found) == count
-    assert len(set(templates(rows))) == len({(row.user, row.gpus) for row in rows})
 
 
 def journal_line(event, **values) -> bytes:

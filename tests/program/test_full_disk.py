@@ -1,0 +1,75 @@
+"""The journal on a disk that is full, and free again."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from simple_gpu_scheduler.journal import append as subject
+from simple_gpu_scheduler.journal.append import Appender
+from simple_gpu_scheduler.system.files import is_remote
+from tests.support.append import LINES, append_all, whole_lines
+
+
+@pytest.fixture
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subject, "_TRY_AGAIN", 0.0)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 kB."""
+    directory = tmp_path / "small"
+    directory.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", directory], check=False).returncode:
+        pytest.skip("mounting needs root; the limit on file sizes stands for it")
+    yield directory
+    subprocess.run(["umount", "-l", directory], check=True)
+
+
+@pytest.mark.usefixtures("_at_once")
+def test_a_disk_that_is_full_and_then_free_again_gets_all(small: Path) -> None:
+    fd = os.open(small / "j", os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC)  # stays open, as above
+    with (small / "filler").open("wb", buffering=0) as filler:
+        filler.write(b"x" * 56 * 1024)
+        appender = Appender(fd, "it")
+        (said,) = append_all(appender, LINES[:500])
+        assert "No space left on device" in said
+        filler.truncate(52 * 1024)  # a page more, which is not enough
+        append_all(appender, LINES[500:501])
+        assert len(whole_lines(small / "j")) < 500
+        filler.truncate(0)
+        appender.append(LINES[501])
+        appender.close()
+        assert whole_lines(small / "j") == LINES[:502]
+
+
+LIMITED = """
+import os, resource, sys
+from simple_gpu_scheduler.events.publisher import SinkTroubleError
+from simple_gpu_scheduler.journal import append as appender
+appender._TRY_AGAIN = 0.0
+soft = lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+it = appender.Appender(os.open(sys.argv[1], os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "it")
+for number, line in enumerate(sys.stdin.buffer):
+    soft(resource.RLIM_INFINITY if number == 590 else 3000 + number * 10)
+    try:
+        it.append(line)
+    except SinkTroubleError as trouble:
+        print(trouble)
+it.close()
+"""
+
+
+def test_a_file_that_may_not_grow_and_then_may_gets_all(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", LIMITED, tmp_path / "j"]
+    done = subprocess.run(argv, input=b"".join(LINES[:591]), capture_output=True, check=True, timeout=120)
+    assert done.stdout.startswith(b"it cannot be written: File too large; the jobs go on, and it is tried again\n")
+    assert whole_lines(tmp_path / "j") == LINES[:591]
+
+
+def test_a_file_system_in_memory_is_not_remote(small: Path) -> None:
+    assert not is_remote(str(small))

@@ -1,0 +1,77 @@
+"""What jobs are read from: files, pipes and what can be wrong with them."""
+
+import os
+import subprocess
+
+from simple_gpu_scheduler.inputs.reader import Batch, Reader, Source, SourceEnded
+from simple_gpu_scheduler.jobfile.parse import LineParser
+from tests.conftest import SCHEDULER, Program
+
+GIB = 2**30
+
+
+def read_all(*sources: Source, by_null: bool = False) -> tuple[list[object], SourceEnded]:
+    messages: list[Batch | SourceEnded] = []
+    parser = LineParser(lambda: (80 * GIB,) * 4)
+    Reader(list(sources), parser, messages.append, lambda: None, by_null=by_null).run()
+    *batches, ended = messages
+    assert isinstance(ended, SourceEnded)
+    return [job for batch in batches if isinstance(batch, Batch) for job in batch.jobs], ended
+
+
+def test_a_pipe_that_somebody_made_non_blocking_is_waited_for() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    with subprocess.Popen(["sh", "-c", "echo one"], stdout=writing):
+        os.close(writing)
+        jobs, ended = read_all(Source(reading))
+    assert len(jobs) == 1
+    assert not ended.problem
+
+
+COMMAND = " ".join(SCHEDULER)
+
+
+def sh(program: Program, script: str, shell: str = "sh", **settings) -> "subprocess.CompletedProcess[str]":
+    settings = {"capture_output": True, "text": True, "timeout": 60, "cwd": program.directory} | settings
+    return subprocess.run([shell, "-c", script], check=False, **settings)
+
+
+# Input.
+
+
+def test_the_tail_of_a_line_that_is_too_long_is_no_job(program: Program) -> None:
+    done = program.run("--gpus", "0", stdin="true " + "x" * 200_000 + " \\\ntouch tail\n" + "echo next\n")
+    assert done.stdout == b"next\n"
+    assert not (program.directory / "tail").exists()
+    done = program.run("--gpus", "0", stdin="true \\\n" * 50_000 + "touch tail\necho next\n")
+    assert done.stdout == b"next\n"
+    assert done.returncode == 2
+    assert not (program.directory / "tail").exists()
+
+
+def test_blanks_hide_neither_a_job_nor_an_option(program: Program) -> None:
+    blanks = " " * 200_000
+    done = program.run("--gpus", "0", stdin=f"{blanks}touch ran\ntrue #: gpus=1{blanks}bogus=1\n")
+    assert done.returncode == 2
+    assert done.stderr.count(b"longer than any command with its options") == 2
+
+
+def test_an_option_without_end_is_refused_and_the_run_goes_on(program: Program) -> None:
+    done = program.run("--gpus", "0", stdin=f"echo a\necho x #: mem={'9' * 400}\necho b\n")
+    assert (done.returncode, done.stdout) == (2, b"a\nb\n")
+
+
+def test_standard_input_that_cannot_be_read_is_said(program: Program) -> None:
+    done = sh(program, f"{COMMAND} --gpus 0 0>written")
+    assert done.returncode == 1
+    assert "reading stdin failed: Bad file descriptor" in done.stderr
+
+
+def test_a_named_pipe_that_is_not_held_open_waits_for_its_first_writer(program: Program) -> None:
+    fifo = program.directory / "fifo"
+    os.mkfifo(fifo)
+    process = program.start("--gpus", "0", "--no-follow", "fifo")
+    fifo.write_text("echo x\n")
+    assert process.communicate(timeout=120)[0] == b"x\n"
+    assert process.returncode == 0

@@ -1,0 +1,43 @@
+"""A journal of a few records, and the report of it."""
+
+from typing import Any
+
+from simple_gpu_scheduler.journal.read import Record
+from simple_gpu_scheduler.journal.run_state import RunState
+from simple_gpu_scheduler.report.build import Basis, build
+
+START = 1_700_000_000.0
+
+
+def began(at: float = 0, **more) -> Record:
+    names = dict.fromkeys(("program", "host", "boot", "directory"), "x")
+    return {"event": "run began", "at": START + at, "run": "r", "version": 1, **names, "argv": [], **more}
+
+
+def read(job: int, command: str = "true", at: float = 0) -> Record:
+    return {"event": "job read", "at": START + at, "job": job, "line": job, "command": command}
+
+
+def started(at: float, job: int, attempt: int = 1, gpus: tuple[str, ...] = ("0",)) -> Record:
+    return {"event": "job started", "at": START + at, "job": job, "attempt": attempt, "gpus": list(gpus), "slots": []}
+
+
+def ended(at: float, job: int, attempt: int = 1, outcome: str = "succeeded", runtime: float = 1, **more) -> Record:
+    rest = {"code": 0, "started": START + at - runtime, "runtime": runtime, "final": True, **more}
+    return {"event": "job ended", "at": START + at, "job": job, "attempt": attempt, "outcome": outcome, **rest}
+
+
+def waited(at: float, **reasons: str) -> Record:
+    waits = [{"gpu": gpu.removeprefix("gpu"), "for": reason} for gpu, reason in reasons.items()]
+    return {"event": "waited", "at": START + at, "waits": waits}
+
+
+def over(at: float) -> Record:
+    return {"event": "run ended", "at": START + at, "all_read": True, "code": 0, "left": 0}
+
+
+def built(*records: Record, now: float = 1000, standing: str = "finished", **how) -> dict[str, Any]:
+    state = RunState()
+    state.feed(records)
+    lives = {"is_alive": False, "goes_on": False, **how}
+    return build(Basis(state, records, standing, now=START + now, program="1.0", **lives))

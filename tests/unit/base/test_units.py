@@ -1,0 +1,49 @@
+"""Durations and sizes, read and shown."""
+
+import pytest
+
+from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("2d", 172800), ("0.5", 0.5), ("1.5h", 5400), ("0", 0)],
+)
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5x", "h", "-5", "1h 30m", "1e3", "٣"])
+def test_what_is_no_duration_is_an_error(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration; write 90, 90s, 5m, 1h30m or 2d"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("512M", 2**29), ("10G", 10 * 2**30), ("1.5g", 3 * 2**29), ("7GiB", 7 * 2**30), ("12", 12)]
+)
+def test_sizes_are_read(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+def test_what_is_no_size_is_an_error() -> None:
+    with pytest.raises(ValueError, match="'10X' is not a size"):
+        parse_size("10X")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0.0 s"),
+        (2.345, "2.3 s"),
+        (9.96, "10 s"),
+        (59.4, "59 s"),
+        (60, "1 min"),
+        (303, "5 min 3 s"),
+        (3600, "1 h"),
+        (5400, "1 h 30 min"),
+        (100_000, "1 d 3 h"),
+    ],
+)
+def test_durations_are_shown_with_two_units(seconds: float, shown: str) -> None:
+    assert show_duration(seconds) == shown

@@ -1,0 +1,57 @@
+"""Which run is meant, and how it stands."""
+
+import os
+
+import pytest
+
+from simple_gpu_scheduler import events
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.journal import files, find
+from simple_gpu_scheduler.journal.run_state import read_state
+from tests.support.runs import DONE, FIRST, SECOND, THIRD, began, ended, job, journal_of, write
+
+
+def test_standing_tells_a_run_that_finished_from_one_that_was_stopped_paused_or_killed() -> None:
+    def stands(*happened: events.Event, alive: bool = False) -> str:
+        return find.standing(read_state(journal_of(began(FIRST), *happened)), alive)
+
+    read = events.JobsRead([job(1)])
+    assert stands(read, *ended(job(1)), DONE) == "finished"
+    assert stands(read, DONE) == stands(DONE._replace(all_read=False)) == "stopped"
+    assert stands(read) == stands(events.Paused(True)) == "died"
+    assert stands(read, alive=True) == stands(DONE, alive=True) == "running"
+    assert stands(events.Paused(True), alive=True) == "paused"
+    assert stands(events.Paused(True), events.Paused(False), alive=True) == "running"
+
+
+class TestChoosing:
+    def test_takes_the_begin_of_an_id_or_of_its_last_part(self) -> None:
+        paths = [str(write(run)) for run in (FIRST, SECOND, THIRD)]
+        assert find.choose("") == find.choose(THIRD) == find.choose("20261119") == find.choose("c0f") == paths[2]
+        assert find.choose("2b4a") == find.choose(FIRST) == paths[0]
+
+    def test_says_what_is_wrong_with_a_name(self) -> None:
+        with pytest.raises(UserError, match=r"there is no run yet; each keeps its journal in /.*/runs, unless"):
+            find.choose("")
+        for run in (FIRST, SECOND, THIRD):
+            write(run)
+        with pytest.raises(UserError, match=f"'2b4' may be {SECOND} or {FIRST}; write more"):
+            find.choose("2b4")
+        with pytest.raises(UserError, match=r"no run is called 'dead\\x1b'"):
+            find.choose("dead\x1b")
+
+    def test_without_a_word_a_policy_chooses_the_newest_an_active_one_or_the_only_active_one(self) -> None:
+        paths = [str(write(run)) for run in (FIRST, SECOND, THIRD)]
+        assert find.choose("", find.active_first) == find.choose("") == paths[2]
+        with pytest.raises(UserError, match="no run is active; 'simple_gpu_scheduler history' lists all"):
+            find.choose("", find.only_active)
+        assert find.choose(FIRST, find.only_active) == paths[0]
+        held = [os.open(path, os.O_RDWR) for path in paths[:2]]
+        files.lock(held[1], files.SCHEDULER)
+        assert find.choose("", find.active_first) == find.choose("", find.only_active) == paths[1]
+        assert find.choose("") == paths[2]
+        files.lock(held[0], files.SCHEDULER)
+        with pytest.raises(UserError, match=f"2 runs are active: {SECOND} and {FIRST}; name the one"):
+            find.choose("", find.only_active)
+        for fd in held:
+            os.close(fd)
