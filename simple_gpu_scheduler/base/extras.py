@@ -13,7 +13,7 @@ def install(library: str, extra: str) -> str:
 
     python = sys.executable
     pip = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
-    return f"install it with {pip} {library}, or this program with its extra [{extra}]"
+    return f"install it with {pip} {library}, or reinstall this program with the extra [{extra}]"
 
 
 def figure_maker() -> Callable[..., Any]:
@@ -22,7 +22,7 @@ def figure_maker() -> Callable[..., Any]:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - half a second to load
         from matplotlib.figure import Figure  # noqa: PLC0415 - as above
     except ImportError:
-        raise UserError(f"a picture needs matplotlib; {install('matplotlib', 'plot')}") from None
+        raise UserError(f"drawing needs matplotlib; {install('matplotlib', 'plot')}") from None
 
     def figure(**settings: Any) -> Figure:
         made = Figure(**settings)

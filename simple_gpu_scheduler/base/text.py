@@ -51,14 +51,14 @@ def show_outcome(outcome: Outcome) -> str:
     if outcome.kind == "killed":
         return f"was killed by {_signal_name(outcome.code)}"
     if outcome.kind == "not started":
-        return f"could not be started: {outcome.reason}"
+        return f"was not started: {outcome.reason}"
     return outcome.kind
 
 
 def show_waits(waits: Sequence[Wait], override: str = "--ignore-occupancy") -> str:
     """Why GPUs are not free: `gpu 1: alice python 11.2 GiB for 2 h · gpu 2: leased by bob (pid 4242, train.py)`."""
     reasons = " · ".join(f"gpu {wait.gpu}: {safe(wait.sentence)}" for wait in waits)
-    way_out = f" ({override} starts all the same)" if any(wait.by_occupancy for wait in waits) else ""
+    way_out = f" (to start anyway: {override})" if any(wait.by_occupancy for wait in waits) else ""
     return reasons + way_out
 
 

@@ -35,19 +35,19 @@ def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
     """As many as run now are taken to run until nothing waits; `starts` says whether anything is started at all."""
     waiting = known.waiting if starts else 0
     if starts and not all_read:
-        return Eta(None, "the input is still open")
+        return Eta(None, "still reading the input")
     if waiting and not known.running:
-        return Eta(None, "nothing runs now")
+        return Eta(None, "no job is running")
     has_unknown = waiting > known.estimates.jobs or any(time is None for time, _ in known.running)
     if has_unknown and known.mean is None:
-        return Eta(None, "nothing has succeeded yet")
+        return Eta(None, "no job has succeeded yet")
     mean = known.mean or 0.0
     left = [max(0.0, (mean if time is None else time) - runtime) for time, runtime in known.running]
     to_come = known.estimates if waiting else Estimates()
     others = max(0, waiting - to_come.jobs) * mean
     longest = max([*left, to_come.longest, mean if others else 0.0])
     seconds = max(longest, (sum(left) + to_come.total + others) / max(1, len(left)))
-    return Eta(None, "what runs takes longer than was expected") if left and not seconds else Eta(seconds)
+    return Eta(None, "running jobs have exceeded their estimates") if left and not seconds else Eta(seconds)
 
 
 class Lengths:

@@ -73,4 +73,4 @@ class Publisher:
         if sink not in self._sinks:
             return
         self._sinks = [other for other in self._sinks if other is not sink]  # a new list: the old is being walked
-        self.publish(Noticed(f"{type(sink).__name__} stopped recording: {error}; the jobs go on", is_failure=True))
+        self.publish(Noticed(f"{type(sink).__name__} stopped recording: {error}; jobs continue", is_failure=True))

@@ -9,7 +9,7 @@ from . import Device
 _DIRECTORY = "/proc/driver/nvidia/gpus"
 
 _LIBRARY = "libnvidia-ml.so.1"
-ABSENT = f"NVML is not there ({_LIBRARY}, which comes with NVIDIA's driver)"
+ABSENT = f"NVML was not found ({_LIBRARY}, part of the NVIDIA driver)"
 
 
 def has_nvml() -> bool:

@@ -28,12 +28,12 @@ def parse_gpus(words: Iterable[str]) -> tuple[str, ...]:
     parts = [part for word in words for part in _parts(word)]
     if ALL in parts:
         if len(parts) > 1:
-            raise ValueError("'all' stands for every GPU; name no others beside it")
+            raise ValueError("'all' means every GPU; do not name others with it")
         return ()
     names: dict[str, None] = {}
     for name in (name for part in parts for name in _expand(part)):
         if name in names:
-            raise ValueError(f"GPU {name} is named twice")
+            raise ValueError(f"GPU {name} is given twice")
         names[name] = None
     return tuple(names)
 
@@ -43,7 +43,7 @@ def choose(names: Sequence[str], devices: Sequence[Device], *, by_uuid: bool = F
     found = [device for name in names for device in _instances(_find(name, devices))]
     for at, device in enumerate(found):
         if device in found[:at]:
-            raise ValueError(f"GPU {device.number} ({device.uuid}) is named twice")
+            raise ValueError(f"GPU {device.number} ({device.uuid}) is given twice")
     # CUDA is not known to take indexes and UUIDs in one list, so one UUID makes all of them UUIDs.
     by_uuid = by_uuid or any(not _INDEXES.fullmatch(name) for name in names)
     return as_gpus(found, by_uuid=by_uuid)
@@ -67,7 +67,7 @@ def choose_unlisted(names: Sequence[str]) -> tuple[Gpu, ...]:
     """The GPUs that the names mean where nobody can list what there is: indexes and whole UUIDs are believed."""
     for name in names:
         if not _INDEXES.fullmatch(name) and not _WHOLE_UUID.fullmatch(name):
-            raise ValueError(f"{name} cannot be looked up without NVML; write an index (0) or a whole UUID")
+            raise ValueError(f"{name} cannot be looked up without NVML; use an index (0) or a full UUID")
     return tuple(Gpu(name, "" if _INDEXES.fullmatch(name) else name) for name in names)
 
 
@@ -103,8 +103,8 @@ def _find(name: str, devices: Sequence[Device]) -> Device:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise ValueError(f"{name} begins the UUID of several: {', '.join(device.uuid for device in matches)}")
-    raise ValueError(f"there is no GPU {name}; there {_listed(devices)}")
+        raise ValueError(f"{name} is ambiguous: {', '.join(device.uuid for device in matches)}; use a longer prefix")
+    raise ValueError(f"there is no GPU {name}; {_listed(devices)}")
 
 
 def _all(devices: Sequence[Device]) -> Iterator[Device]:
@@ -116,15 +116,15 @@ def _all(devices: Sequence[Device]) -> Iterator[Device]:
 def _instances(device: Device) -> Sequence[Device]:
     """What can be used of it: a GPU that MIG has divided is its instances."""
     if device.has_mig and not device.instances:
-        raise ValueError(f"GPU {device.number} is in MIG mode and has no instances; make some with nvidia-smi mig")
+        raise ValueError(f"GPU {device.number} is in MIG mode and has no instances; create some with nvidia-smi mig")
     return device.instances or (device,)
 
 
 def _listed(devices: Sequence[Device]) -> str:
     names = [f"{device.number} ({device.model}, {device.uuid})" for device in _all(devices)]
     if not names:
-        return "are none"
-    return f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+        return "none was found"
+    return f"there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
 
 
 def _parts(word: str) -> list[str]:
@@ -136,10 +136,10 @@ def _expand(part: str) -> list[str]:
         return [part]
     if not _INDEXES.fullmatch(part):
         raise ValueError(
-            f"'{part}' is no GPU; write an index (0), a range (0-3), a UUID (GPU-...), a MIG instance (0:1) or all"
+            f"'{part}' is not a GPU; use an index (0), a range (0-3), a UUID (GPU-...), a MIG instance (0:1) or all"
         )
     first, _, last = part.partition("-")
     low, high = int(first), int(last or first)
     if low > high:
-        raise ValueError(f"'{part}' counts down; write {high}-{low}")
+        raise ValueError(f"'{part}' is backwards; write {high}-{low}")
     return [str(index) for index in range(low, high + 1)]

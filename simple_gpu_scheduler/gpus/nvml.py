@@ -166,14 +166,14 @@ class Nvml:
         nvml = self._nvml
         known = {
             nvml.NVML_ERROR_DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
-            nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "the NVIDIA driver and its library differ in version; "
-            "after an update of the driver, a reboot mends it",
-            nvml.NVML_ERROR_NO_PERMISSION: "this user has no permission to ask the NVIDIA driver",
+            nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "the NVIDIA driver and its library have different versions; "
+            "after a driver update, a reboot fixes that",
+            nvml.NVML_ERROR_NO_PERMISSION: "this user may not query the NVIDIA driver",
             nvml.NVML_ERROR_GPU_IS_LOST: "it has fallen off the bus; a reboot may bring it back",
             nvml.NVML_ERROR_INSUFFICIENT_POWER: "its power cables are not attached",
             nvml.NVML_ERROR_RESET_REQUIRED: "it needs a reset",
         }
-        return known.get(error.value) or f"NVML says: {error}"
+        return known.get(error.value) or f"NVML reports: {error}"
 
 
 def _text(value: Any) -> str:

@@ -63,14 +63,14 @@ def _by_used_memory(reading: Reading, users: tuple[User, ...], tolerance: Tolera
     used = reading.used - sum(user.memory or 0 for user in known)
     if used <= tolerance.max_used_memory:
         return None
-    by = "by processes that cannot be seen from here" if any(user.whose == "unseen" for user in users) else "by others"
+    by = "by processes that are not visible from here" if any(user.whose == "unseen" for user in users) else "by others"
     return Reason(f"{show_size(used)} used {by}", "used memory", by_occupancy=True)
 
 
 def _by_free_memory(reading: Reading, tolerance: Tolerance) -> Reason | None:
     if reading.free >= tolerance.free_memory:
         return None
-    sentence = f"{show_size(reading.free)} free, less than the {show_size(tolerance.free_memory)} asked for"
+    sentence = f"{show_size(reading.free)} free, less than the required {show_size(tolerance.free_memory)}"
     return Reason(sentence, "free memory", by_occupancy=True)
 
 

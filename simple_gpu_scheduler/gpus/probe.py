@@ -8,11 +8,13 @@ from .occupancy import User, judge
 from .users import Family, identify
 
 _UNSEEN = (
-    "NVML names processes that cannot be seen from here, as in a container: a GPU's used memory decides whether it is "
-    "free (--max-used-memory)"
+    "NVML reports processes that are not visible from here, as in a container, so a GPU's used memory decides whether "
+    "it is free (--max-used-memory)"
 )
-_UNTOLD = "NVML does not tell which processes use a GPU: its used memory decides whether it is free (--max-used-memory)"
-_NO_UTILIZATION = "gpu {}: its utilisation is not told, so --max-utilization does not hold for it"
+_UNTOLD = (
+    "NVML does not report which processes use a GPU, so its used memory decides whether it is free (--max-used-memory)"
+)
+_NO_UTILIZATION = "gpu {}: NVML does not report its utilisation, so --max-utilization is ignored for it"
 
 
 class NvmlProbe:

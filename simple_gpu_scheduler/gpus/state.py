@@ -58,6 +58,6 @@ class GpuState:
         if reason:
             return Wait(gpu, reason.sentence, reason.cause, reason.by_occupancy)
         if self.may_be_used and self.room.free + sum(self.room.held.values()) < demand.wants_memory:
-            needs = f"{show_size(self.room.free)} free, and a job needs {show_size(demand.wants_memory)}"
+            needs = f"{show_size(self.room.free)} free, but a job needs {show_size(demand.wants_memory)}"
             return Wait(gpu, needs, "memory")
         return None

@@ -43,8 +43,8 @@ def count_points(space: Space, conditions: Conditions) -> int:
     part = _asked(space, conditions)
     if part.size > _COUNTABLE:
         raise UserError(
-            f"to count them, {part.size:,} combinations would have to be held against the conditions, which takes too "
-            "long; leave out --count and {n}, or give fewer values"
+            f"counting would mean checking the conditions for {part.size:,} combinations, which takes too long; "
+            "leave out --count and {n}, or give fewer values"
         )
     found = sum(missing is not None for missing in _look(part, conditions))
     return space.size // part.size * found

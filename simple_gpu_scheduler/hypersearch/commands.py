@@ -63,7 +63,7 @@ class Commands:
         never = look_ahead(space, self._conditions)
         self.notes = list(space.notes)
         if is_alone:  # else they may share a pattern, and one of them has no use for the parameter
-            self.notes += [f"--when {name} is never true, so no command has {name}" for name in sorted(never)]
+            self.notes += [f"--when {name} is never true, so no command contains {name}" for name in sorted(never)]
         self._filling = Filling(self._pattern, space)
         self._filling.check()
         self._name = _name_filling(sweep.name or "", names, space)
@@ -161,8 +161,8 @@ class Commands:
         samples = self._sweep.samples
         if samples is not None and found < samples:
             commands = "command" if found == 1 else "different commands"
-            closed = "; a Latin hypercube makes no more points" if self._sweep.sampler == "lhs" else ""
-            output.notes.append(f"found only {found} {commands} of the {samples} that were asked for{closed}")
+            closed = "; a Latin hypercube has no more points" if self._sweep.sampler == "lhs" else ""
+            output.notes.append(f"found only {found} {commands} of the {samples} requested{closed}")
 
     def _naming(self, point: Point, missing: set[str], counted: dict[str, str], names: Names) -> str:
         """The name of the job, as the scheduler's option."""
@@ -219,15 +219,15 @@ class Sweeps:
         for commands in self._all:
             yield from commands.lines(self._output)
         if not self._output.count:
-            who = "none of the combinations that were tried" if self._output.gave_up else "no combination"
-            raise UserError(f"{who} meets the conditions, so there is nothing to run; loosen --where")
+            who = "none of the combinations tried" if self._output.gave_up else "no combination"
+            raise UserError(f"{who} meets the conditions, so there is nothing to print; loosen --where")
 
     def notes(self) -> list[str]:
         """What is to be said, complete when the lines have ended."""
         notes = [note for commands in self._all for note in commands.notes] + self._output.notes
         left_out = self._output.left_out
         if left_out:
-            notes.append(f"left out {left_out} {'line' if left_out == 1 else 'lines'} that had been there before")
+            notes.append(f"left out {left_out} repeated {'line' if left_out == 1 else 'lines'}")
         return list(dict.fromkeys(notes))
 
 

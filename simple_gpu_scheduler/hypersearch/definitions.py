@@ -17,15 +17,15 @@ def _text(value: Any, what: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, Mapping | list):
-        why = "" if value is None else ", not several (in YAML, what begins with { or [ stands in quotes)"
-        raise UserError(f"{what} must be a text or a number{why}")
+        why = "" if value is None else ", not several (in YAML, quote what starts with { or [)"
+        raise UserError(f"{what} must be text or a number{why}")
     text = str(value)
     try:
         text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
-        raise UserError(f"{what} has half a character in it") from None
+        raise UserError(f"{what} contains half a character") from None
     if "\0" in text:
-        raise UserError(f"{what} has a NUL byte in it, which no command can hold")
+        raise UserError(f"{what} contains a NUL byte, which no command can hold")
     return text
 
 
@@ -35,7 +35,7 @@ def _texts(value: Any, what: str) -> tuple[str, ...]:
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise UserError(f"{what} must be names with values")
+        raise UserError(f"{what} must map names to values")
     return value
 
 
@@ -45,19 +45,19 @@ def _parameters(value: Any, what: str) -> dict[str, Words]:
     for written, words in _mapping(value, what).items():
         name = written.removesuffix("=")
         if name in found:
-            raise UserError(f"the parameter {name} is there twice")
+            raise UserError(f"the parameter {name} is given twice")
         found[name] = Words(_texts(words, f"a value of {name}"), name != written)
     return found
 
 
 def _rows(value: Any, what: str) -> Rows:
     if not isinstance(value, list) or not value:
-        raise UserError(f"{what} must be a list with at least one configuration in it")
+        raise UserError(f"{what} must be a list of at least one configuration")
     rows = [_mapping(row, f"each of {what}") for row in value]
     columns = tuple(rows[0])
     for number, row in enumerate(rows, 1):
         if row.keys() != rows[0].keys():
-            raise UserError(f"row {number} has other names than the first, which has {', '.join(columns)}")
+            raise UserError(f"row {number} has different names from the first row, which has {', '.join(columns)}")
     return Rows(columns, tuple(tuple(_text(row[name], f"{name} in a row") for name in columns) for row in rows))
 
 
@@ -81,7 +81,7 @@ def _conditions(value: Any, what: str) -> dict[str, str]:
 def parse_whole(text: str) -> int:
     """A whole number, of a length that somebody may have typed; a ValueError says that it is none."""
     if not is_whole(text):
-        raise ValueError(f"{shown(text)} is no whole number")
+        raise ValueError(f"{shown(text)} is not a whole number")
     return int(text)
 
 
@@ -135,21 +135,21 @@ def read_sweeps(data: Any) -> list[Sweep]:
     if several is None:
         return [common]
     if not isinstance(several, list) or not several:
-        raise UserError("sweeps must be a list with at least one sweep in it")
+        raise UserError("sweeps must be a list of at least one sweep")
     return [combine(common, _read(_mapping(sweep, "each of sweeps"))) for sweep in several]
 
 
 def _read(data: Mapping[str, Any]) -> Sweep:
     found = {}
     if "sweeps" in data:
-        raise UserError("a sweep in sweeps cannot hold sweeps")
+        raise UserError("a sweep within sweeps cannot contain sweeps")
     for written, value in data.items():
         key = written.replace("_", "-")
         if key not in _KEYS:
-            raise UserError(f"{shown(written)} is no setting of a sweep{meant(key, _KEYS)}")
+            raise UserError(f"{shown(written)} is not a setting of a sweep{meant(key, _KEYS)}")
         field, read = _KEYS[key]
         if field in found:
-            raise UserError(f"{key} is there twice")
+            raise UserError(f"{key} is given twice")
         found[field] = read(value, key)
     return Sweep(**found)
 

@@ -72,9 +72,9 @@ class Condition(NamedTuple):
             return bool(self.evaluate(values))
         except (ArithmeticError, ValueError) as error:
             where = ", ".join(f"{name}={bare(values[name])}" for name in sorted(self.names)) or "nothing varies"
-            too_large = "a number is too large" if isinstance(error, OverflowError) else "there is no such number"
+            too_large = "a number is too large" if isinstance(error, OverflowError) else "the result is undefined"
             why = "a division by 0" if isinstance(error, ZeroDivisionError) else too_large
-            raise UserError(f"the condition {shown(self.text)} has no answer where {where}: {why}") from None
+            raise UserError(f"the condition {shown(self.text)} cannot be evaluated for {where}: {why}") from None
 
 
 class _Part(NamedTuple):
@@ -104,8 +104,8 @@ class _Reader:
         reader = _READERS.get(type(node))
         if not reader:
             raise self.wrong(
-                f"'{ast.unparse(node)}' is not understood; there are names, numbers, texts in quotes, + - * / // % **, "
-                "comparisons, in, and, or, not"
+                f"'{ast.unparse(node)}' is not supported; conditions support names, numbers, quoted strings, "
+                "+ - * / // % **, comparisons, in, and, or, not"
             )
         return reader(self, node)
 
@@ -114,23 +114,25 @@ class _Reader:
 
     def _checked_number(self, node: ast.expr, part: _Part) -> _Part:
         if part.kind != NUMBER:
-            raise self.wrong(f"'{ast.unparse(node)}' must be a number there, and is {part.kind}")
+            raise self.wrong(f"'{ast.unparse(node)}' must be a number here, but is {part.kind}")
         return part
 
     def truth(self, node: ast.expr) -> _Part:
         part = self.read(node)
         if part.kind != TRUTH:
-            quotes = "; with < or > in it, a condition stands in quotes" if isinstance(node, ast.Name) else ""
+            quotes = "; quote a condition that contains < or >" if isinstance(node, ast.Name) else ""
             raise self.wrong(f"'{ast.unparse(node)}' is {part.kind}; compare it with something{quotes}")
         return part
 
     def name(self, node: ast.Name) -> _Part:
         meant = meant_by(node.id, self.kinds)
         if len(meant) > 1:
-            raise self.wrong(f"{node.id} may be {' or '.join(meant)}")
+            raise self.wrong(f"{node.id} is ambiguous: {' or '.join(meant)}")
         if not meant:
             known = ", ".join(sorted(self.kinds))
-            raise self.wrong(f'there is no parameter {node.id} (there are {known}; texts stand in quotes: "{node.id}")')
+            raise self.wrong(
+                f'there is no parameter {node.id} (the parameters are {known}; quote strings: "{node.id}")'
+            )
         name = meant[0]
         self.names.add(name)
         return _Part(self.kinds[name], lambda values: _read(values[name]))
@@ -145,7 +147,7 @@ class _Reader:
         if isinstance(found, int) and not isinstance(found, bool):
             return _Part(NUMBER, lambda _: found)
         if not isinstance(found, float) or not is_number(written):
-            raise self.wrong(f"{shown(written)} is no number, or one that is too large, and no text in quotes")
+            raise self.wrong(f"{shown(written)} is neither a number that fits nor a quoted string")
         value = Fraction(written)
         return _Part(NUMBER, lambda _: value)
 
@@ -154,14 +156,14 @@ class _Reader:
             inner = self.truth(node.operand).evaluate
             return _Part(TRUTH, lambda values: not inner(values))
         if isinstance(node.op, ast.Invert):
-            raise self.wrong("~ is not understood")
+            raise self.wrong("~ is not supported")
         inner = self.number(node.operand).evaluate
         return _Part(NUMBER, (lambda values: -inner(values)) if isinstance(node.op, ast.USub) else inner)
 
     def binary(self, node: ast.BinOp) -> _Part:
         operate = _ARITHMETIC.get(type(node.op))
         if not operate:
-            raise self.wrong(f"the operator in '{ast.unparse(node)}' is not understood")
+            raise self.wrong(f"the operator in '{ast.unparse(node)}' is not supported")
         left, right = self.number(node.left).evaluate, self.number(node.right).evaluate
         if isinstance(node.op, ast.Div):
             return self._fallible(lambda values: Fraction(left(values)) / right(values))
@@ -193,24 +195,24 @@ class _Reader:
             second = self.read(right)
             compare = _EQUALITY.get(kind) or self._order(kind, (left, first), (right, second))
         if (first.kind == TRUTH) != (second.kind == TRUTH):
-            raise self.wrong(f"'{ast.unparse(left if first.kind == TRUTH else right)}' is {TRUTH}, and no value")
+            raise self.wrong(f"'{ast.unparse(left if first.kind == TRUTH else right)}' is {TRUTH}, not a value")
         return lambda values: compare(first.evaluate(values), second.evaluate(values))
 
     def _order(
         self, kind: type[ast.cmpop], left: tuple[ast.expr, _Part], right: tuple[ast.expr, _Part]
     ) -> Callable[[Any, Any], bool]:
         if kind not in _ORDER:
-            raise self.wrong("'is' is not understood; write ==")
+            raise self.wrong("'is' is not supported; write ==")
         self._checked_number(*left)
         self._checked_number(*right)
         return _ORDER[kind]
 
     def _many(self, node: ast.expr) -> _Part:
         if not isinstance(node, ast.Tuple | ast.List | ast.Set):
-            raise self.wrong(f"behind 'in' stands a list, as in '(32, 64)', not '{ast.unparse(node)}'")
+            raise self.wrong(f"'in' needs a list, as in '(32, 64)', not '{ast.unparse(node)}'")
         found = [self.read(item) for item in node.elts]
         if any(part.kind == TRUTH for part in found):
-            raise self.wrong(f"'{ast.unparse(node)}' lists what is {TRUTH}, and no value")
+            raise self.wrong(f"'{ast.unparse(node)}' lists something that is {TRUTH}, not a value")
         parts = [part.evaluate for part in found]
         return _Part(EITHER, lambda values: [part(values) for part in parts])
 
@@ -241,5 +243,5 @@ def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
         where = f", at character {error.offset}" if error.offset else ""
         raise reader.wrong(f"{error.msg}{where}{habits(reader.source)}") from None
     except (ValueError, RecursionError, MemoryError):
-        raise reader.wrong("it cannot be read") from None
+        raise reader.wrong("it cannot be parsed") from None
     return Condition(text, frozenset(reader.names), whole.evaluate, reader.may_fail)

@@ -24,7 +24,7 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise UserError(f"{shown(next(name for name in names if names.count(name) > 1))} is there twice")
+        raise UserError(f"{shown(next(name for name in names if names.count(name) > 1))} is given twice")
     return found
 
 
@@ -34,7 +34,7 @@ def _load_json(text: str) -> Any:
     try:
         return json.loads(text, parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"this is no JSON: {error}") from None
+        raise UserError(f"this is not JSON: {error}") from None
 
 
 def _load_toml(text: str) -> Any:
@@ -48,7 +48,7 @@ def _load_toml(text: str) -> Any:
     try:
         return tomllib.loads(text, parse_float=lambda number: number.replace("_", ""))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"this is no TOML: {error}") from None
+        raise UserError(f"this is not TOML: {error}") from None
 
 
 def _load_yaml(text: str) -> Any:
@@ -71,7 +71,7 @@ def _load_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=Loader)  # noqa: S506 - a base loader makes nothing but texts, lists and mappings
     except (yaml.YAMLError, RecursionError) as error:
-        raise UserError(f"this is no YAML: {' '.join(str(error).split())}") from None
+        raise UserError(f"this is not YAML: {' '.join(str(error).split())}") from None
 
 
 def _load_csv(text: str) -> Any:
@@ -84,18 +84,16 @@ def _load_csv(text: str) -> Any:
         lines = [(reader.line_num, row) for row in reader if row]
         lines = [(line, row) for line, row in lines if row != [""] or len(lines[0][1]) == 1]
     except csv.Error as error:
-        raise UserError(f"line {reader.line_num}: this is no CSV: {error}") from None
+        raise UserError(f"line {reader.line_num}: this is not CSV: {error}") from None
     if len(lines) < 2:  # noqa: PLR2004 - names, and one row
-        raise UserError(
-            "there must be a line with the names of the parameters, and one for each configuration below it"
-        )
+        raise UserError("the first line must name the parameters, followed by one line per configuration")
     names = [name.strip() for name in lines[0][1]]
     if len(names) == 1 and ";" in names[0]:
-        raise UserError("the columns are separated by ';', and must be by ','")
+        raise UserError("the columns are separated by ';'; use ','")
     for line, row in lines[1:]:
         if len(row) != len(names):
             values = "1 value" if len(row) == 1 else f"{len(row)} values"
-            raise UserError(f"line {line} has {values}, and there are {len(names)} names in the first line")
+            raise UserError(f"line {line} has {values}, but the first line has {len(names)} names")
     return {"rows": [_unique(list(zip(names, row, strict=True))) for _, row in lines[1:]]}
 
 
@@ -111,7 +109,7 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
 def load(suffix: str, data: bytes) -> Any:
     """What the bytes of a file with this suffix say."""
     if suffix.lower() not in FORMATS:
-        raise UserError(f"a file with sweeps ends in one of {', '.join(FORMATS)}")
+        raise UserError(f"a sweep file must end in one of {', '.join(FORMATS)}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -125,7 +123,7 @@ def read_sweep_file(path: str) -> list[Sweep]:
     try:
         return read_sweeps(load(Path(path).suffix, Path(path).read_bytes()))
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -138,22 +136,22 @@ def save_sweep_file(path: str, sweeps: list[Sweep]) -> None:
         _check_target(target, text)
         replace_file(str(target), text.encode())
     except OSError as error:
-        raise UserError(f"--save {path}: it cannot be written: {error.strerror}") from None
+        raise UserError(f"--save {path}: cannot write it: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"--save {path}: {error}") from None
 
 
 def _check_target(target: Path, text: str) -> None:
     if target.suffix.lower() != ".json":
-        raise ValueError("a sweep is saved as JSON; name a file that ends in .json")
+        raise ValueError("a sweep is saved as JSON; choose a file name that ends in .json")
     if not target.exists():
         return
     if not target.is_file():  # a pipe would be waited for
-        raise ValueError("that is no plain file")
+        raise ValueError("it is not a regular file")
     data = target.read_bytes()
     if data in (b"", text.encode()):
         return
-    kind = "no saved sweep"
+    kind = "not a saved sweep"
     with suppress(UserError):
         kind = "another sweep" if is_saved(load(".json", data)) else kind
-    raise ValueError(f"that file is {kind}, and is not written over; name another, or remove it first")
+    raise ValueError(f"that file is {kind} and is not overwritten; choose another, or remove it first")

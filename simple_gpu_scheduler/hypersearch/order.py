@@ -92,7 +92,7 @@ def quasi_points(sampler: str, dimensions: int, samples: int, seed: int) -> Iter
     """Points with numbers above 0 and below 1; a Latin hypercube has just so many, the others have no end."""
     is_closed = sampler == "lhs"
     if is_closed and samples > _LARGEST_CUBE:
-        raise UserError(f"--sampler lhs makes all its samples at once, and can make {_LARGEST_CUBE:,} at most")
+        raise UserError(f"--sampler lhs can draw at most {_LARGEST_CUBE:,} samples, since it draws them all at once")
     engine = _engine(sampler, dimensions, seed)
     while True:
         for point in _quietly(engine, samples if is_closed else min(samples, _AT_ONCE)):

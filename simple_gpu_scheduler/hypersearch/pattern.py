@@ -45,15 +45,17 @@ class Placeholder(NamedTuple):
 
 def _format(value: str, spec: str) -> str:
     if _TOO_WIDE.search(spec):
-        raise ValueError("a width has three digits at most")
+        raise ValueError("a width may have at most three digits")
     if spec.endswith("c") or "z" in spec or not spec.isprintable():
-        raise ValueError(f"':{spec.encode('unicode_escape').decode()}' is not taken; write one as ':.2f' or ':03d'")
+        raise ValueError(
+            f"':{spec.encode('unicode_escape').decode()}' is not supported; use a format such as ':.2f' or ':03d'"
+        )
     try:
         return format(int(value) if is_whole(value) else float(value) if is_number(value) else value, spec)
     except (ValueError, OverflowError):
         if spec[-1:] in "bdnoxX" and is_number(value):
             raise ValueError(f"':{spec}' is for whole numbers") from None
-        kind = "a whole number" if is_whole(value) else "a number" if is_number(value) else "a text"
+        kind = "a whole number" if is_whole(value) else "a number" if is_number(value) else "text"
         raise ValueError(f"':{spec}' cannot format {kind}") from None
 
 
@@ -61,11 +63,11 @@ def read_placeholder(written: str, known: Collection[str]) -> Placeholder:
     """What is written between braces; `known` are the names that are good there."""
     match = _PLACEHOLDER.fullmatch(written)
     if not match:
-        way_out = f"braces that are the shell's are written {{{{{bare(written)}}}}}"
+        way_out = f"write {{{{{bare(written)}}}}} for braces of the shell"
         if written.strip() in known:
             way_out = f"write {{{written.strip()}}}"
         raise UserError(
-            f"{{{bare(written)}}} is no placeholder, which is {{NAME}}, {{NAME:.2f}}, {{NAME!s}} or {{--flag NAME}}; "
+            f"{{{bare(written)}}} is not a placeholder such as {{NAME}}, {{NAME:.2f}}, {{NAME!s}} or {{--flag NAME}}; "
             f"{way_out}"
         )
     name = match["name"]
@@ -76,12 +78,12 @@ def read_placeholder(written: str, known: Collection[str]) -> Placeholder:
 
 
 def _unknown(written: str, name: str, has_flag: bool, known: Collection[str]) -> str:
-    flag = " behind the flag stands the name of a parameter;" if has_flag else ""
+    flag = " the flag must be followed by a parameter name;" if has_flag else ""
     add = "--repeat N" if name == "seed" else f"-p {name} VALUE..."
     hint = meant(name, [one for one in known if one not in COUNTED])
     return (
-        f"the pattern has {{{bare(written)}}} but there is no parameter of that name;{flag} add {add}, "
-        f"or write {{{{{bare(written)}}}}} if these braces are the shell's{hint}"
+        f"the pattern has {{{bare(written)}}}, but there is no parameter of that name;{flag} add {add}, "
+        f"or write {{{{{bare(written)}}}}} for braces of the shell{hint}"
     )
 
 
@@ -140,7 +142,7 @@ def _split(text: str) -> tuple[list[str], list[str]]:
         elif len(match[0]) == 1:
             raise UserError(
                 f"the pattern has a '{match[0]}' that belongs to no placeholder, at character {match.start() + 1}; "
-                "braces that are the shell's are written {{ and }}"
+                "write {{ and }} for braces of the shell"
             )
         else:
             texts[-1] += match[0][0]
@@ -197,7 +199,7 @@ def _check_before(read: str, found: Placeholder) -> None:
         return
     read = read.replace("\\\n", "")
     if _DOLLAR.search(read):
-        raise UserError(f"${found} would be a variable of the shell; write ${{{found}}} if it shall be one")
+        raise UserError(f"${found} would be a shell variable; write ${{{found}}} if that is intended")
     if variable := _VARIABLE.search(read):
         name = variable["name"]
         raise UserError(f"${name}{found} would be one longer name to the shell; write ${{{{{name}}}}}{found}")
@@ -208,8 +210,8 @@ def _check_before(read: str, found: Placeholder) -> None:
 def _check_behind(text: str, found: Placeholder, *, goes_with_blank: bool, is_last: bool) -> None:
     """Refuse what would be read otherwise together with the value, or without it."""
     if text.startswith("#:") and found.place in WORDS:
-        raise UserError(f"write a blank between {found} and #:, or the shell takes both for one word")
+        raise UserError(f"put a space between {found} and #:, or the shell reads both as one word")
     if found.before is None or text.startswith(_MAY_FOLLOW) or (is_last and not text):
         return
     if goes_with_blank or text.startswith("#"):
-        raise UserError(f"write a blank behind {found}, since it may be missing, and its blank with it")
+        raise UserError(f"put a space after {found}, since it may be left out together with its space")

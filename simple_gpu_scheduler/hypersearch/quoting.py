@@ -114,7 +114,7 @@ def _in_string(value: str) -> str:
 
 def _in_options(value: str) -> str:
     if not value or not value.isprintable() or any(char.isspace() for char in value):
-        raise ValueError("behind #: a value is one word without blanks")
+        raise ValueError("after #: a value must be a single word without spaces")
     return value
 
 
@@ -125,12 +125,14 @@ def _in_comment(value: str) -> str:
 
 
 def _in_heredoc(_value: str) -> str:
-    raise ValueError("in a here-document it might be taken for its end; write something before it, as '- ' or 'lr: '")
+    raise ValueError(
+        "in a here-document it might be read as its end; write something before it, such as '- ' or 'lr: '"
+    )
 
 
 def _without_quotes(value: str) -> str:
     if quote(value) != value:
-        raise ValueError("quotes do not help there; put the placeholder outside of ` `, ${ }, $(( )) and the like")
+        raise ValueError("quotes do not work there; put the placeholder outside of ` `, ${ }, $(( )) and the like")
     return value
 
 

@@ -68,7 +68,7 @@ def make_space(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]], 
     draws = tuple((name, values.draw) for name, values in parameters.items() if values.draw)
     space = Space(tuple(factors), draws, tuple(notes))
     if space.size > MOST:
-        raise UserError(f"the sweep has more than {MOST:.0e} combinations, too many to be counted; give fewer values")
+        raise UserError(f"the sweep has more than {MOST:.0e} combinations, too many to count; give fewer values")
     return space
 
 
@@ -77,16 +77,16 @@ def _check_zips(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]])
     for names in zips:
         written = f"--zip {','.join(names)}"
         if not all(names):
-            raise UserError("--zip has no name where one should be; write it as --zip lr,wd")
+            raise UserError("--zip lacks a name; write it as --zip lr,wd")
         if len(names) < 2:  # noqa: PLR2004 - a pair
-            raise UserError(f"{written} names one parameter; write those that go together, as in --zip lr,wd")
+            raise UserError(f"{written} names only one parameter; name all that vary together, as in --zip lr,wd")
         for name in names:
             if name not in parameters:
                 raise UserError(f"{written}: there is no parameter {shown(name)}{meant(name, parameters)}")
             if name in zipped or names.count(name) > 1:
-                raise UserError(f"{written}: {name} is in a zip already; name all that go together in one --zip")
+                raise UserError(f"{written}: {name} is already in a zip; name all that vary together in one --zip")
             if parameters[name].needs_samples:
-                raise UserError(f"{written}: {name} is drawn at random; only listed values can go together")
+                raise UserError(f"{written}: {name} is drawn at random; only listed values can be zipped")
         zipped.update(dict.fromkeys(names, sorted(names, key=list(parameters).index)))
     return zipped
 
@@ -96,9 +96,9 @@ def _zip(names: Sequence[str], parameters: Mapping[str, Values], notes: list[str
     sizes = {name: len(parameters[name].choices) for name in names}
     if len(set(sizes.values())) > 1:
         counts = ", ".join(f"{name} has {size}" for name, size in sizes.items())
-        raise UserError(f"{written}: they need the same number of values, and {counts}")
+        raise UserError(f"{written}: they need the same number of values, but {counts}")
     if max(sizes.values()) > LISTED:
-        raise UserError(f"{written}: more than {LISTED:,} values cannot go together")
+        raise UserError(f"{written}: more than {LISTED:,} values cannot be zipped")
     rows = list(zip(*(parameters[name].choices for name in names), strict=True))
     return _listed(tuple(names), rows, notes)
 
@@ -109,7 +109,7 @@ def _listed(names: tuple[str, ...], rows: list[tuple[str, ...]], notes: list[str
         repeated = next(row for at, row in enumerate(rows) if different[at : at + 1] != [row])
         more = len(rows) - len(different) - 1
         others = f" (and {more} more)" if more else ""
-        notes.append(f"{','.join(names)}: {shown(','.join(repeated))} is given again and left out{others}")
+        notes.append(f"{','.join(names)}: {shown(','.join(repeated))} is repeated and left out{others}")
     return Factor(names, len(different), different.__getitem__, is_listed=True)
 
 

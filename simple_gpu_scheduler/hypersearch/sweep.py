@@ -60,4 +60,4 @@ def meant(word: str, known: Collection[str]) -> str:
     close = get_close_matches(word.lower(), by_lower, n=1)
     if close:
         return f"; did you mean {by_lower[close[0]]}?"
-    return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= _FEW else ""
+    return f"; choose from {', '.join(sorted(known))}" if 0 < len(known) <= _FEW else ""

@@ -11,7 +11,7 @@ _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 _FAR = 300
 
-NUMBER, TEXT, EITHER = "a number", "a text", "a number or a text"
+NUMBER, TEXT, EITHER = "a number", "text", "a number or text"
 
 
 def _power_of_ten(exponent: int) -> int:
@@ -57,7 +57,7 @@ def parse_fixed(text: str) -> Fixed:
     """A decimal number, exactly; a ValueError says that it is none."""
     match = _NUMBER.fullmatch(text) if is_number(text) else None
     if not match:
-        raise ValueError(f"{shown(text)} is no number")
+        raise ValueError(f"{shown(text)} is not a number")
     sign, before, after, exponent = match[1], match[2], match[3] or "", int(match[4] or 0)
     units = int(f"{sign}{before}{after}")
     decimals = len(after) - exponent

@@ -66,7 +66,7 @@ class Piece(NamedTuple):
 
 
 class FollowedFile:
-    """A plain file that grows, or that will come; read by one thread. ValueError if it is no plain file.
+    """A plain file that grows, or that will come; read by one thread. ValueError if it is not a regular file.
 
     A file that an editor has put in the place of the old one goes on where the old one was read to, if all bytes before
     that are the same; else it is new. An editor gets a second to write that much.
@@ -76,7 +76,7 @@ class FollowedFile:
         self._path = os.path.abspath(path)
         with suppress(OSError):  # `read` meets it too
             if not stat.S_ISREG(os.stat(path).st_mode):
-                raise ValueError(f"{path} is no plain file")
+                raise ValueError(f"{path} is not a regular file")
         self._may_be_remote = uses_inotify is None
         self._watch = Watch(uses_inotify=uses_inotify is not False)
         self._fd = -1

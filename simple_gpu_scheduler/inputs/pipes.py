@@ -175,7 +175,7 @@ class Spooled:
         self._most_kept = os.fstat(self._spool).st_size
         self._unused = os.pread(self._spool, max(0, self._most_kept - self._at), self._at) + unwritten
         self._is_direct = True
-        return f"what is written to the pipe cannot be kept: {why}; the jobs run, and what has not is lost with us"
+        return f"the input cannot be saved: {why}; jobs continue, but waiting jobs are lost if the scheduler dies"
 
     def _read_directly(self) -> Piece:
         if self._unused:

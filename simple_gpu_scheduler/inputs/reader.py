@@ -118,7 +118,7 @@ class Reader:
             except OSError as error:
                 # What has come of a line is no line: half a command may mean anything.
                 problems.append(
-                    f"reading {source.name or 'stdin'} failed: {error.strerror}; what follows there was not read"
+                    f"reading {source.name or 'stdin'} failed: {error.strerror}; the rest of it was not read"
                 )
             else:
                 if source.path:

@@ -51,7 +51,7 @@ def open_plain(path: str) -> int:
         return -1
     if not stat.S_ISREG(state.st_mode):
         number = errno.EISDIR if stat.S_ISDIR(state.st_mode) else errno.EINVAL
-        raise OSError(number, "it is no plain file any more", path)
+        raise OSError(number, "it is no longer a regular file", path)
     with suppress(FileNotFoundError):
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     return -1

@@ -55,22 +55,22 @@ def open_queue(path: str) -> int:
 def _why_closed(path: str, error: OSError) -> str:
     shown = shlex.quote(path)
     if error.errno == errno.ENOENT:
-        return f"there is no {path}; start `simple_gpu_scheduler --follow {shown}`, or create the file that one follows"
+        return f"there is no {path}; start `simple_gpu_scheduler --follow {shown}`, or create the file that it follows"
     if error.errno == errno.ENXIO:  # sockets and devices without a driver say so too
         with suppress(OSError):
             if stat.S_ISFIFO(os.stat(path).st_mode):
                 return (
-                    f"nobody is reading the named pipe {path}; start `simple_gpu_scheduler < {shown}` first, for the "
-                    "pipe keeps nothing by itself (`simple_gpu_scheduler --resume` if a run of it was stopped)"
+                    f"no scheduler is reading the named pipe {path}; start `simple_gpu_scheduler < {shown}` first "
+                    "(or `simple_gpu_scheduler --resume`, if its run was stopped)"
                 )
     if error.errno in (errno.EISDIR, errno.ENXIO, errno.ENODEV):
         return _no_queue(path)
-    hint = "; whoever it belongs to must let you write to it" if error.errno == errno.EACCES else ""
+    hint = "; ask its owner for permission to write" if error.errno == errno.EACCES else ""
     return f"cannot write to {path}: {error.strerror}{hint}"
 
 
 def _no_queue(path: str) -> str:
-    return f"{path} is no queue: that is a named pipe that a scheduler reads, or a file that one follows"
+    return f"{path} is not a queue; a queue is a named pipe that a scheduler reads, or a file that it follows"
 
 
 def append(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
@@ -99,12 +99,12 @@ def _lock(path: str, fd: int, say: Say) -> None:
                 if time.monotonic() < end:
                     time.sleep(_PAUSE)
                     continue
-                say(f"waiting for another writer who has locked {path}")
+                say(f"waiting for another writer, which has locked {path}")
                 fcntl.flock(fd, fcntl.LOCK_EX)
             return
     except OSError as error:
         raise UserError(
-            f"cannot lock {path}: {error.strerror}; without that, lines could mix. Keep the queue on a local disk"
+            f"cannot lock {path}: {error.strerror}; without a lock, lines could mix. Keep the queue on a local disk"
         ) from None
 
 
@@ -128,8 +128,8 @@ def _write_to_pipe(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> 
             _write(path, fd, piece.data, say)
     except BrokenPipeError:
         raise NotWrittenError(
-            f"the scheduler that read {path} has gone away: line {at} of the input was not written, or not wholly, and "
-            "nothing behind it; of the lines before it only that scheduler's journal tells whether it has read them"
+            f"the scheduler reading {path} is gone: line {at} of the input was not written in full, and later lines "
+            "not at all; the journal of that scheduler shows which lines it had read"
         ) from None
 
 
@@ -160,7 +160,7 @@ def _wait_for_room(path: str, fd: int, say: Say) -> None:
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
     if not poll.poll(_PATIENCE * 1000):
-        say(f"{path} is full, since its scheduler has enough jobs at hand; waiting until it reads on")
+        say(f"{path} is full: its scheduler has enough jobs for now; waiting until it reads more")
         poll.poll()
 
 
@@ -185,7 +185,7 @@ def _append_to_file(path: str, fd: int, data: bytes) -> None:
         os.fsync(fd)
     except OSError as error:
         took_back = _take_back(fd, size, written)
-        rest = "nothing was submitted" if took_back else "half of a line may stand at its end: take it out by hand"
+        rest = "nothing was submitted" if took_back else "it may end in half a line, which you must remove by hand"
         raise NotWrittenError(f"cannot write to {path}: {error.strerror}; {rest}") from None
 
 

@@ -64,7 +64,7 @@ class LineParser:
         """What the line that began at number `line` asks for. It had `size` bytes; `text` may lack what is too much."""
         stripped = text.strip()
         if size > len(text) and not _is_comment(stripped):
-            return self._refuse(line, f"the line has {size:,} bytes, which is longer than any command with its options")
+            return self._refuse(line, f"the line has {size:,} bytes; no command with its options is that long")
         if not stripped:
             return None
         if b"#" not in stripped:
@@ -115,23 +115,23 @@ class LineParser:
             return
         totals = self._totals()
         if gpus > len(totals):
-            raise ValueError(f"gpus={gpus}: this run has {'only one' if len(totals) == 1 else f'only {len(totals)}'}")
+            raise ValueError(f"gpus={gpus}: this run has only {len(totals)} GPU{'' if len(totals) == 1 else 's'}")
         large = sum(total >= mem for total in totals)
         if gpus and large < gpus:
             most = (
-                f"the largest GPU has {show_size(max(totals))}" if not large else f"only {large} of the GPUs have that"
+                f"only {large} of the GPUs have that much" if large else f"the largest GPU has {show_size(max(totals))}"
             )
             raise ValueError(f"mem={show_size(mem)}: {most}")
 
     def _job(self, command: bytes, line: int, settings: dict[str, Any]) -> Job | Refusal:
         if len(command) > LONGEST_COMMAND:
             return self._refuse(
-                line, f"the command has {len(command):,} bytes and the system can start at most {LONGEST_COMMAND:,}"
+                line, f"the command has {len(command):,} bytes; the system accepts at most {LONGEST_COMMAND:,}"
             )
         if b"\0" in command:
-            return self._refuse(line, "the command has a NUL byte in it; with --null it would separate jobs")
+            return self._refuse(line, "the command contains a NUL byte, which separates jobs only with --null")
         if self._bad_default:  # without the default that was meant, nobody knows what this line asks for
-            return self._refuse(line, f"the default in {self._bad_default} is wrong", is_bad_option=True)
+            return self._refuse(line, f"the defaults in {self._bad_default} are invalid", is_bad_option=True)
         self._count += 1
         return Job(self._count, command, Place(line, self._source), **settings)
 
@@ -157,7 +157,7 @@ def split_options(text: bytes) -> tuple[bytes, dict[str, Any]]:
         return text, {}
     last = comments[-1]
     if len(comments) > 1 or b"\n" in text[last:end]:
-        raise ValueError("in a job of several lines, options stand once, behind its last line")
+        raise ValueError("in a multi-line job, options go once, after the last line")
     return _without_blanks(text[:last]), parse_options(text[last + len(_OPTIONS) : end])
 
 

@@ -49,7 +49,7 @@ class Log(NamedTuple):
 def read_joblog(data: bytes) -> Log:
     """All of its rows. A ValueError says that it is no job log, or one of a simulation."""
     if is_simulated(data):
-        raise ValueError("it is of --engine simulated, which ran nothing")
+        raise ValueError("it was written by --engine simulated, which runs nothing")
     lines = _without_header(data).split(b"\n")
     torn = lines.pop()
     rows = [_row(line, is_whole=True) for line in lines]
@@ -69,7 +69,7 @@ def _without_header(data: bytes) -> bytes:
         return data[len(HEADER) :]
     if HEADER.startswith(data):  # also nothing at all: whoever wrote it got no further
         return b""
-    raise ValueError("it does not begin with the header of a job log (Seq Host Starttime ...)")
+    raise ValueError("it does not start with the header of a job log (Seq Host Starttime ...)")
 
 
 def _row(line: bytes, *, is_whole: bool) -> Row | None:
@@ -199,17 +199,17 @@ def skipping(parser: LineParser, options: Options) -> SkippingParser:
     try:
         log = read_joblog(data)
     except ValueError as error:
-        raise UserError(f"{path} is no job log: {error}; name the one that the run wrote for --joblog") from None
+        raise UserError(f"{path} is not a job log: {error}; give the one that the run wrote with --joblog") from None
     return SkippingParser(parser, log.rows, resume_failed=options.resume_failed)
 
 
 def sentence(parser: SkippingParser, path: str) -> str:
     """What was left out, when all of the input was read."""
-    failed = f", {parser.failed} did not (--resume-failed tries them again)" if parser.failed else ""
-    text = f"not run again, by the job log {path}: {parser.succeeded} succeeded{failed}"
+    failed = f", {parser.failed} did not (to retry: --resume-failed)" if parser.failed else ""
+    text = f"skipped, since they are in the job log {path}: {parser.succeeded} succeeded{failed}"
     if parser.first_differing:
         text += (
             f"; {parser.differing} of them had another command there, the first at {parser.first_differing.place}: "
-            "jobs are told by their numbers, so the input must be the same"
+            "jobs are matched by number, so the input must be the same"
         )
     return text

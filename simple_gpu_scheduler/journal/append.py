@@ -51,10 +51,10 @@ class Appender:
             error = self._write() if is_new or time.monotonic() >= self._try_at else ""
         self._sync_soon()
         if error and is_new:
-            raise SinkTroubleError(f"{self._name} cannot be written: {error}; the jobs go on, and it is tried again")
+            raise SinkTroubleError(f"cannot write {self._name}: {error}; jobs continue, and writing is retried")
         if self._unsynced and not self._is_told:
             self._is_told = True
-            raise SinkTroubleError(f"{self._name} may lose what was written: {self._unsynced}; the jobs go on")
+            raise SinkTroubleError(f"{self._name} may lose its last lines: {self._unsynced}; jobs continue")
 
     def close(self) -> None:
         """Write what is left, and have it synced."""
@@ -62,7 +62,7 @@ class Appender:
             error = self._write()
         error = self._synced() or error or ("" if self._is_told else self._unsynced)
         if error:
-            raise OSError(f"{error}; what happened last is not in it")
+            raise OSError(f"{error}; the last events are missing from it")
 
     def _write(self) -> str:
         """Why not all that is kept could be written. A line that was torn is written again, on a line of its own."""
@@ -145,7 +145,7 @@ class PatientAppender:
         if trouble:
             raise trouble
         if self._unanswered and not was_late:  # else that has been said
-            raise SinkTroubleError(f"{self._name} does not answer; the jobs go on without it")
+            raise SinkTroubleError(f"{self._name} does not respond; jobs continue without it")
 
     def close(self) -> None:
         """See `Appender`."""
@@ -154,7 +154,7 @@ class PatientAppender:
         if trouble:
             raise trouble
         if self._unanswered:
-            raise OSError("it does not answer; what happened last is not in it")
+            raise OSError("it does not respond; the last events are missing from it")
 
     def _hand_over(self, work: Callable[[], None], size: int) -> None:
         self._work.put(work)

@@ -57,7 +57,7 @@ def make_directory(directory: str) -> None:
     os.makedirs(directory, 0o700, exist_ok=True)
     state = os.stat(directory)
     if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(1, "it belongs to another user, or others may write to it")
+        raise PermissionError(1, "it belongs to another user or is writable by others")
 
 
 def create(path: str) -> int:
@@ -92,7 +92,7 @@ def check_own(fd: int, path: str) -> None:
     """Refuse what another user may have put there."""
     state = os.fstat(fd)
     if not stat.S_ISREG(state.st_mode) or state.st_uid not in (os.getuid(), 0):
-        raise UserError(f"{path} is no journal of yours")
+        raise UserError(f"{path} is not a journal of yours")
 
 
 def lock(fd: int, byte: int, *, if_unsure: bool = True) -> bool:

@@ -55,15 +55,15 @@ def choose(word: str, *, alive: bool | None = None) -> str:
     runs = all_runs()
     if not runs:
         where = files.runs_directory(os.environ)
-        raise UserError(f"there is no run yet; each keeps its journal in {safe(where)}, unless told otherwise")
+        raise UserError(f"no runs yet; their journals are kept in {safe(where)} by default")
     named = [path for path in runs if _is_called(files.run_of(path), word)]
     if not named:
-        raise UserError(f"no run is called '{safe(word)}'; 'simple_gpu_scheduler history' lists them")
+        raise UserError(f"no run matches '{safe(word)}'; list runs with: simple_gpu_scheduler history")
     found = [path for path in named if _fits(path, alive)]
     if not found:
         raise UserError(_none_fits(named if word else [], alive=bool(alive)))
     if word and len(found) > 1:
-        raise UserError(f"'{safe(word)}' may be {_listed(found)}; write more of the one that you mean")
+        raise UserError(f"'{safe(word)}' is ambiguous: {_listed(found)}; use a longer prefix")
     return next((path for path in found if not word and _is_of_here(path)), found[0])
 
 
@@ -77,8 +77,8 @@ def _is_of_here(path: str) -> bool:
 def _file(path: str, alive: bool | None) -> str:
     if not os.path.isfile(path):
         is_there = os.path.exists(path)
-        problem = "it is no plain file" if is_there else "there is no such file"
-        raise UserError(f"{safe(path)} is no journal: {problem}; name a run, or the file that --journal named")
+        problem = "it is not a regular file" if is_there else "there is no such file"
+        raise UserError(f"{safe(path)} is not a journal: {problem}; give a run ID or the file given to --journal")
     if not _fits(path, alive):
         raise UserError(_none_fits([path], alive=bool(alive)))
     return path
@@ -93,20 +93,20 @@ def _fits(path: str, alive: bool | None) -> bool:
 
 
 def _none_fits(named: list[str], *, alive: bool) -> str:
-    what = "has ended or died" if alive else "still runs"
+    what = "has ended or died" if alive else "is still running"
     if len(named) == 1:
-        return f"the run {safe(files.run_of(named[0]))} {what}; 'simple_gpu_scheduler history' shows how each stands"
+        return f"run {safe(files.run_of(named[0]))} {what}; see: simple_gpu_scheduler history"
     if named:
-        return f"each of {_listed(named)} {what}; 'simple_gpu_scheduler history' shows how each stands"
-    none = "no run lives now" if alive else "there is no run that has ended"
-    return f"{none}; 'simple_gpu_scheduler history' lists all"
+        return f"each of {_listed(named, 'and')} {what}; see: simple_gpu_scheduler history"
+    none = "no run is active" if alive else "no run has ended yet"
+    return f"{none}; list all runs with: simple_gpu_scheduler history"
 
 
-def _listed(paths: list[str]) -> str:
+def _listed(paths: list[str], word: str = "or") -> str:
     shown = [files.run_of(path) for path in paths[:_MOST_LISTED]]
     if len(paths) > len(shown):
         shown.append(f"{len(paths) - len(shown)} others")
-    return f"{', '.join(shown[:-1])} or {shown[-1]}"
+    return f"{', '.join(shown[:-1])} {word} {shown[-1]}"
 
 
 def load(path: str) -> RunState:
@@ -118,12 +118,12 @@ def _state_of(path: str, contents: Contents) -> RunState:
     try:
         state = state_of(contents)
     except ValueError as error:
-        raise UserError(f"the journal {safe(path)} cannot be used: {error}") from None
+        raise UserError(f"cannot use the journal {safe(path)}: {error}") from None
     if state.unreadable:
         lines = "1 line" if state.unreadable == 1 else f"{state.unreadable} lines"
         _warn(path, f"{lines} of the journal could not be read")
     if state.unknown:
-        _warn(path, f"events that this version does not know: {safe(', '.join(sorted(state.unknown)))}")
+        _warn(path, f"events unknown to this version: {safe(', '.join(sorted(state.unknown)))}")
     return state
 
 
@@ -154,7 +154,7 @@ def standing(state: RunState, alive: bool) -> str:
         return "paused" if state.is_paused else "running"
     if state.ended:
         return "finished" if state.is_finished else "stopped"
-    return f"died, or runs on {state.began.get('host')}" if is_elsewhere(state) else "died"
+    return f"died, or is running on {state.began.get('host')}" if is_elsewhere(state) else "died"
 
 
 def is_elsewhere(state: RunState) -> bool:
@@ -181,9 +181,9 @@ def find_job(state: RunState, word: str) -> JobState:
         if each.job.name == word:
             return each
     if _is_number(word) and int(word) in state.refused:
-        raise UserError(f"job {word} of run {state.run} never was one: its line was refused")
+        raise UserError(f"run {state.run} has no job {word}: its line was refused")
     raise UserError(
-        f"run {state.run} has no job '{safe(word)}'; 'simple_gpu_scheduler history {state.run}' lists those that it has"
+        f"run {state.run} has no job '{safe(word)}'; list its jobs with: simple_gpu_scheduler history {state.run}"
     )
 
 

@@ -173,13 +173,13 @@ def _after(job: Job, state: RunState, printed: Mapping[str, int]) -> list[str]:
     for number in job.after:
         before = state.jobs.get(number)
         if before is None:
-            raise ValueError(f"job {job.number} comes after job {number}, of which the journal tells nothing")
+            raise ValueError(f"job {job.number} depends on job {number}, which is not in the journal")
         if printed.get(before.job.name) == number:
             names.append(before.job.name)
         elif before.state != "succeeded":
             raise ValueError(
-                f'job {job.number} comes after job {number} "{before.job.name}", which has not succeeded and is not '
-                f"among these; add --{_group(before.state).replace(' ', '-')}"
+                f'job {job.number} depends on job {number} "{before.job.name}", which has not succeeded and is not '
+                f"selected; add --{_group(before.state).replace(' ', '-')}"
             )
     return names
 
@@ -191,9 +191,9 @@ def _pieces(job: Job, after: Sequence[str], *, by_null: bool) -> list[bytes]:
             return pieces
     which = f"job {job.number} ({job.place})"
     if by_null:
-        raise ValueError(f"{which} cannot be written so that it is read the same; --json has it")
-    problem = "has a newline in it" if b"\n" in job.command else "cannot be written as a line that is read the same"
-    raise ValueError(f"{which} {problem}; separate the jobs by NUL: --null here, and for the run that reads them")
+        raise ValueError(f"{which} cannot be printed so that it reads back unchanged; use --json")
+    problem = "contains a newline" if b"\n" in job.command else "cannot be printed as a line that reads back unchanged"
+    raise ValueError(f"{which} {problem}; separate jobs by NUL: use --null here and in the run that reads them")
 
 
 def _option_words(job: Job, after: Sequence[str]) -> str:

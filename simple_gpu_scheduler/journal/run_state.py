@@ -235,7 +235,7 @@ def state_of(contents: Contents) -> RunState:
     state.unreadable = contents.unreadable
     state.feed(contents.records)
     if not state.began:
-        raise ValueError("it does not begin like a journal")
+        raise ValueError("it does not start like a journal")
     return state
 
 

@@ -50,7 +50,7 @@ class Notifier:
                 )
                 return self._run(notification, streams, due, lambda: _last_line(stderr.fileno()))
         except OSError as error:
-            return f"the notifier could not be started: {error.strerror or error}"
+            return f"cannot start the notifier: {error.strerror or error}"
 
     def _run(
         self,
@@ -68,11 +68,7 @@ class Notifier:
         outcome = outcome_of(self._bystanders.reap(pid))
         if outcome.kind == "succeeded":
             return ""
-        how = (
-            f"had not ended after {show_duration(time.monotonic() - began)} and was killed"
-            if is_late
-            else show_outcome(outcome)
-        )
+        how = f"was killed after {show_duration(time.monotonic() - began)}" if is_late else show_outcome(outcome)
         why = last_line()
         return f"the notifier {how}{': ' if why else ''}{why}"
 

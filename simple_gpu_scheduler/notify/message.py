@@ -101,7 +101,7 @@ def summarize(events: Sequence[JobEnd], sentences: Sequence[str]) -> str:
     count, failed = len(events), sum(map(is_failure, events))
     if count == 1:
         return cut_text(sentences[0])
-    verb = "did not succeed" if failed == count else f"have ended, {failed} of them without success"
+    verb = "did not succeed" if failed == count else f"ended, {failed} of them unsuccessfully"
     shown = sentences[:MOST_SENTENCES]
     more = f"; and {count - len(shown)} more" if count > len(shown) else ""
     room = (_LONGEST_SUMMARY - _ROOM_FOR_OTHERS) // len(shown)

@@ -88,7 +88,7 @@ class Notify:
             has_work = bool(self._news or self._end)
         if has_work and not self._thread:
             self._start_thread()
-        self._complain("" if isinstance(event, RunEnded) else "; the run goes on")
+        self._complain("" if isinstance(event, RunEnded) else "; the run continues")
 
     def close(self) -> None:
         """Wait until all is told, or the time for it is over."""
@@ -119,7 +119,7 @@ class Notify:
             try:
                 problem = self._notifier.tell(make(), self._until)
             except Exception as error:  # noqa: BLE001 - whatever ails it, the jobs go on
-                problem = f"nobody was notified: {error}"
+                problem = f"notification failed: {error}"
             if problem:
                 with self._changed:
                     self._problems.append(problem)

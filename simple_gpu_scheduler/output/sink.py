@@ -118,7 +118,7 @@ class Logs:
             if fd is None:
                 self._show(printed)
             if not isinstance(error, FileNotFoundError):  # it could not be made, which was said; or is wanted no more
-                self._complain("logs", f"the log {log} cannot be finished: {error.strerror}")
+                self._complain("logs", f"cannot finish the log {log}: {error.strerror}")
         finally:
             if fd is not None:
                 os.close(fd)

@@ -30,10 +30,12 @@ def ask(journal: str, request: Answer) -> Answer:
         raise UserError(_say_unreachable(run, files.socket_of(journal), error)) from None
     if not line.endswith(b"\n"):
         _see_end(journal)
-        raise UserError(f"run {run} has ended before it answered")
+        raise UserError(f"run {run} ended before it answered")
     answer = _parse(line)
     if answer is None:
-        raise UserError(f"what listens at {files.socket_of(journal)} is not run {run}: its answer is no JSON object")
+        raise UserError(
+            f"the process listening at {files.socket_of(journal)} is not run {run}: its answer is not a JSON object"
+        )
     if "error" in answer:
         raise UserError(f"run {run}: {answer['error']}")
     return answer
@@ -83,21 +85,17 @@ def _say_gone(journal: str, run: str) -> str:
     try:
         has_ended = read_state(files.read(journal)).ended is not None
     except ValueError as error:
-        return f"{journal} is no journal of a run: {error}"
+        return f"{journal} is not the journal of a run: {error}"
     if has_ended:
-        return f"run {run} has ended (simple_gpu_scheduler history {run} shows what became of it)"
-    return f"run {run} has died; simple_gpu_scheduler --resume {run} goes on with it"
+        return f"run {run} has ended; for its results: simple_gpu_scheduler history {run}"
+    return f"run {run} has died; resume it with: simple_gpu_scheduler --resume {run}"
 
 
 def _say_unreachable(run: str, path: str, error: OSError) -> str:
     if isinstance(error, TimeoutError):
-        return (
-            f"run {run} lives and does not answer; is it stopped (Ctrl-Z)? kill -CONT lets it go on, and then do this"
-        )
+        return f"run {run} does not respond; if it is suspended (Ctrl-Z), run `kill -CONT PID` and try again"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"run {run} is another user's"
+        return f"run {run} belongs to another user"
     if error.errno in (errno.ENOENT, errno.ECONNREFUSED):
-        return (
-            f"run {run} lives, but nothing listens at {path}: it could make no socket, or is ending; signals reach it"
-        )
-    return f"run {run} cannot be reached at {path}: {error.strerror}"
+        return f"run {run} is active, but has no socket at {path}: it is ending or could not create one; signals work"
+    return f"cannot reach run {run} at {path}: {error.strerror}"

@@ -90,7 +90,7 @@ class Server:
             if uid in (os.getuid(), _ROOT):
                 self._answer_all(connection)
             else:
-                _send(connection, {"error": "this run is another user's"})
+                _send(connection, {"error": "this run belongs to another user"})
         except OSError:  # it has left, or says nothing
             pass
         finally:
@@ -105,7 +105,7 @@ class Server:
                 unread = rest
                 self._answer(connection, line)
             elif len(unread) > _LONGEST_REQUEST:
-                _send(connection, {"error": f"a request has at most {_LONGEST_REQUEST} bytes"})
+                _send(connection, {"error": f"a request may have at most {_LONGEST_REQUEST} bytes"})
                 return
             elif more := connection.recv(65536):
                 unread += more
@@ -115,7 +115,7 @@ class Server:
     def _answer(self, connection: socket, line: bytes) -> None:
         request = _parse(line)
         if request is None:
-            _send(connection, {"error": "a request is a line with one JSON object"})
+            _send(connection, {"error": "a request must be one JSON object on one line"})
             return
         answers: SimpleQueue[Answer] = SimpleQueue()
         with self._lock:
@@ -143,7 +143,7 @@ def serve(path: str, put: Callable[[Asked], object]) -> Server | str:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return (
-            f"no socket can be made at {path}: {reason}; the jobs run, but nobody can ask for their status or stop them"
+            f"cannot create a socket at {path}: {reason}; jobs run, but status, stop and the like cannot reach this run"
         )
     return server
 
@@ -155,7 +155,7 @@ def _bind(listener: socket, path: str) -> None:
     try:
         with suppress(FileNotFoundError):
             if not stat.S_ISSOCK(os.lstat(name, dir_fd=fd).st_mode):
-                raise FileExistsError(17, "there is another file of this name")
+                raise FileExistsError(17, "another file has this name")
             os.unlink(name, dir_fd=fd)
         listener.bind(os.fsencode(f"/proc/self/fd/{fd}/{name}"))
     finally:

@@ -87,7 +87,7 @@ def take(path: str) -> Resumed:
 
 
 def _still_running(path: str) -> UserError:
-    return UserError(f"{_name(path)} is still running, so it cannot be resumed; simple_gpu_scheduler status shows it")
+    return UserError(f"cannot resume {_name(path)}: it is still running (see simple_gpu_scheduler status)")
 
 
 def _name(path: str) -> str:
@@ -102,7 +102,7 @@ def _wait_for_keeper(fd: int, path: str) -> None:
         if _newest(path, "keeper alone", "run began").get("event") == "keeper alone":
             return
         if time.monotonic() > until:
-            raise UserError(f"{_name(path)} cannot be resumed yet: its keeper still writes; try again in a moment")
+            raise UserError(f"cannot resume {_name(path)} yet: its keeper is still writing; try again in a moment")
         time.sleep(_PAUSE)
 
 

@@ -58,12 +58,12 @@ class Resumption(NamedTuple):
         failed = counts["did not succeed"] + len(self.refused)
         parts = [f"{counts['succeeded']} succeeded"]
         if failed:
-            parts.append(f"{failed} did not (--resume-failed tries them again)")
+            parts.append(f"{failed} did not (to retry: --resume-failed)")
         if counts["cancelled"]:
             parts.append(f"{counts['cancelled']} cancelled")
         running = [str(each.attempt.job.number) for each in self.outliving if each.status is None]
         if running:
-            parts.append(f"{len(running)} still running, which are waited for (job {', '.join(running[:10])})")
+            parts.append(f"{len(running)} still running (job {', '.join(running[:10])})")
         return f"resuming run {run}: {', '.join(parts)}, {len(self.waiting)} waiting"
 
 

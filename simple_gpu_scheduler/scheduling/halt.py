@@ -32,5 +32,5 @@ def parse_halt(text: str) -> Halt | None:
         return None
     match = re.fullmatch(r"(soon|now),fail=(\d{1,9})(%?)", text, re.ASCII)
     if not match or int(match[2]) == 0 or (match[3] and int(match[2]) > 100):  # noqa: PLR2004 - per cent
-        raise ValueError(f"'{text}' is no halting rule; write never, soon,fail=3 or now,fail=10%")
+        raise ValueError(f"'{text}' is not a halt condition; write never, soon,fail=3 or now,fail=10%")
     return Halt(match[1] == "now", int(match[2]), bool(match[3]))

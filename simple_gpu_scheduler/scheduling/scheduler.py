@@ -21,7 +21,7 @@ from .queues import Label, Lineup
 from .slots import Limits, Rooms, Slots
 
 _NEVER = float("inf")
-_TOO_FEW = "it needs more GPUs, or larger ones, than are left"
+_TOO_FEW = "it needs more or larger GPUs than are left"
 
 
 class _Running(NamedTuple):
@@ -132,7 +132,7 @@ class Scheduler:
             self._line_up(job, now)
             return ()
         if self._dependencies.have_failed(job):
-            return self._drop(job, "a job that it comes after did not succeed")
+            return self._drop(job, "a job it depends on did not succeed")
         if self._dependencies.block(job):
             self._since[job.number] = now
         else:

@@ -54,7 +54,7 @@ def write_file(path: str, data: bytes) -> None:
             if stat.S_ISDIR(mode):
                 raise UserError(f"cannot write {safe(path)}: it is a directory; name a file in it")
             if not stat.S_ISREG(mode):  # a device would be replaced
-                raise UserError(f"cannot write {safe(path)}: it is no plain file")
+                raise UserError(f"cannot write {safe(path)}: it is not a regular file")
         replace_file(target, data)
     except OSError as error:
         raise UserError(f"cannot write {safe(path)}: {error.strerror}") from None

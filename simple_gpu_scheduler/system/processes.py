@@ -37,7 +37,7 @@ def adopt_orphans() -> None:
     """From now on a process whose parent ends becomes a child of the main thread, and not of init."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would let no exit code be read
     if sys.platform != "linux" or _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise UserError("this system cannot tell which processes a job leaves behind; Linux 3.4 or newer can")
+        raise UserError("this system cannot tell which processes a job leaves behind; Linux 3.4 or newer is needed")
 
 
 class Starter:
@@ -61,7 +61,7 @@ class Starter:
         _libc.posix_spawnattr_setsigdefault(self._attributes, signals)
         flags = _SPAWN_SETSIGDEF | _SPAWN_SETSIGMASK | _SPAWN_SETSID
         if _libc.posix_spawnattr_setflags(self._attributes, ctypes.c_short(flags)) != 0:
-            raise UserError("this C library cannot start a job in a session of its own; glibc 2.26 or newer can")
+            raise UserError("this C library cannot start a job in its own session; glibc 2.26 or newer is needed")
 
     def start(
         self,

@@ -30,7 +30,7 @@ def need_thread(run: Callable[[], object]) -> threading.Thread:
     try:
         return start_thread(run)
     except RuntimeError:
-        raise UserError("the system lets this user start no more threads (ulimit -u); nothing was started") from None
+        raise UserError("this user may not start more threads (ulimit -u); nothing was started") from None
 
 
 class Meanwhile(Generic[T]):

@@ -31,7 +31,7 @@ def user_id(name: str) -> int:
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
-        raise ValueError(f"there is no user '{name}'; write a user's name, or me") from None
+        raise ValueError(f"there is no user '{name}'; use a user name or me") from None
 
 
 def program(pid: int) -> str:

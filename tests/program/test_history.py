@@ -165,7 +165,7 @@ class TestRuns:
         started = events.JobStarted(Attempt(job(1), 1, ("0",), (0,)))
         write(FIRST, events.JobsRead([job(1)]), started, host="other")
         write(SECOND, events.JobsRead([job(1)]), *ended(job(1)), DONE, host="other")
-        assert [row["state"] for row in as_json()] == ["finished", "died, or runs on other"]
+        assert [row["state"] for row in as_json()] == ["finished", "died, or is running on other"]
         assert [row["state"] for row in as_json(FIRST)] == ["unknown"]
 
     def test_that_cannot_be_read_hide_no_others(self) -> None:
@@ -177,8 +177,8 @@ class TestRuns:
         gone.symlink_to("/nowhere/at all")
         done = ask("--json")
         assert (done.returncode, [row["run"] for row in json.loads(done.stdout)]) == (0, [FIRST])
-        assert [line.partition("cannot be used: ")[2] for line in done.stderr.decode().splitlines()] == [
-            "it does not begin like a journal",
+        assert [line.partition(".jsonl: ")[2] for line in done.stderr.decode().splitlines()] == [
+            "it does not start like a journal",
             "it was written by a newer version (format 99)",
         ]
 
@@ -265,7 +265,7 @@ class TestJobs:
         assert (done.returncode, done.stdout) == (0, b"true\n")
         assert done.stderr.decode().splitlines() == [
             f"{path}: 2 lines of the journal could not be read",
-            f"{path}: events that this version does not know: moon rose",
+            f"{path}: events unknown to this version: moon rose",
         ]
 
     def test_options_that_go_with_something_else_are_refused(self) -> None:
@@ -284,15 +284,15 @@ class TestChoosing:
         assert find.choose("2b4a") == find.choose(FIRST) == paths[0]
 
     def test_says_what_is_wrong_with_a_name(self) -> None:
-        with pytest.raises(UserError, match=r"there is no run yet; each keeps its journal in /.*/runs, unless"):
+        with pytest.raises(UserError, match=r"no runs yet; their journals are kept in /.*/runs by default"):
             find.choose("")
         for run in (FIRST, SECOND, THIRD):
             write(run)
-        with pytest.raises(UserError, match=f"'2b4' may be {SECOND} or {FIRST}; write more"):
+        with pytest.raises(UserError, match=f"'2b4' may be {SECOND} or {FIRST}; use a longer prefix"):
             find.choose("2b4")
-        with pytest.raises(UserError, match=r"no run is called 'dead\\x1b'"):
+        with pytest.raises(UserError, match=r"no run matches 'dead\\x1b'"):
             find.choose("dead\x1b")
-        with pytest.raises(UserError, match="no run lives now"):
+        with pytest.raises(UserError, match="no run is active"):
             find.choose("", alive=True)
         with pytest.raises(UserError, match=f"the run {FIRST} has ended or died"):
             find.choose(FIRST, alive=True)
@@ -316,11 +316,11 @@ class TestChoosing:
         assert find.choose("mine.jsonl") == "mine.jsonl"
         assert find.choose(str(elsewhere), alive=False) == str(elsewhere)
         assert as_json(str(elsewhere)) == []
-        for wrong, problem in (("./none", "there is no such file"), (str(tmp_path), "it is no plain file")):
+        for wrong, problem in (("./none", "there is no such file"), (str(tmp_path), "it is not a regular file")):
             with pytest.raises(UserError, match=problem):
                 find.choose(wrong)
         elsewhere.write_text("no journal\n")
-        assert "mine.jsonl cannot be used: it does not begin like a journal" in refusal(str(elsewhere))
+        assert "mine.jsonl: it does not start like a journal" in refusal(str(elsewhere))
 
 
 class TestCommands:
@@ -340,7 +340,7 @@ class TestCommands:
         write(FIRST, events.JobsRead([job(1), job(2, b"cat <<E\nx\nE", gpus=2)]))
         problem = refusal(FIRST, "--commands")
         assert problem.endswith(
-            "job 2 (line 2) has a newline in it; separate the jobs by NUL: --null here, and for the run that reads them"
+            "job 2 (line 2) contains a newline; separate jobs by NUL: use --null here and in the run that reads them"
         )
         assert told(FIRST, "--commands", "--null") == b"true\0cat <<E\nx\nE\n#: gpus=2\0"
 
@@ -354,9 +354,7 @@ class TestCommands:
         failed = ended(second, Outcome("failed", 1))
         write(FIRST, events.JobsRead([first, second, third]), *ended(first), *failed, dropped)
         problem = refusal(FIRST, "--not-started", "--commands")
-        assert problem.endswith(
-            'job 3 comes after job 2 "b", which has not succeeded and is not among these; add --failed'
-        )
+        assert problem.endswith('job 3 depends on job 2 "b", which has not succeeded and is not selected; add --failed')
         assert told(FIRST, "--failed", "--not-started", "--commands") == b"true  #: name=b\ntrue  #: after=b\n"
         assert told(FIRST, "--commands").splitlines()[2] == b"true  #: after=a,b"
 

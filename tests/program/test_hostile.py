@@ -86,7 +86,8 @@ def test_a_mistake_is_told_by_the_exit_code_where_nobody_reads(program: Program)
 def test_a_job_log_that_is_a_pipe_or_the_input_is_refused(program: Program) -> None:
     os.mkfifo(program.directory / "pipe")
     assert (
-        "it is no plain file" in sh(program, f"(sleep 2 < pipe &) ; {COMMAND} --gpus 0 --joblog pipe </dev/null").stderr
+        "it is not a regular file"
+        in sh(program, f"(sleep 2 < pipe &) ; {COMMAND} --gpus 0 --joblog pipe </dev/null").stderr
     )
     (program.directory / "jobs").write_text("echo x\n")
     for source in ("jobs", "< jobs"):
@@ -129,8 +130,7 @@ def test_a_full_stderr_at_the_end_can_be_left(program: Program, number: int) -> 
 
 
 UNCHECKED = (
-    b"NVML is not there (libnvidia-ml.so.1, which comes with NVIDIA's driver): whether others use the GPUs is not "
-    b"checked\n"
+    b"NVML was not found (libnvidia-ml.so.1, part of the NVIDIA driver): whether others use the GPUs is not checked\n"
 )
 
 
@@ -147,7 +147,7 @@ def test_a_signal_during_start_up_ends_it_without_a_word(program: Program, numbe
         assert (
             b"KeyboardInterrupt" in err
             or err in (b"", UNCHECKED, UNCHECKED + b"no commands were read\n")
-            or b"starting nothing more" in err
+            or b"stopping; no new jobs" in err
         )
         assert b"_code_of" not in err, milliseconds
 

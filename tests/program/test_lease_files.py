@@ -154,10 +154,10 @@ def _device(path: Path, _target: Path) -> None:
 TRAPS = [
     (_link, "a symbolic link"),
     (_dangling_link, "a symbolic link"),
-    (_second_name, "has a second name"),
-    (_pipe, "is no plain file"),
+    (_second_name, "has a second hard link"),
+    (_pipe, "is not a regular file"),
     (_directory, "Is a directory"),
-    (_device, "is no plain file"),
+    (_device, "is not a regular file"),
 ]
 
 
@@ -195,7 +195,7 @@ def test_what_somebody_has_written_of_a_holder_confuses_nobody(program: Program,
         program.feed(process, "touch ran\n")
         assert process.stderr
         line = process.stderr.readline().decode()
-        assert line == "waiting: gpu 0: leased by a process that cannot be seen from here\n"
+        assert line == "waiting: gpu 0: leased by a process that is not visible from here\n"
         assert not (program.directory / "ran").exists()
     assert process.wait(timeout=30) == 0
 
@@ -323,7 +323,7 @@ def test_who_was_idle_when_a_file_became_a_trap_waits_until_it_is_removed(progra
     (leases() / name).unlink()
     os.mkfifo(leases() / name)
     give(process, "touch ran\n")
-    until(lambda: process.poll() is not None or has_text(said, "is no plain file")(), "it says why it waits", 10)
+    until(lambda: process.poll() is not None or has_text(said, "is not a regular file")(), "it says why it waits", 10)
     assert process.poll() is None, said.read_text()
     assert re.search(rf"^waiting: gpu 0: .*{re.escape(str(leases() / name))}", said.read_text(), re.MULTILINE)
     assert not (program.directory / "ran").exists()

@@ -212,7 +212,7 @@ class TestWhatIsTold:
         [
             (ended(1, Outcome("killed", 9)), "was killed by SIGKILL after 2.0 s"),
             (ended(1, Outcome("timed out")), "timed out after 2.0 s"),
-            (ended(1, Outcome("not started", reason="No such file")), "could not be started: No such file"),
+            (ended(1, Outcome("not started", reason="No such file")), "was not started: No such file"),
             (JobDropped(job(1), "job 9 failed"), "was not started: job 9 failed"),
         ],
         ids=["killed", "timed out", "not started", "dropped"],
@@ -307,7 +307,7 @@ class TestAFlood:
         subject.take(ended(2, SUCCESS), ended(3))
         subject.close()
         assert [told["event"] for told in subject.told.all()] == ["each", "fail"]
-        assert subject.told.all()[1]["summary"].startswith("2 jobs have ended, 1 of them without success: job 2")
+        assert subject.told.all()[1]["summary"].startswith("2 jobs ended, 1 of them unsuccessfully: job 2")
 
 
 class TestANotifier:
@@ -331,7 +331,7 @@ class TestANotifier:
         subject.make("end", command="sleep 1000 & echo $! > child; echo $$ > main; wait", limit=0.5)
         subject.take(run_ended())
         subject.close()
-        assert subject.said == ["the notifier had not ended after 0.5 s and was killed"]
+        assert subject.said == ["the notifier was killed after 0.5 s"]
         left = [pids("child"), pids("main")]
         until(lambda: not any(map(is_alive, left)))
 
@@ -343,7 +343,7 @@ class TestANotifier:
         subject.take(ended(2), run_ended())
         subject.close()
         assert 1.4 < time.monotonic() - began < 2.5
-        assert subject.said[-1] == "the notifier had not ended after 0.5 s and was killed"
+        assert subject.said[-1] == "the notifier was killed after 0.5 s"
 
     def test_never_makes_the_loop_wait(self, subject: Subject) -> None:
         subject.make("each", command="sleep 0.5")

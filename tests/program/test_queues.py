@@ -157,7 +157,7 @@ class TestNamedPipe:
         begun = time.monotonic()
         done = fifo.submit("--to", "gpu.fifo", "echo x")
         assert done.returncode == 2
-        assert b"nobody is reading the named pipe gpu.fifo" in done.stderr
+        assert b"no scheduler is reading the named pipe gpu.fifo" in done.stderr
         assert time.monotonic() - begun < 5
 
     def test_lines_of_100_kb_by_several_submits_are_never_mixed(self, fifo: Queue) -> None:
@@ -232,7 +232,7 @@ class TestNamedPipe:
         fifo.path.unlink()
         os.mkfifo(fifo.path)
         done = fifo.submit("--to", "gpu.fifo", "echo lost >> ran")
-        assert (done.returncode, b"nobody is reading" in done.stderr) == (2, True)
+        assert (done.returncode, b"no scheduler is reading" in done.stderr) == (2, True)
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="another user's eyes are needed")
     def test_one_that_may_be_read_and_not_written_to(self, fifo: Queue) -> None:

@@ -431,7 +431,7 @@ class TestOfARealRun:
     def test_a_run_is_named_as_everywhere(self, run: Path) -> None:
         name = as_json(cwd=run)["run"]["id"]
         assert as_json(name.rpartition("-")[2], cwd=run)["run"]["id"] == name
-        assert "no run is called 'nonsense'" in refusal("nonsense", cwd=run)
+        assert "no run matches 'nonsense'" in refusal("nonsense", cwd=run)
 
 
 def test_where_output_was_not_kept_that_is_said_once(program: Program) -> None:
@@ -491,8 +491,8 @@ class TestWriting:
         [
             (".", "cannot write .: it is a directory; name a file in it"),
             ("none/page.html", "cannot write none/page.html: No such file or directory"),
-            ("fifo", "cannot write fifo: it is no plain file"),
-            ("/dev/null", "cannot write /dev/null: it is no plain file"),
+            ("fifo", "cannot write fifo: it is not a regular file"),
+            ("/dev/null", "cannot write /dev/null: it is not a regular file"),
             ("", "cannot write"),
         ],
     )

@@ -234,7 +234,7 @@ class TestOddJournals:
 
     def test_of_a_run_on_another_host_no_more_is_told_than_was_last_heard(self) -> None:
         records = [began(), read(1), started(5, 1), read(2, at=20)]
-        report = built(*records, now=1e6, standing="died, or runs on x", goes_on=True, is_unseen=True)
+        report = built(*records, now=1e6, standing="died, or is running on x", goes_on=True, is_unseen=True)
         assert report["outcomes"] == {"running": 1, "waiting": 1}
         assert (report["gpus"][0]["busy"], report["gpus"][0]["share"]) == (15, 0.75)
         assert (report["jobs"][0]["runtime"], report["templates"][0]["total"]) == (15, 15)
@@ -287,7 +287,7 @@ class TestOddFiles:
 
     def test_a_pipe_is_no_file(self, directory: Path) -> None:
         done = ask("--html", "/dev/stdout", cwd=directory)
-        assert (done.returncode, done.stderr.count("it is no plain file")) == (2, 1)
+        assert (done.returncode, done.stderr.count("it is not a regular file")) == (2, 1)
 
     def test_a_name_may_be_as_long_as_names_may_be(self, directory: Path) -> None:
         name = "é" * 125 + ".html"

@@ -84,7 +84,7 @@ def test_it_waits_for_a_gpu_that_a_process_uses(program: Program, idle_gpus: Sta
     process = program.start("run", "--", *WHICH)
     assert process.stderr
     line = process.stderr.readline().decode()
-    assert re.fullmatch(r"waiting: gpu 0: \w+ \S+ 1\.0 GiB for .* \(--ignore-occupancy starts all the same\)\n", line)
+    assert re.fullmatch(r"waiting: gpu 0: \w+ \S+ 1\.0 GiB for .* \(to start anyway: --ignore-occupancy\)\n", line)
     idle_gpus.show([a_gpu(0)])
     assert process.communicate(timeout=60) == (b"0 PCI_BUS_ID\n", b"")
 

@@ -82,13 +82,13 @@ def test_status_tells_what_runs_and_in_json_all_of_it(run: Run) -> None:
         3600,
     )
     assert (report["run"], report["standing"], report["alive"]) == (run.id, "running", True)
-    assert report["eta_unknown"] == "the input is still open"
+    assert report["eta_unknown"] == "still reading the input"
     lines = run.call("status").stdout.decode().splitlines()
     assert re.match(rf"run {run.id}: running in .* for \d", lines[0])
     assert re.match(r'  gpu 0, \d.* of about 1 h: job 1 "big": sleep 100$', lines[1])
     assert lines[2:] == [
         "  1 running, 1 waiting, 0 succeeded, 1 failed, 0 not started",
-        "  no estimate: the input is still open",
+        "  no ETA: still reading the input",
     ]
 
 
@@ -193,18 +193,18 @@ def test_a_run_that_was_killed_is_dead_and_not_running(run: Run, program: Progra
         assert waiting.wait(timeout=30) == 1
         assert waiting.stderr
         assert (
-            f"run {name} died; simple_gpu_scheduler --resume {name} goes on with it" in waiting.stderr.read().decode()
+            f"run {name} died; resume it with: simple_gpu_scheduler --resume {name}" in waiting.stderr.read().decode()
         )
         [dead] = json.loads(program.run("status", "--json").stdout)
         assert (dead["alive"], dead["standing"]) == (False, "died")
         assert [job["job"] for job in dead["running"]] == [1]
         shown = program.run("status").stdout.decode()
-        assert f"simple_gpu_scheduler --resume {name} goes on with it" in shown
+        assert f"; resume it with: simple_gpu_scheduler --resume {name}" in shown
         assert "  gpu 0, when it died: job 1: echo $$ > pid; exec sleep 100" in shown
         for command in (["stop"], ["pause"], ["continue"], ["cancel", "1", "--run"], ["retry", "1", "--run"]):
             done = program.run(*command, name)
             assert done.returncode == 2
-            assert f"run {name} has died; simple_gpu_scheduler --resume {name} goes on" in done.stderr.decode()
+            assert f"run {name} has died; resume it with: simple_gpu_scheduler --resume {name}" in done.stderr.decode()
     finally:
         os.kill(int((program.directory / "pid").read_text()), signal.SIGKILL)
 
@@ -399,8 +399,8 @@ def test_a_socket_that_is_gone_stale_or_anothers_is_told_and_the_run_is_still_sh
         make()
         done = run.call("stop")
         assert (done.returncode, done.stdout) == (2, b"")
-        assert f"run {run.id} lives, but nothing listens at" in done.stderr.decode()
-        assert "nothing listens at" in run.status()["problem"]
+        assert f"run {run.id} is active, but has no socket at" in done.stderr.decode()
+        assert "has no socket at" in run.status()["problem"]
         path.unlink(missing_ok=True)
     with bind(path) as listener:
         listener.listen()
@@ -412,7 +412,7 @@ def test_a_socket_that_is_gone_stale_or_anothers_is_told_and_the_run_is_still_sh
                 connection.sendall(answer)
             assert asking.wait(timeout=30) == 2
             assert asking.stderr
-            assert b"its answer is no JSON object" in asking.stderr.read()
+            assert b"its answer is not a JSON object" in asking.stderr.read()
     kept.rename(path)
     assert run.call("stop").returncode == 0
     assert run.process.wait(timeout=30) == 0
@@ -453,7 +453,7 @@ def test_a_run_that_is_stopped_by_a_signal_says_that_it_does_not_answer(
     monkeypatch.setattr(client, "_PATIENCE", 0.3)
     os.kill(run.process.pid, signal.SIGSTOP)
     try:
-        with pytest.raises(UserError, match="lives and does not answer; is it stopped"):
+        with pytest.raises(UserError, match="does not respond; if it is suspended"):
             ask(str(run.journals / f"{run.id}.jsonl"), {"do": "pause"})
     finally:
         os.kill(run.process.pid, signal.SIGCONT)

@@ -87,7 +87,7 @@ def _outlook(report: Report) -> Iterable[str]:
             else (f"what runs is done in about {show_duration(report['eta'])}")
         )
     elif report["eta_unknown"]:
-        yield f"no estimate: {safe(report['eta_unknown'])}"
+        yield f"no ETA: {safe(report['eta_unknown'])}"
 
 
 _EVERY = 2.0

@@ -37,14 +37,14 @@ def typed_sweep(
 
 def _beside(pattern: str, word: str, parameters: Collection[str], together: Sequence[str]) -> str:
     """What is wrong with a second word that belongs to no option."""
-    wrong = f"{shown(word)} stands beside the pattern {shown(pattern)}"
+    wrong = f"unexpected {shown(word)} next to the pattern {shown(pattern)}"
     name, equals, value = word.partition("=")
     if equals and name.isidentifier():
-        return f"{wrong}; a parameter is written -p {name} {value}"
+        return f"{wrong}; write a parameter as -p {name} {value}"
     for word_of_two in (word, pattern):
         if together and word_of_two in parameters:
-            return f"{wrong}; the names behind --zip are written with commas: --zip {together[-1]},{word_of_two}"
-    return f"{wrong}; a pattern, and a condition, is one word and stands in quotes. For example: {EXAMPLE}"
+            return f"{wrong}; separate the names of --zip with commas: --zip {together[-1]},{word_of_two}"
+    return f"{wrong}; quote the whole pattern, and any condition. For example: {EXAMPLE}"
 
 
 def _parameter(words: tuple[str, ...]) -> tuple[str, Words]:
@@ -54,7 +54,7 @@ def _parameter(words: tuple[str, ...]) -> tuple[str, Words]:
         return name, Words(words[1:])
     for word in words:
         if not word.startswith(f"{name}="):
-            raise UserError(f"-p {name}=VALUE takes values as they stand, and so must the next: write {name}={word}")
+            raise UserError(f"after -p {name}=VALUE every value must be literal too: write {name}={word}")
     return name, Words(tuple(word[len(name) + 1 :] for word in words), are_literal=True)
 
 
@@ -63,7 +63,7 @@ def _parameters(given: Iterable[tuple[str, ...]]) -> dict[str, Words]:
     for name, words in map(_parameter, given):
         if name in found:
             again = f"{name}=VALUE {name}=VALUE" if words.are_literal else name
-            raise UserError(f"the parameter {name} is given twice; write all its values behind one -p {again}")
+            raise UserError(f"the parameter {name} is given twice; write all its values after one -p {again}")
         found[name] = words
     return found
 
@@ -72,9 +72,9 @@ def _conditions(given: Iterable[tuple[str, str]]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, condition in given:
         if condition.startswith("--"):
-            raise UserError(f"--when needs NAME CONDITION, as in --when m 'opt == \"sgd\"', and has only '{name}'")
+            raise UserError(f"--when needs NAME CONDITION, as in --when m 'opt == \"sgd\"', but got only '{name}'")
         if name in found:
-            raise UserError(f"--when {name} is given twice; write one condition, with and or or in it")
+            raise UserError(f"--when {name} is given twice; write one condition, joined with and or or")
         found[name] = condition
     return found
 
@@ -85,7 +85,7 @@ def without_pattern(typed: Sweep) -> str:
         for word in words.words:
             if "{" in word:
                 return (
-                    f"there is no PATTERN; was {shown(word)} meant, which is taken for a value of {name}? "
-                    "Write the pattern before the first -p"
+                    f"there is no PATTERN; {shown(word)} was read as a value of {name}: "
+                    "if it is the pattern, write it before the first -p"
                 )
     return f"there is no PATTERN. For example: {EXAMPLE}"

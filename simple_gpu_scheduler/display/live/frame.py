@@ -133,7 +133,7 @@ def _table(rows: Sequence[_Row], width: int, height: int) -> list[Line]:
             line.append((_fit(row.cells.get(name, ""), size, name) + _BETWEEN, _STYLES.get(name, "")))
         lines.append([*line, (row.last, row.style)])
     if len(shown) < len(rows):
-        lines.append([(f"… and {len(rows) - len(shown)} more rows, for which the terminal is too low", "dim")])
+        lines.append([(f"… {len(rows) - len(shown)} more rows (terminal too short)", "dim")])
     return lines
 
 

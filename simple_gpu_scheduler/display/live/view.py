@@ -89,7 +89,7 @@ class Live:
                 self._draw()
             except Exception as error:  # noqa: BLE001 - a fault of the view is no reason to say nothing more
                 self._is_broken = True
-                self._say(f"the live view has met a bug, and shows only lines from here on: {error!r}")
+                self._say(f"the live view failed because of a bug; showing plain lines from here on: {error!r}")
 
     def _say(self, line: str) -> None:
         with self._lock:
@@ -111,7 +111,7 @@ class Live:
         with self._lock:
             messages = list(self._messages)
             if self._dropped:
-                messages.insert(0, f"({self._dropped} lines were dropped while nobody read them)")
+                messages.insert(0, f"({self._dropped} lines dropped while the terminal did not take them)")
             self._dropped = 0
             self._messages.clear()
         return messages
@@ -123,7 +123,7 @@ class Live:
             running, failures = list(ledger.running.values()), list(self._failures)
             eta = ledger.eta([(each.attempt.job, now - each.since) for each in running])
             counts, all_read, waits = ledger.counts(), ledger.all_read, ledger.waits
-            state = "starting nothing more" if ledger.is_stopping else "paused" if ledger.is_paused else ""
+            state = "stopping; no new jobs" if ledger.is_stopping else "paused" if ledger.is_paused else ""
         self._forget_outputs(running)
         shown = [Running(each.attempt, now - each.since, self._printed(each.log)) for each in running]
         return Picture(shown, self._looking.newest, counts, all_read, eta, waits, failures, state)

@@ -32,7 +32,7 @@ class LeaseFiles:
     def __init__(self, path: str) -> None:
         self._fd = -1
         if not os.path.isabs(path):
-            raise LeaseError(f"{VARIABLE}={path} is no absolute path; all users must mean the same directory by it")
+            raise LeaseError(f"{VARIABLE}={path} is not an absolute path; all users must share one directory")
         self.path = os.path.normpath(path)
         self._fd = self._open_directory()
 
@@ -75,8 +75,8 @@ class LeaseFiles:
         elif state.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not state.st_mode & stat.S_ISVTX:
             os.close(fd)
             raise LeaseError(
-                f"the lease directory {self.path} has mode {stat.S_IMODE(state.st_mode):o}, so that users can delete "
-                f"each other's leases; let its owner type: chmod 1777 {self.path}"
+                f"the lease directory {self.path} has mode {stat.S_IMODE(state.st_mode):o}, which lets users delete "
+                f"each other's leases; its owner must run: chmod 1777 {self.path}"
             )
         with suppress(OSError):  # who cleans up /tmp spares a directory that somebody has locked
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -89,15 +89,15 @@ class LeaseFiles:
             return False
         except OSError as error:
             raise LeaseError(
-                f"cannot make the lease directory {self.path}: {error.strerror}; mend that, {_WAY_OUT}"
+                f"cannot create the lease directory {self.path}: {error.strerror}; fix that, {_WAY_OUT}"
             ) from None
         return True
 
     def _not_a_directory(self, error: OSError) -> str:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            what = "a symbolic link" if os.path.islink(self.path) else "no directory"
-            return f"the lease directory {self.path} is {what}, which may be a trap; remove it, {_WAY_OUT}"
-        return f"cannot open the lease directory {self.path}: {error.strerror}; mend that, {_WAY_OUT}"
+            what = "a symbolic link" if os.path.islink(self.path) else "not a directory"
+            return f"the lease directory {self.path} is {what} (possible attack); remove it, {_WAY_OUT}"
+        return f"cannot open the lease directory {self.path}: {error.strerror}; fix that, {_WAY_OUT}"
 
     def _open_file(self, name: str) -> int:
         try:
@@ -107,8 +107,8 @@ class LeaseFiles:
         state = os.fstat(fd)
         if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
             os.close(fd)
-            what = "has a second name" if stat.S_ISREG(state.st_mode) else "is no plain file"
-            raise LeaseError(f"the lease file {self.path}/{name} {what}, which may be a trap; remove it")
+            what = "has a second hard link" if stat.S_ISREG(state.st_mode) else "is not a regular file"
+            raise LeaseError(f"the lease file {self.path}/{name} {what} (possible attack); remove it")
         return fd
 
     def _open_or_make(self, name: str) -> int:
@@ -144,12 +144,12 @@ class LeaseFiles:
     def _not_a_file(self, name: str, error: OSError) -> str:
         path = f"{self.path}/{name}"
         if error.errno == errno.ELOOP:
-            return f"the lease file {path} is a symbolic link, which may be a trap; remove it"
+            return f"the lease file {path} is a symbolic link (possible attack); remove it"
         try:
-            whose = f", which is {user_name(os.stat(name, dir_fd=self._fd, follow_symlinks=False).st_uid)}'s"
+            whose = f", owned by {user_name(os.stat(name, dir_fd=self._fd, follow_symlinks=False).st_uid)}"
         except OSError:
             whose = ""
-        return f"cannot use the lease file {path}{whose}: {error.strerror}; mend that, {_WAY_OUT}"
+        return f"cannot use the lease file {path}{whose}: {error.strerror}; fix that, {_WAY_OUT}"
 
 
 def _patiently(open_it: Callable[[], int]) -> int:

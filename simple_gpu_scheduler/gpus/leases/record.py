@@ -48,6 +48,6 @@ def show_holder(record: Record) -> Holder:
     """`leased by bob (pid 4242, train.py)`."""
     uid = owner(record.pid) if record.pid else -1
     if uid < 0:
-        return Holder("leased by a process that cannot be seen from here", "unseen")
+        return Holder("leased by a process that is not visible from here", "unseen")
     name = user_name(uid)
     return Holder(f"leased by {name} (pid {record.pid}, {command_name(record.pid)})", name)

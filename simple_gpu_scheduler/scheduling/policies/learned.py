@@ -42,22 +42,22 @@ class Weights(NamedTuple):
 def parse_weights(text: str) -> Weights:
     """The weights in the text of a file. A ValueError is one sentence that says what is wrong with it."""
     if len(text) > _MOST_CHARACTERS:
-        raise ValueError(f"it has more than {_MOST_CHARACTERS:,} characters, so it holds no learned weights")
+        raise ValueError(f"it has more than {_MOST_CHARACTERS:,} characters, so it is not a weights file")
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError("it is not JSON, so it holds no learned weights") from None
+        raise ValueError("it is not JSON, so it is not a weights file") from None
     if not isinstance(record, dict) or "version" not in record:
-        raise ValueError('it has no "version", so it holds no learned weights')
+        raise ValueError('it has no "version", so it is not a weights file')
     if type(record["version"]) is not int or record["version"] != VERSION:
-        raise ValueError(f"its version is not {VERSION}, the only one that is known here; learn the weights anew")
+        raise ValueError(f"its version is not {VERSION}, the only one supported here; learn the weights again")
     if record.get("kind") != _KIND:
-        raise ValueError(f'its "kind" is not "{_KIND}", the only one that is known here')
+        raise ValueError(f'its "kind" is not "{_KIND}", the only one supported here')
     names = {"version", "kind", *Weights._fields}
     if missing := sorted(names - record.keys()):
-        raise ValueError(f'it has no "{missing[0]}", so it holds no learned weights')
+        raise ValueError(f'it has no "{missing[0]}", so it is not a weights file')
     if record.keys() - names:
-        raise ValueError(f"it has names beside {', '.join(sorted(names))}")
+        raise ValueError(f"it has keys other than {', '.join(sorted(names))}")
     return Weights(*(_slope(record[name], name) for name in Weights._fields))
 
 
@@ -114,7 +114,7 @@ def _slope(value: object, name: str) -> Slope:
         raise ValueError(f'its "{name}" is not a list of {SIZE} numbers')
     numbers = [_number(each) for each in value]
     if not all(isfinite(number) and abs(number) <= _LARGEST for number in numbers):
-        raise ValueError(f'its "{name}" has something that is no number from -{_LARGEST:,.0f} to {_LARGEST:,.0f}')
+        raise ValueError(f'its "{name}" holds something other than numbers from -{_LARGEST:,.0f} to {_LARGEST:,.0f}')
     return tuple(numbers)
 
 

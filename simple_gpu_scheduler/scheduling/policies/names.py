@@ -28,11 +28,11 @@ def parse_policy(text: str, read: Callable[[str], str]) -> Chosen:
     if name == LEARNED:
         return Chosen(text, _learned(knob, read))
     if name not in POLICIES:
-        raise ValueError(f"there is no policy '{text}'; there are {names()}")
+        raise ValueError(f"unknown policy '{text}'; the policies are {names()}")
     if not colon:
         return Chosen(text, POLICIES[name])
     if name != "aged":
-        raise ValueError(f"'{text}': only aged has a number behind it, as in aged:0.5")
+        raise ValueError(f"'{text}': only aged takes a number, as in aged:0.5")
     ageing = parse_ageing(knob)
     return Chosen(text, lambda: aged(ageing))
 
@@ -44,13 +44,13 @@ def parse_ageing(text: str) -> float:
     except ValueError:
         ageing = -1.0
     if not (math.isfinite(ageing) and ageing >= 0):
-        raise ValueError(f"'{text}' is not a number from 0 up; 1 is usual, with 0 lengths count for nothing")
+        raise ValueError(f"'{text}' is not a number of 0 or more; 1 is usual, 0 ignores lengths")
     return ageing
 
 
 def _learned(path: str, read: Callable[[str], str]) -> Callable[[], Policy]:
     if not path:
-        raise ValueError("learned needs the file with what was learned, as in learned:weights.json")
+        raise ValueError("learned needs a weights file, as in learned:weights.json")
     from .learned import Learned, parse_weights  # noqa: PLC0415 - few want it
 
     try:

@@ -73,9 +73,9 @@ def test_gpus_are_expanded_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["0", "0-2"], "GPU 0 is named twice"),
-        (["3-1"], "'3-1' counts down; write 1-3"),
-        (["x"], "'x' is no GPU; write an index"),
+        (["0", "0-2"], "GPU 0 is given twice"),
+        (["3-1"], "'3-1' is backwards; write 1-3"),
+        (["x"], "'x' is not a GPU; use an index"),
     ],
 )
 def test_wrong_gpus_are_an_error(words: list[str], sentence: str) -> None:
@@ -88,7 +88,7 @@ def test_halting_rules_are_read() -> None:
     assert parse_halt("soon,fail=3") == Halt(now=False, failures=3)
     assert parse_halt("now,fail=10%") == Halt(now=True, failures=10, percent=True)
     for wrong in ("", "soon", "now,fail=0", "later,fail=1", "soon,fail=101%", "soon,success=1", "now,fail=1 "):
-        with pytest.raises(ValueError, match="is no halting rule; write never, soon,fail=3 or now,fail=10%"):
+        with pytest.raises(ValueError, match="is not a halt condition; write never, soon,fail=3 or now,fail=10%"):
             parse_halt(wrong)
 
 

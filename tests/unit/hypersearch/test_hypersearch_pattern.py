@@ -90,22 +90,22 @@ def test_the_value_behind_a_flag_is_one_word(value) -> None:
 @pytest.mark.parametrize(
     ("pattern", "values", "sentence"),
     [
-        ("find -exec x {} {a}", ["1"], "{} is no placeholder, which is {NAME}, {NAME:.2f}, {NAME!s} or {--flag NAME}"),
-        ("awk '{print}' {a}", ["1"], "or write {{print}} if these braces are the shell's"),
+        ("find -exec x {} {a}", ["1"], "{} is not a placeholder such as {NAME}, {NAME:.2f}, {NAME!s} or {--flag NAME}"),
+        ("awk '{print}' {a}", ["1"], "or write {{print}} for braces of the shell"),
         ("x {lrate} {learning_rat}", ["1"], "there is no parameter of that name; add -p lrate VALUE..."),
         ("x {seed} {a}", ["1"], "no parameter of that name; add --repeat N"),
         (
             "x {--flag b} {a}",
             ["1"],
-            "{--flag b} but there is no parameter of that name; behind the flag stands the name of a parameter; add",
+            "{--flag b}, but there is no parameter of that name; the flag must be followed by a parameter name; add",
         ),
-        ("x {a!r}", ["1"], "{a!r} is no placeholder"),
+        ("x {a!r}", ["1"], "{a!r} is not a placeholder"),
         ("x {a", ["1"], "the pattern has a '{' that belongs to no placeholder, at character 3"),
         ("x {{a}}", ["1"], "the pattern does not use the parameter a; write {a} in it, or leave out -p a"),
         ("x {a}", [], "the parameter a has no values; write -p a VALUE..."),
         ("x {a:d}", ["1", "1.5"], "{a:d} cannot take the value '1.5' of a: ':d' is for whole numbers"),
-        ("x {a:.1f}", ["1", "b"], "{a:.1f} cannot take the value 'b' of a: ':.1f' cannot format a text"),
-        ("x {a:9999}", ["1"], "a width has three digits at most"),
+        ("x {a:.1f}", ["1", "b"], "{a:.1f} cannot take the value 'b' of a: ':.1f' cannot format text"),
+        ("x {a:9999}", ["1"], "a width may have at most three digits"),
         ("x {i:q} {a}", ["1"], "{i:q} cannot take the value '1' of i: ':q' cannot format a whole number"),
     ],
 )
@@ -118,7 +118,9 @@ def test_what_is_no_pattern_is_named(pattern, values, sentence) -> None:
 def test_a_word_like_the_name_is_corrected() -> None:
     with pytest.raises(UserError, match="did you mean learning_rate"):
         lines_of("x {learning_rat}", learning_rate=["1"])
-    with pytest.raises(UserError, match=r"m is not always there .*write its flag in the same braces, as in \{--m m\}"):
+    with pytest.raises(
+        UserError, match=r"m is not always present .*write its flag in the same braces, as in \{--m m\}"
+    ):
         lines_of("x {a} {m}", a=["1"], m=["1"], when={"m": "a > 0"})
 
 
@@ -136,13 +138,17 @@ def test_options_of_a_line_reach_the_scheduler(program: Program) -> None:
 @pytest.mark.parametrize(
     ("pattern", "values", "sentence"),
     [
-        ("x {a} #: gpuz=1", ["1"], "behind #: in 'x 1 #: gpuz=1': unknown option 'gpuz'; did you mean gpus?"),
-        ("x #: gpus={a}", ["1", "2", "two"], "gpus: 'two' is not a whole number from 0 up"),
+        ("x {a} #: gpuz=1", ["1"], "after #: in 'x 1 #: gpuz=1': unknown option 'gpuz'; did you mean gpus?"),
+        ("x #: gpus={a}", ["1", "2", "two"], "gpus: 'two' is not a whole number (0 or more)"),
         ("x #: time={a}", ["1h", "2q"], "time: '2q' is not a duration"),
         ("x #: {a}", ["gpus=1", "gpu=1"], "unknown option 'gpu'; did you mean gpus?"),
-        ("x #: gpus={a}", ["1", ""], "{a} cannot take the value '' of a: behind #: a value is one word without blanks"),
+        (
+            "x #: gpus={a}",
+            ["1", ""],
+            "{a} cannot take the value '' of a: after #: a value must be a single word without spaces",
+        ),
         ("x #: gpus=1 gpus={a}", ["1"], "'gpus' is given twice"),
-        ("x #: gpus=1 # {a}", ["1"], "a note cannot stand behind options"),
+        ("x #: gpus=1 # {a}", ["1"], "a comment cannot follow options"),
     ],
 )
 def test_a_wrong_option_is_met_before_anything_is_printed(pattern, values, sentence) -> None:
@@ -195,7 +201,7 @@ def test_names_say_the_values_and_stand_behind_the_options(program: Program) -> 
 
 
 def test_a_name_needs_a_place() -> None:
-    with pytest.raises(UserError, match="the pattern ends in a comment, so that no name can stand behind it"):
+    with pytest.raises(UserError, match="the pattern ends in a comment, so no name can follow it"):
         lines_of("x {a} # note", a=["1"], name="{a}")
     with pytest.raises(UserError, match="'name' is given twice"):
         lines_of("x #: name={a}", a=["1"], name="{a}")

@@ -183,27 +183,27 @@ def test_a_number_is_read_as_it_was_written(units, decimals) -> None:
     assert Fixed(units, decimals).as_float() == float(Fraction(units, 10**decimals))
 
 
-HOW_MANY = "the last number says how many values there are, and must be a whole one from 1 up"
-ALONE = "is drawn at random and stands alone; leave out the other values"
+HOW_MANY = "the last number is how many values there are; it must be a whole number of 1 or more"
+ALONE = "is drawn at random and cannot be combined with other values; leave them out"
 MISTAKES = {
-    "range has 2 or 3 numbers, not 1; write for example range:1:10 or range:0:1:0.1": "range: range:1",
-    "linspace has 3 numbers, not 4; write for example linspace:0:1:5": "linspace:0:1:5:2",
-    "'' is no number": "range::2 range:1: uniform:0: linspace:0::5",
-    "with a step of 0 there is no end": "range:1:2:0 range:1:1:0.0",
-    "the step leads away from the end; turn its sign round": "range:2:1 range:1:2:-1",
+    "range takes 2 or 3 numbers, not 1; for example: range:1:10 or range:0:1:0.1": "range: range:1",
+    "linspace takes 3 numbers, not 4; for example: linspace:0:1:5": "linspace:0:1:5:2",
+    "'' is not a number": "range::2 range:1: uniform:0: linspace:0::5",
+    "a step of 0 never reaches the end": "range:1:2:0 range:1:1:0.0",
+    "the step never reaches the end; flip its sign": "range:2:1 range:1:2:-1",
     "that is more values than can be counted": "range:1:1e19 range:0:1:1e-18 linspace:0:1:1e19 int:0:1e18",
-    "'1e400' is beyond the numbers that programs can read": "range:1:1e400 uniform:0:1e400",
-    "'1e-400' is beyond the numbers that programs can read": "range:1e-400:1 normal:0:1e-400",
+    "'1e400' is out of the range that programs can read": "range:1:1e400 uniform:0:1e400",
+    "'1e-400' is out of the range that programs can read": "range:1e-400:1 normal:0:1e-400",
     HOW_MANY: "linspace:0:1:0 linspace:0:1:2.5 logspace:1:10:-2",
     "both ends must be above 0": "logspace:0:1:5 logspace:1:-1:5 loguniform:0:1 loguniform:-1:1",
-    "both ends must be whole numbers; write for example int:1:10": "int:1.5:2 int:1:2.0",
+    "both ends must be whole numbers; for example: int:1:10": "int:1.5:2 int:1:2.0",
     "the second number must not be below the first": "int:2:1",
     "the second number must be above the first": "uniform:1:1.0 uniform:2:1 loguniform:1:0.1",
     "the second number, the standard deviation, must be above 0": "normal:0:0 normal:0:-1",
-    "a: 'range:0:1e5' has more than 100,000 values and stands alone": "range:0:1e5,x x,range:0:1e5",
+    "a: 'range:0:1e5' has more than 100,000 values and cannot be combined with others": "range:0:1e5,x x,range:0:1e5",
     f"a: 'uniform:0:1' {ALONE}": "uniform:0:1,2 2,uniform:0:1",
     f"a: 'int:0:9' {ALONE}": "int:0:9,int:0:9",
-    "a value of a has a NUL byte in it, which no command can hold": "x\0y",
+    "a value of a contains a NUL byte, which no command can hold": "x\0y",
 }
 PAIRS = [(words, sentence) for sentence, several in MISTAKES.items() for words in several.split()]
 

@@ -601,7 +601,7 @@ class TestWhatCannotBeRead:
     def test_a_named_pipe_or_directory_is_refused(self, tmp_path) -> None:
         os.mkfifo(tmp_path / "fifo")
         for path in (tmp_path / "fifo", tmp_path, Path("/dev/null")):
-            with pytest.raises(ValueError, match="is no plain file"):
+            with pytest.raises(ValueError, match="is not a regular file"):
                 FollowedFile(str(path))
 
     @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
@@ -613,7 +613,7 @@ class TestWhatCannotBeRead:
         make(queue)
         until(lambda: reader.error)
         assert reader.error
-        assert reader.error.strerror == "it is no plain file any more"
+        assert reader.error.strerror == "it is no longer a regular file"
 
     @pytest.mark.skipif(os.geteuid() != 0, reason="another user's eyes are needed")
     def test_a_file_that_may_not_be_read_is_an_error(self, queue, tmp_path) -> None:

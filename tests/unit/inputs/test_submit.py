@@ -131,7 +131,7 @@ def test_without_a_reader_it_says_so_before_it_reads_its_input(submit: Submitter
     os.mkfifo(tmp_path / "queue")
     process = submit.start("--to", "queue")
     assert process.wait(20) == 2
-    assert "nobody is reading the named pipe queue; start `simple_gpu_scheduler < queue` first" in said(process)
+    assert "no scheduler is reading the named pipe queue; start `simple_gpu_scheduler < queue` first" in said(process)
 
 
 def test_a_reader_that_leaves_is_told_with_the_line_that_was_not_written(submit: Submitters, fifo: int) -> None:
@@ -142,7 +142,7 @@ def test_a_reader_that_leaves_is_told_with_the_line_that_was_not_written(submit:
     os.close(fifo)
     assert process.wait(20) == 1
     words = said(process)
-    assert "the scheduler that read queue has gone away: line " in words
+    assert "the scheduler reading queue is gone: line " in words
     number = int(words.partition(": line ")[2].split()[0])
     assert taken.count(b"\n") < number <= 41
 
@@ -158,7 +158,7 @@ def test_a_long_line_is_in_the_pipe_as_a_whole_though_nobody_reads_yet(submit: S
 
 def test_ctrl_c_in_the_middle_of_a_line_waits_for_its_end(submit: Submitters, fifo: int) -> None:
     process = submit.start("--to", "queue", text=(b"echo " + b"x" * LONG + b"\n") * 15)
-    assert said(process).startswith("queue is full, since its scheduler has enough jobs at hand; waiting")
+    assert said(process).startswith("queue is full: its scheduler has enough jobs for now; waiting")
     process.send_signal(signal.SIGINT)
     taken = bytearray()
     until(lambda: not drain(fifo, taken) and process.poll() is not None, "it ends")
@@ -186,7 +186,7 @@ def test_a_pipe_that_one_may_not_write_to_is_an_error(submit: Submitters, fifo: 
     (tmp_path / "queue").chmod(0o400)
     done = submit.run("--to", "queue", "true", before=WITHOUT_POWERS, env=UNMEASURED)
     assert done.returncode == 2
-    assert b": cannot write to queue: Permission denied; whoever it belongs to must let you" in done.stderr
+    assert b": cannot write to queue: Permission denied; ask its owner for permission to write" in done.stderr
 
 
 # ---- Files
@@ -253,8 +253,8 @@ def test_a_symlink_is_followed_and_what_is_no_queue_is_refused(submit: Submitter
     assert submit.run("--to", "link", "true").returncode == 0
     assert file.read_bytes() == b"echo first\ntrue\n"
     for path, words in [
-        ("directory", b": directory is no queue: that is a named pipe"),
-        ("/dev/null", b": /dev/null is no queue: "),
+        ("directory", b": directory is not a queue; a queue is a named pipe"),
+        ("/dev/null", b": /dev/null is not a queue; "),
         ("none", b": there is no none; start `simple_gpu_scheduler --follow none`, or create the file"),
         ("no \x1b[2J", b": there is no no \\x1b[2J; start `simple_gpu_scheduler --follow 'no \\x1b[2J'`"),
     ]:
@@ -271,7 +271,7 @@ def test_another_writer_is_waited_for_and_a_file_that_he_replaced_is_not_written
     fd = os.open(file, os.O_RDWR)
     fcntl.flock(fd, fcntl.LOCK_EX)
     process = submit.start("--to", "queue", "true")
-    assert said(process) == "waiting for another writer who has locked queue\n"
+    assert said(process) == "waiting for another writer, which has locked queue\n"
     old = file
     if is_replaced:
         old = file.rename(file.with_name("old"))
@@ -303,7 +303,7 @@ def test_another_writer_is_waited_for_and_a_file_that_he_replaced_is_not_written
         (b"#: gpus=2\ntrue", "line 1: a default would hold for all that others submit later, too"),
         (b"true\n" + b"x" * 131_072, "line 2: the command has 131,072 bytes and the system can start at most 131,071"),
         (b"x" * 1_000_000, "line 1: the line has 1,000,000 bytes, which is longer than any command"),
-        (b"true #: x=1\n" * 12, "line 10: unknown option 'x'; there are gpus"),
+        (b"true #: x=1\n" * 12, "line 10: unknown option 'x'; the options are gpus"),
         (b"true #: x=1\n" * 12, "and 2 more"),
     ],
     ids=range(14),

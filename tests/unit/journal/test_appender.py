@@ -112,7 +112,7 @@ def test_what_could_not_be_written_is_said_once_and_arrives_in_order(disk: Disk,
     disk.error, disk.room = error, 1000
     appender = Appender(disk.fd, "the journal j")
     said = append_all(appender, LINES[:300])
-    assert said == [f"the journal j cannot be written: {os.strerror(error)}; the jobs go on, and it is tried again"]
+    assert said == [f"cannot write the journal j: {os.strerror(error)}; jobs continue, and writing is retried"]
     disk.room = 10**9
     appender.append(LINES[300])
     appender.close()
@@ -187,7 +187,7 @@ def test_close_says_that_the_last_is_not_in_it(disk: Disk) -> None:
     disk.room = 0
     appender = Appender(disk.fd, "it")
     append_all(appender, LINES[:2])
-    with pytest.raises(OSError, match="No space left on device; what happened last is not in it"):
+    with pytest.raises(OSError, match="No space left on device; the last events are missing from it"):
         appender.close()
 
 
@@ -254,7 +254,7 @@ it.close()
 def test_a_file_that_may_not_grow_and_then_may_gets_all(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", LIMITED, tmp_path / "j"]
     done = subprocess.run(argv, input=b"".join(LINES[:591]), capture_output=True, check=True, timeout=60)
-    assert done.stdout.startswith(b"it cannot be written: File too large; the jobs go on, and it is tried again\n")
+    assert done.stdout.startswith(b"cannot write it: File too large; jobs continue, and writing is retried\n")
     assert whole_lines(tmp_path / "j") == LINES[:591]
 
 
@@ -279,7 +279,7 @@ def test_a_file_system_that_hangs_is_waited_for_once_and_gets_all_later(disk: Di
     said += append_all(patient, LINES[1:2])
     assert 0.25 < time.monotonic() - began < 2
     assert quick(lambda: said.extend(append_all(patient, LINES[2:300])), seconds=1)
-    assert said == ["the journal j does not answer; the jobs go on without it"]
+    assert said == ["the journal j does not respond; jobs continue without it"]
     disk.answers.set()
     until(lambda: disk.lines() == LINES[:300], "all arrives")
 
@@ -312,7 +312,7 @@ def test_a_second_hang_is_said_again(disk: Disk, patient: PatientAppender) -> No
 def test_trouble_goes_through_the_thread(disk: Disk, patient: PatientAppender) -> None:
     disk.room = 0
     assert "No space left on device" in append_all(patient, LINES[:9])[0]
-    with pytest.raises(OSError, match="what happened last is not in it"):
+    with pytest.raises(OSError, match="the last events are missing from it"):
         patient.close()
 
 
@@ -334,7 +334,7 @@ def test_close_waits_as_long_as_its_patience_and_says_that_something_is_missing(
     append_all(patient, LINES[:3])
 
     def close() -> None:
-        with pytest.raises(OSError, match="what happened last is not in it"):
+        with pytest.raises(OSError, match="the last events are missing from it"):
             patient.close()
 
     assert quick(close)

@@ -402,7 +402,7 @@ class TestSynthetic:
             ("gpus=", "gpus: '' is not a number of GPUs; write 1,2,4"),
             ("gpus=1,0", "gpus: '0' is not a number of GPUs"),
             ("gpus=1*0", r"gpus: '1\*0' is not"),
-            ("users=-1", "users: '-1' is not a whole number from 0 up"),
+            ("users=-1", "users: '-1' is not a whole number (0 or more)"),
             ("\x1b[31m", r"'\\x1b\[31m' is unknown"),
         ],
     )
