@@ -59,14 +59,14 @@ def lease(
     _check(count)
     words = ["all"] if gpus is None else [gpus] if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
     if not any(word.strip() for word in words):
-        raise ValueError("gpus is empty; leave it out for all")
+        raise ValueError("gpus is empty; leave it out to use all")
     names = parse_gpus(words)
     tolerance = Tolerance(free_memory if isinstance(free_memory, int) else parse_size(free_memory))
     tolerated = frozenset(user_id(name) for name in ([share_with] if isinstance(share_with, str) else share_with))
     wants = Wants(names, ignore_occupancy, tolerance, tolerated, example="gpus=[0, 1]")
     seconds = parse_duration(timeout) if isinstance(timeout, str) else timeout
     if seconds is not None and not seconds >= 0:  # nor is nan
-        raise ValueError(f"timeout={timeout!r} is no time to wait; write seconds, or '30m'")
+        raise ValueError(f"timeout={timeout!r} is not a time to wait; use seconds or '30m'")
     _warn_if_too_late()
     with _leased(count, _NEVER if seconds is None else seconds, wants) as got:
         yield got
@@ -81,7 +81,7 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
     tree = os.environb.get(TREE, b"")
     machine = find_machine(wants, os.environ)
     if count > len(machine.gpus):
-        raise UserError(f"{count} GPUs are wanted, and there are {len(machine.gpus)}")
+        raise UserError(f"{count} GPUs were requested, but there are only {len(machine.gpus)}")
     for remark in machine.remarks:
         warnings.warn(remark, RuntimeWarning, stacklevel=5)
     remarks: list[str] = []
@@ -92,7 +92,7 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
             warnings.warn(remark, RuntimeWarning, stacklevel=5)
         if not isinstance(got, Acquired):
             waits = show_waits(allotment.waits(Wanted(count)), "ignore_occupancy=True")
-            what = "no GPU was" if count == 1 else f"no {count} GPUs were"
+            what = "no GPU was" if count == 1 else f"fewer than {count} GPUs were"
             when = f" within {show_duration(seconds)}" if seconds else ""
             raise LeaseTimeout(f"{what} free{when}: {waits}")
         got.hold.sign(me)
@@ -121,7 +121,7 @@ def _environment(gpus: tuple[str, ...], tree: bytes) -> Iterator[None]:
 
 def _check(count: int) -> None:
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ValueError(f"{count!r} is not a number of GPUs; write 1 or more")
+        raise ValueError(f"{count!r} is not a number of GPUs (1 or more)")
 
 
 def _warn_if_too_late() -> None:
@@ -132,7 +132,7 @@ def _warn_if_too_late() -> None:
                 late.append(name)
     if late:
         warnings.warn(
-            f"{late[0]} has initialised CUDA already, so it does not see which GPUs are leased; call lease() before",
+            f"{late[0]} has already initialised CUDA, so it does not see which GPUs are leased; call lease() first",
             RuntimeWarning,
             stacklevel=4,
         )

@@ -24,7 +24,7 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
     if not is_asked:
         return _follower(options)
     if options["no_journal"] or options["dry_run"] or options["engine"] != "local":
-        raise click.UsageError("--resume needs a journal: leave --no-journal, --dry-run and --engine out.")
+        raise click.UsageError("--resume needs a journal: leave out --no-journal, --dry-run and --engine.")
     if "joblog" in typed and not options["resume"] and not options["journal"]:
         return None  # the job log tells what was done
     from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
@@ -58,10 +58,8 @@ def _first(options: dict[str, Any]) -> None:
     from simple_gpu_scheduler.inputs.gather import is_of  # noqa: PLC0415 - as above
 
     if not options["files"] and not options["follow"] and is_of(0).kind not in ("file", "fifo", "pipe"):
-        raise UserError(
-            "there is no run of this directory to resume; simple_gpu_scheduler history lists those of others"
-        )
-    click.echo("there is no run of this directory to resume, so this is the first", err=True)
+        raise UserError("no run to resume in this directory; list all runs with: simple_gpu_scheduler history")
+    click.echo("no earlier run in this directory; starting a new one", err=True)
 
 
 def _follower(options: dict[str, Any]) -> "Resumed | None":
@@ -92,4 +90,4 @@ def _go_to(directory: str) -> None:
     try:
         os.chdir(directory)
     except OSError as error:
-        raise UserError(f"the run's directory {directory} cannot be entered: {error.strerror}") from None
+        raise UserError(f"cannot enter the run's directory {directory}: {error.strerror}") from None

@@ -14,7 +14,7 @@ class Eta(NamedTuple):
     why_not: str = ""
 
 
-class Estimates(NamedTuple):
+class ExpectedLengths(NamedTuple):
     """What the `time=` of several jobs come to."""
 
     jobs: int = 0
@@ -28,7 +28,7 @@ class Known(NamedTuple):
     mean: float | None
     running: Sequence[tuple[float | None, float]]  # each one's `time=`, and for how long it has run
     waiting: int
-    estimates: Estimates = Estimates()  # of those that wait and have one
+    estimates: ExpectedLengths = ExpectedLengths()  # of those that wait and have one
 
 
 def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
@@ -43,7 +43,7 @@ def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
         return Eta(None, "no job has succeeded yet")
     mean = known.mean or 0.0
     left = [max(0.0, (mean if time is None else time) - runtime) for time, runtime in known.running]
-    to_come = known.estimates if waiting else Estimates()
+    to_come = known.estimates if waiting else ExpectedLengths()
     others = max(0, waiting - to_come.jobs) * mean
     longest = max([*left, to_come.longest, mean if others else 0.0])
     seconds = max(longest, (sum(left) + to_come.total + others) / max(1, len(left)))
@@ -82,5 +82,5 @@ class Lengths:
         if mean is not None:  # what has run for longer already will raise it
             longer = [runtime for job, runtime in running if job.time is None and runtime > mean]
             mean = (self._runtime + sum(longer)) / (self._succeeded + len(longer))
-        estimates = Estimates(self._times.total(), self._total, max(self._times, default=0.0))
+        estimates = ExpectedLengths(self._times.total(), self._total, max(self._times, default=0.0))
         return Known(mean, [(job.time, runtime) for job, runtime in running], waiting, estimates)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from . import Gpu, Look, Tolerance
 from .nvml import Nvml, Reading
 from .occupancy import User, judge
-from .users import Family, identify
+from .users import OwnProcesses, identify
 
 _UNSEEN = (
     "NVML reports processes that are not visible from here, as in a container, so a GPU's used memory decides whether "
@@ -20,7 +20,7 @@ _NO_UTILIZATION = "gpu {}: NVML does not report its utilisation, so --max-utiliz
 class NvmlProbe:
     """Looks at GPUs through NVML."""
 
-    def __init__(self, nvml: Nvml, family: Family, tolerance: Tolerance, tolerated: Collection[int] = ()) -> None:
+    def __init__(self, nvml: Nvml, family: OwnProcesses, tolerance: Tolerance, tolerated: Collection[int] = ()) -> None:
         self._nvml = nvml
         self._family = family
         self._tolerance = tolerance

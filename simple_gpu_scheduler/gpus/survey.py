@@ -17,7 +17,7 @@ from .occupancy import User
 from .probe import NvmlProbe
 
 
-class Row(NamedTuple):
+class GpuReport(NamedTuple):
     """One GPU."""
 
     gpu: Gpu
@@ -54,7 +54,7 @@ class Row(NamedTuple):
         }
 
 
-def survey(machine: Machine, wants: Wants) -> list[Row]:
+def survey(machine: Machine, wants: Wants) -> list[GpuReport]:
     """Look at every GPU once."""
     files = open_lease_files()
     probe = NvmlProbe(machine.nvml, Family(), wants.tolerance, wants.tolerated) if machine.nvml else None
@@ -68,7 +68,7 @@ def survey(machine: Machine, wants: Wants) -> list[Row]:
         is_ignored = look.reason and look.reason.by_occupancy and wants.ignore_occupancy
         vitals = machine.nvml.vitals(gpu) if machine.nvml else Vitals()
         rows.append(
-            Row(
+            GpuReport(
                 gpu,
                 names.get(gpu.uuid, ""),
                 reading,
@@ -88,7 +88,7 @@ def _models(devices: Iterable[Device]) -> dict[str, str]:
 HEADINGS = ("GPU", "NAME", "MEMORY", "UTIL", "TEMP", "POWER", "STATE", "USED BY")
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: GpuReport) -> tuple[str, ...]:
     """One row of the table."""
     reading, vitals = row.reading, row.vitals
     has_memory = reading.total != float("inf") and not reading.problem

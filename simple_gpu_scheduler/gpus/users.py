@@ -17,7 +17,7 @@ from .occupancy import User
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Family(Protocol):
+class OwnProcesses(Protocol):
     """Tells our own processes."""
 
     def attempt_of(self, pid: int) -> Key | None:
@@ -27,7 +27,7 @@ class Family(Protocol):
         """Whether a process is ours."""
 
 
-def identify(pid: int, memory: int | None, family: Family, tolerated: Collection[int]) -> User:
+def identify(pid: int, memory: int | None, family: OwnProcesses, tolerated: Collection[int]) -> User:
     """A process that uses a GPU. `tolerated` are the uids of those who may."""
     process = read_process(pid)
     if process is None or process.has_ended:

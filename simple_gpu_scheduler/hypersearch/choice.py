@@ -13,7 +13,7 @@ _COUNTABLE = 10**7
 _LOOKED_THROUGH = 100_000
 
 
-class Choice:
+class Selection:
     """Points against conditions."""
 
     def __init__(self, space: Space, conditions: Conditions, *, is_once: bool) -> None:
@@ -74,7 +74,7 @@ def look_ahead(space: Space, conditions: Conditions) -> set[str]:
 
 def _look(part: Space, conditions: Conditions) -> Iterator[set[str] | None]:
     """What is missing at each point."""
-    choice = Choice(part, conditions, is_once=True)
+    choice = Selection(part, conditions, is_once=True)
     return (choice.missing(point) for point in points(part, Order()))
 
 

@@ -8,7 +8,7 @@ from math import prod
 from simple_gpu_scheduler.base.errors import UserError
 
 from .checks import check_line, check_options, check_random, check_sweep, check_use, check_values, could_repeat
-from .choice import Choice, bound, count_points, look_ahead
+from .choice import Selection, bound, count_points, look_ahead
 from .conditions import parse_conditions
 from .generators import doubts, parse_values
 from .lines import Filling, Names
@@ -125,7 +125,7 @@ class Commands:
         """The points that are part of the sweep and whose line is new, each with what is missing and what it writes."""
         found = tries = 0
         patience = self._patience()
-        choice = Choice(self.space, self._conditions, is_once=self._is_grid)
+        choice = Selection(self.space, self._conditions, is_once=self._is_grid)
         uncounted = {"seed": str(repeat), "n": "0", "i": "0"}
         for point in points(self.space, self._order):
             if found == most or tries == patience:

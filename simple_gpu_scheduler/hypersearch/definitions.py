@@ -6,7 +6,7 @@ from typing import Any
 from simple_gpu_scheduler.base.errors import UserError
 
 from .order import SAMPLERS
-from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, Words, meant, shown
+from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, WrittenValues, meant, shown
 from .values import is_whole
 
 _MARK = "simple_hypersearch"  # a saved file says so, and the version of its form
@@ -39,14 +39,14 @@ def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     return value
 
 
-def _parameters(value: Any, what: str) -> dict[str, Words]:
+def _parameters(value: Any, what: str) -> dict[str, WrittenValues]:
     """A name that ends in `=` has values as they stand, as in `-p NAME=VALUE`."""
-    found: dict[str, Words] = {}
+    found: dict[str, WrittenValues] = {}
     for written, words in _mapping(value, what).items():
         name = written.removesuffix("=")
         if name in found:
             raise UserError(f"the parameter {name} is given twice")
-        found[name] = Words(_texts(words, f"a value of {name}"), name != written)
+        found[name] = WrittenValues(_texts(words, f"a value of {name}"), name != written)
     return found
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from simple_gpu_scheduler.base.errors import UserError
 
 from .draws import loguniform, normal, uniform
-from .sweep import Words, shown
+from .sweep import WrittenValues, shown
 from .values import LISTED, MOST, Computed, Draw, Fixed, Values, is_number, parse_fixed, show_fixed
 
 _FEW = 1000
@@ -137,7 +137,7 @@ def generate(word: str) -> Values | None:
         raise ValueError(f"{error}; for example: {generator.example}") from None
 
 
-def parse_values(name: str, written: Words) -> Values:
+def parse_values(name: str, written: WrittenValues) -> Values:
     """What the words mean. A value that is there twice stays so."""
     words = written.words
     if not words:
@@ -164,7 +164,7 @@ def _parse_word(name: str, word: str) -> Values:
         raise UserError(f"{name}: {shown(word)}: {error} (or -p {name}=VALUE for a literal value)") from None
 
 
-def doubts(name: str, written: Words) -> list[str]:
+def doubts(name: str, written: WrittenValues) -> list[str]:
     """What looks as if something else were meant."""
     if written.are_literal:
         return []

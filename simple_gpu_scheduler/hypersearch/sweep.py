@@ -6,7 +6,7 @@ from typing import NamedTuple
 SHUFFLED, IN_ORDER = "shuffled_grid", "grid"
 
 
-class Words(NamedTuple):
+class WrittenValues(NamedTuple):
     """What was written behind a parameter's name. Literal words are values as they stand, whatever is in them."""
 
     words: tuple[str, ...]
@@ -24,7 +24,7 @@ class Sweep(NamedTuple):
     """Its commands are those of all combinations; parameters of one zip go together, and so do the columns of rows."""
 
     pattern: str = ""
-    parameters: Mapping[str, Words] = {}
+    parameters: Mapping[str, WrittenValues] = {}
     rows: Rows = Rows()
     zips: tuple[tuple[str, ...], ...] = ()
     where: tuple[str, ...] = ()

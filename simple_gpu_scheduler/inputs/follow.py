@@ -46,7 +46,7 @@ class Position(NamedTuple):
 _BEGIN = Position()
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """Bytes, and the position behind them. With `is_new_file` another content begins here: what came before is whole.
 
     Without it the bytes go on where the last piece ended, though an editor may have given the file another inode.
@@ -91,19 +91,19 @@ class FollowedFile:
         """Whether the kernel tells of changes; else the file is looked at every 0.2 to 2 seconds."""
         return self._watch.uses_inotify
 
-    def read(self, size: int) -> Piece:
+    def read(self, size: int) -> FilePiece:
         """The next bytes, waiting for them; none when it was stopped. OSError: it cannot be read."""
         is_watched = False
         while not self._watch.is_stopped:
             if data := self._look(size):
                 self._watch.expect_more()
-                piece = Piece(data, *self._at, self._is_new_file)
+                piece = FilePiece(data, *self._at, self._is_new_file)
                 self._told, self._is_new_file = self._at, False
                 return piece
             # What came before it is watched is found by one more look.
             is_watched = not is_watched
             self._watch.look_at(self._fd, self._path) if is_watched else self._watch.wait(self._pause)
-        return Piece(b"", *self._told)
+        return FilePiece(b"", *self._told)
 
     def stop(self) -> None:
         """Have this read and all later ones return without bytes; from any thread, or a signal's handler."""

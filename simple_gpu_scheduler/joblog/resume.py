@@ -24,7 +24,7 @@ SIMULATED = b"simulated"
 _ROW = re.compile(rb"(\d{1,18})\t(?:[^\t]*\t[^\t]+\t[^\t]+\t-?\d+\t-?\d+\t(-?\d{1,9})\t(-?\d{1,9})\t(.*))?", re.DOTALL)
 
 
-class Row(NamedTuple):
+class LoggedJob(NamedTuple):
     """An ended job. Of a row that is torn the codes are -1 and the command ends early or is not there."""
 
     number: int
@@ -42,7 +42,7 @@ class Row(NamedTuple):
 class Log(NamedTuple):
     """What a job log says. `unreadable` counts the lines that are no rows."""
 
-    rows: Sequence[Row]
+    rows: Sequence[LoggedJob]
     unreadable: int = 0
 
 
@@ -72,14 +72,14 @@ def _without_header(data: bytes) -> bytes:
     raise ValueError("it does not start with the header of a job log (Seq Host Starttime ...)")
 
 
-def _row(line: bytes, *, is_whole: bool) -> Row | None:
+def _row(line: bytes, *, is_whole: bool) -> LoggedJob | None:
     match = _ROW.match(line)
     if not match:
         return None
     number, exit_code, signal, command = match.groups()
     if command is None:
-        return Row(int(number))
-    return Row(int(number), int(exit_code), int(signal), command, is_whole)
+        return LoggedJob(int(number))
+    return LoggedJob(int(number), int(exit_code), int(signal), command, is_whole)
 
 
 def continuation(data: bytes) -> tuple[int, bytes]:
@@ -100,12 +100,12 @@ def continuation(data: bytes) -> tuple[int, bytes]:
     return data.rfind(b"\t") + 1, b"-1\t" * (_COLUMNS - 1 - columns) + b"?\n"
 
 
-def skipped(rows: Iterable[Row], *, resume_failed: bool) -> frozenset[int]:
+def skipped(rows: Iterable[LoggedJob], *, resume_failed: bool) -> frozenset[int]:
     """The numbers of the jobs that are not run again."""
     return frozenset(row.number for row in rows if row.is_success or not resume_failed)
 
 
-def differs(row: Row, job: Job) -> bool:
+def differs(row: LoggedJob, job: Job) -> bool:
     """Whether the row is about another command than the job's. GNU parallel does not look, and counts options in."""
     if not row.is_whole or row.command == b"?":
         return False
@@ -128,7 +128,7 @@ class SkippingParser:
     is its, and then jobs get the numbers that they have there.
     """
 
-    def __init__(self, parser: LineParser, rows: Sequence[Row], *, resume_failed: bool) -> None:
+    def __init__(self, parser: LineParser, rows: Sequence[LoggedJob], *, resume_failed: bool) -> None:
         self._parser = parser
         self._rows = {row.number: row for row in rows}
         self._skipped = skipped(rows, resume_failed=resume_failed)

@@ -19,7 +19,7 @@ _MOST_LISTED = 5
 _HEAD = 64 * 1024
 
 
-class Look(NamedTuple):
+class RunSnapshot(NamedTuple):
     """A run as it was found: whether its scheduler lives, whether its keeper does, and what its journal tells."""
 
     path: str
@@ -132,12 +132,12 @@ def _warn(path: str, text: str) -> None:
         print(f"{safe(path)}: {text}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
-def look(path: str) -> Look:
+def look(path: str) -> RunSnapshot:
     """A run as it stands now."""
     return look_at_records(path)[0]
 
 
-def look_at_records(path: str) -> tuple[Look, list[Record]]:
+def look_at_records(path: str) -> tuple[RunSnapshot, list[Record]]:
     """A run as it stands now, and all that its journal tells, in its order."""
     # In this order: else a run that ends between the two would seem to have died.
     is_alive = files.is_alive(path)
@@ -145,7 +145,7 @@ def look_at_records(path: str) -> tuple[Look, list[Record]]:
     with suppress(OSError), files.opened(path) as fd:
         is_kept = files.is_kept(fd)
     contents = read_records(files.read(path))
-    return Look(path, is_alive, is_kept, _state_of(path, contents)), contents.records
+    return RunSnapshot(path, is_alive, is_kept, _state_of(path, contents)), contents.records
 
 
 def standing(state: RunState, alive: bool) -> str:

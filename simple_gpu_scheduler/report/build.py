@@ -112,7 +112,7 @@ def _runtime(row: JobRow, spans: Sequence[Span]) -> float | None:
     return min(row.runtime, round(spans[-1].ended - spans[-1].started, 3))
 
 
-def _counted(row: JobRow, spans: Sequence[Span], until: float) -> numbers.Row:
+def _counted(row: JobRow, spans: Sequence[Span], until: float) -> numbers.CountedJob:
     state = row.state
     if state == "failed" and row.outcome:
         state = row.outcome.kind
@@ -120,13 +120,13 @@ def _counted(row: JobRow, spans: Sequence[Span], until: float) -> numbers.Row:
         state = "not started"
     seconds = sum(span.end_by(until) - span.started for span in spans)
     template = template_of(row.job.command.decode("utf-8", "backslashreplace")) if row.job else ""
-    return numbers.Row(row.number, template, state, row.runtime, seconds)
+    return numbers.CountedJob(row.number, template, state, row.runtime, seconds)
 
 
 def _jobs(
     state: RunState,
     rows: Iterable[JobRow],
-    counted: Iterable[numbers.Row],
+    counted: Iterable[numbers.CountedJob],
     spans: Spans,
     templates: Mapping[str, int],
 ) -> list[Report]:
@@ -137,7 +137,7 @@ def _jobs(
     ]
 
 
-def _job(row: JobRow, counted: numbers.Row, known: JobState | None, spans: Sequence[Span]) -> Report:
+def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans: Sequence[Span]) -> Report:
     read = known.read_at if known else None
     started = spans[0].started if spans else None
     is_open = counted.state in ("running", "waiting", "interrupted")

@@ -42,7 +42,7 @@ def draw(report: Mapping[str, Any]) -> bytes:
     figure = figure_of(figsize=(_WIDTH, height), dpi=_DPI, layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=[height - 1.6, 0.5])
     _draw_lanes(above, lanes, run["begun"], size, hair=_HAIR * (until - begun))
-    above.set_xlabel(f"{unit} since the run began")
+    above.set_xlabel(f"{unit} since the run started")
     above.set_xlim((begun - run["begun"]) / size, max((until - run["begun"]) / size, 1e-3))
     above.set_title(safe(f"run {run['id']}: {run['state']}"), loc="left", parse_math=False)
     _draw_outcomes(below, report["outcomes"])

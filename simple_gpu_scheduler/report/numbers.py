@@ -25,7 +25,7 @@ _LONGEST = 5
 Times = tuple[float, float]  # from, to
 
 
-class Row(NamedTuple):
+class CountedJob(NamedTuple):
     """One job, as far as it is counted. `seconds` are those of all its attempts, `runtime` that of the newest."""
 
     number: int
@@ -47,7 +47,7 @@ class Template(NamedTuple):
     total: float
 
 
-class Gpu(NamedTuple):
+class GpuUse(NamedTuple):
     """How one GPU was used: for how long there was an attempt on it, and which part of the run that is."""
 
     gpu: str
@@ -56,15 +56,15 @@ class Gpu(NamedTuple):
     share: float
 
 
-def count_outcomes(rows: Iterable[Row]) -> dict[str, int]:
+def count_outcomes(rows: Iterable[CountedJob]) -> dict[str, int]:
     """How the jobs stand; what none is does not appear."""
     counts = Counter(row.state for row in rows)
     return {state: counts[state] for state in STATES if counts[state]}
 
 
-def by_template(rows: Iterable[Row]) -> list[Template]:
+def by_template(rows: Iterable[CountedJob]) -> list[Template]:
     """That with the most time first. A line that was refused has none."""
-    groups: dict[str, list[Row]] = {}
+    groups: dict[str, list[CountedJob]] = {}
     for row in rows:
         if row.template:
             groups.setdefault(row.template, []).append(row)
@@ -72,7 +72,7 @@ def by_template(rows: Iterable[Row]) -> list[Template]:
     return sorted(found, key=lambda each: -each.total)
 
 
-def _template(name: str, rows: Sequence[Row]) -> Template:
+def _template(name: str, rows: Sequence[CountedJob]) -> Template:
     ended = [row.runtime for row in rows if row.runtime is not None and row.state in (*FAILED, "succeeded")]
     states = Counter(row.state for row in rows)
     return Template(
@@ -86,7 +86,7 @@ def _template(name: str, rows: Sequence[Row]) -> Template:
     )
 
 
-def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> list[Gpu]:
+def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> list[GpuUse]:
     """Those that were used, by their numbers; `until` is the end of what has none."""
     used: dict[str, list[Times]] = {}
     for span in spans:
@@ -95,12 +95,12 @@ def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> li
     return [_gpu(gpu, used[gpu], sessions) for gpu in sorted(used, key=in_order)]
 
 
-def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> Gpu:
+def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> GpuUse:
     whole = _seconds(_union(sessions))
     united = _union(times)
     # An attempt that outlived its scheduler was busy while there was none, which is no part of the run.
     share = _seconds(_both(united, _union(sessions))) / whole if whole else 0.0
-    return Gpu(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
+    return GpuUse(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
 
 
 def in_order(gpu: str) -> tuple[bool, bool, int, str]:
@@ -136,12 +136,12 @@ def _seconds(times: Iterable[Times]) -> float:
     return sum(end - start for start, end in times)
 
 
-def longest(rows: Iterable[Row]) -> list[int]:
+def longest(rows: Iterable[CountedJob]) -> list[int]:
     """The jobs that took, or take, the most time."""
     timed = [row for row in rows if row.runtime is not None]
     return [row.number for row in sorted(timed, key=lambda row: -(row.runtime or 0.0))[:_LONGEST]]
 
 
-def failures(rows: Iterable[Row]) -> list[int]:
+def failures(rows: Iterable[CountedJob]) -> list[int]:
     """All that failed, by their numbers."""
     return [row.number for row in rows if row.state in FAILED]

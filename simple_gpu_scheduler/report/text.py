@@ -16,7 +16,7 @@ _LONGEST_TEXT = 160
 _BETWEEN = "  "
 # Of what was waited for: how much memory it used, for how long it had run, and its pid. The rest says who it was.
 _AS_IT_WAS = re.compile(r"(?: [\d.]+ [MG]iB)? for [\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?=,|$)|(?<=\()pid \d+, ")
-NO_LOGS = "what the jobs printed was not kept: --output files or --logs DIR keeps it"
+NO_LOGS = "job output was not kept; --output files or --logs DIR keeps it"
 _COLUMNS = (
     "job",
     "name",
@@ -83,13 +83,13 @@ def _head(report: Report) -> list[str]:
     run = report["run"]
     code = f" with exit code {run['code']}" if run["code"] is not None else ""
     took = f"{'took' if run['ended'] else 'so far'} {show_duration(run['seconds'])}"
-    again = f" by {len(run['sessions'])} schedulers in turn" if len(run["sessions"]) > 1 else ""
+    again = f" in {len(run['sessions'])} sessions" if len(run["sessions"]) > 1 else ""
     is_missed = bool(report["failures"]) or report["metric"] is not None
     no_logs = [f"  {NO_LOGS}"] if is_missed and report["longest"] and not has_logs(report) else []
     counts = ", ".join(f"{count} {state}" for state, count in report["outcomes"].items()) or "no jobs"
     return [
         f"run {safe(run['id'])}: {safe(run['state'])}{code}",
-        f"  begun {show_moment(run['begun'])}, {took}{again}, in {safe(run['directory'])}",
+        f"  started {show_moment(run['begun'])}, {took}{again}, in {safe(run['directory'])}",
         f"  {counts}",
         *no_logs,
     ]
@@ -192,7 +192,7 @@ def _results(report: Report) -> list[str]:
         return []
     found = sorted((job for job in report["jobs"] if job["result"] is not None), key=lambda job: job["result"])
     if not found:
-        return [f"{safe(metric)}: no log has a number behind this name"]
+        return [f"{safe(metric)}: no log has a number after this name"]
     lowest = found[:_BEST]
     highest = found[len(lowest) :][-_BEST:]
     rows = [_result(job, report["parameters"]) for job in (*lowest, *highest)]
@@ -202,7 +202,7 @@ def _results(report: Report) -> list[str]:
     without = [str(job["job"]) for job in report["jobs"] if job["result"] is None and job["attempts"]]
     if without:
         numbers = ", ".join(without[:_MOST_FAILURES]) + (", …" if len(without) > _MOST_FAILURES else "")
-        lines.append(f"no number behind this name in the output of {len(without)} that ran: job {numbers}")
+        lines.append(f"no number after this name in the output of {len(without)} of the jobs that ran: job {numbers}")
     return lines
 
 

@@ -43,7 +43,7 @@ class Span:
         self.end(at if self.lost is None else self.lost, INTERRUPTED, None)
 
 
-class Wait(NamedTuple):
+class WaitSpan(NamedTuple):
     """For what a GPU was waited for, and how long; `until` is missing while that goes on."""
 
     gpu: str
@@ -58,7 +58,7 @@ class Spans:
     def __init__(self) -> None:
         self.of_jobs: dict[int, list[Span]] = {}
         self.sessions: list[tuple[float, float]] = []  # of each scheduler; the last one may go on
-        self.waits: list[Wait] = []
+        self.waits: list[WaitSpan] = []
         self._waiting: dict[str, tuple[str, float]] = {}
         self._open: dict[int, Span] = {}  # the newest attempt of each job that has not been seen to end
         self._on = {
@@ -163,7 +163,7 @@ class Spans:
         for gpu in list(gpus):
             wait = self._waiting.pop(gpu, None)
             if wait is not None:
-                self.waits.append(Wait(gpu, wait[0], wait[1], None if until is None else max(wait[1], until)))
+                self.waits.append(WaitSpan(gpu, wait[0], wait[1], None if until is None else max(wait[1], until)))
 
     def _run_ended(self, record: Record, at: float) -> None:
         self._other(record, at)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt
-from simple_gpu_scheduler.scheduling.policies import Waiting
+from simple_gpu_scheduler.scheduling.policies import WaitingJob
 
 from .queues import Gap, Lineup
 from .slots import NOTHING, Rooms, Slots
@@ -16,7 +16,7 @@ from .slots import NOTHING, Rooms, Slots
 class Front(NamedTuple):
     """The first job in the order that has no room, and the moment and the rooms for which that was found."""
 
-    waiting: Waiting
+    waiting: WaitingJob
     now: float
     rooms: Rooms
 
@@ -24,7 +24,7 @@ class Front(NamedTuple):
 class Choice(NamedTuple):
     """The attempt to start next. `before` is the job that has no room and that it starts ahead of, if there is one."""
 
-    waiting: Waiting
+    waiting: WaitingJob
     attempt: Attempt
     before: Front | None = None
 
@@ -75,5 +75,5 @@ def _choose_passing(front: Front, lineup: Lineup, slots: Slots) -> Choice | None
     return None
 
 
-def _choice(waiting: Waiting, slots: Slots, positions: Sequence[int], before: Front | None = None) -> Choice:
+def _choice(waiting: WaitingJob, slots: Slots, positions: Sequence[int], before: Front | None = None) -> Choice:
     return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions), before)

@@ -36,7 +36,7 @@ class Aside(NamedTuple):
     failures: Sequence[Failure]
 
 
-class Verdict(NamedTuple):
+class Ruling(NamedTuple):
     """GPUs that were set aside: those that are not at fault after all, and those that are for sure."""
 
     cleared: Sequence[str] = ()
@@ -53,7 +53,7 @@ class _Streak:
         self.bad_before = bad_before
 
 
-_NO_VERDICT = Verdict()
+_NO_VERDICT = Ruling()
 
 
 class Quarantine:
@@ -67,7 +67,7 @@ class Quarantine:
         self._on_trial: dict[str, set[int]] = {}
         self.suspended: Collection[str] = ()
 
-    def record(self, failure: Failure, runtime: float, *, is_final: bool) -> Verdict:
+    def record(self, failure: Failure, runtime: float, *, is_final: bool) -> Ruling:
         """An attempt has ended, well or not; what that tells of GPUs that were set aside."""
         attempt, outcome = failure.attempt, failure.outcome
         if not self._limit or not attempt.gpus or outcome.kind == "not started":
@@ -138,7 +138,7 @@ class Quarantine:
         self._on_trial[gpu] = numbers
         return Aside(gpu, streak.length, again)
 
-    def _try(self, number: int, *, succeeded: bool) -> Verdict:
+    def _try(self, number: int, *, succeeded: bool) -> Ruling:
         """Where jobs that failed on a GPU fail elsewhere too, it was them and not the GPU."""
         cleared, convicted = [], []
         for gpu, numbers in tuple(self._on_trial.items()):
@@ -151,4 +151,4 @@ class Quarantine:
                 cleared.append(gpu)
         for gpu in (*cleared, *convicted):
             del self._on_trial[gpu]
-        return Verdict(cleared, convicted)
+        return Ruling(cleared, convicted)

@@ -10,7 +10,7 @@ from math import frexp
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, Waiting
+from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, WaitingJob
 
 from .estimates import UNKNOWN, Estimates, History
 
@@ -41,10 +41,10 @@ class Lineup:
         self._estimates = estimates
         self._label = label
         self.by_time = policy.by_time
-        self._queues: dict[Kind, list[Waiting]] = {}
-        self._heads: dict[Kind, Waiting] = {}  # the first of each queue
-        self._by_gpus: dict[int, dict[Kind, Waiting]] = {}  # the same, by how many GPUs are needed
-        self._here: dict[int, Waiting] = {}
+        self._queues: dict[Kind, list[WaitingJob]] = {}
+        self._heads: dict[Kind, WaitingJob] = {}  # the first of each queue
+        self._by_gpus: dict[int, dict[Kind, WaitingJob]] = {}  # the same, by how many GPUs are needed
+        self._here: dict[int, WaitingJob] = {}
         self.cpu_jobs = 0
 
     def __len__(self) -> int:
@@ -63,15 +63,15 @@ class Lineup:
         label = self._label(job) if self._policy.by_label else ""
         kind = (job.gpus, (job.mem or 0) if job.gpus else 0, roughly, label)
         rank = self._policy.rank(job, since, length)
-        self._push(Waiting(rank, job.number, attempt, job, since, length, time, kind))
+        self._push(WaitingJob(rank, job.number, attempt, job, since, length, time, kind))
 
-    def in_order(self, now: float, load: Load) -> Iterator[Waiting]:
+    def in_order(self, now: float, load: Load) -> Iterator[WaitingJob]:
         """The first of each queue, as they are to start."""
         return self._in_order(self._heads.values(), now, load)
 
-    def passing(self, gap: Gap, now: float, load: Load) -> Iterator[Waiting]:
+    def passing(self, gap: Gap, now: float, load: Load) -> Iterator[WaitingJob]:
         """The same, but only those that may fit into a gap."""
-        found: list[Waiting] = []
+        found: list[WaitingJob] = []
         for gpus, heads in self._by_gpus.items():
             if gpus <= gap.beyond:
                 found += heads.values() if gpus or gap.has_cpu else ()
@@ -79,7 +79,7 @@ class Lineup:
                 found += [head for head in heads.values() if head.time <= gap.seconds]
         return self._in_order(found, now, load)
 
-    def _in_order(self, heads: Heads, now: float, load: Load) -> Iterator[Waiting]:
+    def _in_order(self, heads: Heads, now: float, load: Load) -> Iterator[WaitingJob]:
         """Nearly always the first of them is all that is asked for."""
         if heads:
             first = self._policy.first(heads, now, load)
@@ -87,14 +87,14 @@ class Lineup:
         if len(heads) > 1:
             yield from [each for each in self._policy.ordered(heads, now, load) if each is not first]
 
-    def take(self, waiting: Waiting, now: float, *, passes: bool) -> None:
+    def take(self, waiting: WaitingJob, now: float, *, passes: bool) -> None:
         """It starts. A job that `passes` a wide one takes nobody's turn."""
         self._leave(waiting.number)
         self._pass_over_gone(waiting.kind)
         if not passes:
             self._policy.started(waiting, now)
 
-    def ended(self, waiting: Waiting, runtime: float, now: float, *, succeeded: bool) -> None:
+    def ended(self, waiting: WaitingJob, runtime: float, now: float, *, succeeded: bool) -> None:
         """What was taken has come to its end, and tells of others of its kind."""
         self._policy.ended(waiting, now)
         if not self.by_time:
@@ -142,7 +142,7 @@ class Lineup:
         """How much memory one of them needs at most."""
         return max((kind[1] for kind in self._queues), default=0)
 
-    def _push(self, waiting: Waiting) -> None:
+    def _push(self, waiting: WaitingJob) -> None:
         queue = self._queues.setdefault(waiting.kind, [])
         heappush(queue, waiting)
         if queue[0] is waiting:
@@ -150,7 +150,7 @@ class Lineup:
         self._here[waiting.number] = waiting
         self.cpu_jobs += not waiting.kind[0]
 
-    def _leave(self, number: int) -> Waiting:
+    def _leave(self, number: int) -> WaitingJob:
         waiting = self._here.pop(number)
         self.cpu_jobs -= not waiting.kind[0]
         return waiting
@@ -176,8 +176,8 @@ class Lineup:
         else:
             del self._queues[kind], self._heads[kind], self._by_gpus[kind[0]][kind]
 
-    def _set_head(self, waiting: Waiting) -> None:
+    def _set_head(self, waiting: WaitingJob) -> None:
         self._heads[waiting.kind] = self._by_gpus.setdefault(waiting.kind[0], {})[waiting.kind] = waiting
 
-    def _is_here(self, waiting: Waiting) -> bool:
+    def _is_here(self, waiting: WaitingJob) -> bool:
         return self._here.get(waiting.number) is waiting  # it may have come back meanwhile

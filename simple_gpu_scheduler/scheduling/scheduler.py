@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
-from simple_gpu_scheduler.scheduling.policies import Policy, Waiting
+from simple_gpu_scheduler.scheduling.policies import Policy, WaitingJob
 
 from . import AT_FIRST, Begin, Dropped, Rules, Verdict
 from .backfill import Choice, Front, choose
@@ -29,7 +29,7 @@ class _Running(NamedTuple):
 
     attempt: Attempt
     since: float
-    waiting: Waiting | None
+    waiting: WaitingJob | None
 
 
 class _Delayed(NamedTuple):

@@ -9,7 +9,7 @@ from simple_gpu_scheduler.scheduling.queues import Label
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
 
-from .measures import Simulated
+from .measures import Replay
 from .simulate import Arrival, simulate
 
 
@@ -25,13 +25,13 @@ class Result(NamedTuple):
     """What a policy made of each workload."""
 
     policy: str
-    simulated: Sequence[Simulated]
+    simulated: Sequence[Replay]
 
 
 def compare(workloads: Sequence[Sequence[Arrival]], policies: Iterable[Chosen], site: Site) -> Iterator[Result]:
     """One after the other, as they are asked for."""
     for policy in policies:
-        yield Result(policy.name, [Simulated(workload, replay(workload, policy, site)) for workload in workloads])
+        yield Result(policy.name, [Replay(workload, replay(workload, policy, site)) for workload in workloads])
 
 
 def replay(workload: Sequence[Arrival], policy: Chosen, site: Site) -> Sequence[float]:

@@ -36,7 +36,7 @@ class Measures(NamedTuple):
     fairness: float
 
 
-class Simulated(NamedTuple):
+class Replay(NamedTuple):
     """A workload and when each of its jobs has started."""
 
     workload: Sequence[Arrival]
@@ -47,7 +47,7 @@ class Simulated(NamedTuple):
         return [start - each.at for each, start in zip(self.workload, self.starts, strict=True)]
 
 
-def measure(simulated: Sequence[Simulated], gpus: int) -> Measures:
+def measure(simulated: Sequence[Replay], gpus: int) -> Measures:
     """Of several workloads all jobs together, and the mean of what can be told of each alone."""
     waits = [wait for each in simulated for wait in each.waits()]
     jobs = [job for each in simulated for job in each.workload]
@@ -77,7 +77,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _makespan(simulated: Simulated) -> float:
+def _makespan(simulated: Replay) -> float:
     """From the first arrival to the last end."""
     jobs, starts = simulated
     if not jobs:
@@ -85,7 +85,7 @@ def _makespan(simulated: Simulated) -> float:
     return max(start + job.duration for job, start in zip(jobs, starts, strict=True)) - jobs[0].at
 
 
-def _utilisation(simulated: Simulated, gpus: int) -> float:
+def _utilisation(simulated: Replay, gpus: int) -> float:
     """The share of all that the GPUs could have done meanwhile."""
     work = sum(job.duration * job.job.gpus for job in simulated.workload)
     makespan = _makespan(simulated)

@@ -40,7 +40,7 @@ class Standing(NamedTuple):
         """`learned beats sjf by 1.20 % ± 0.50 %`, where the second is one standard error."""
         percent, error = self.percent, self.percent_error
         if abs(percent) <= max(2 * error, _NOTHING):
-            return f"{name} does not beat {other}, nor does it lose: {percent:+.2f} % ± {error:.2f} %"
+            return f"{name} neither beats nor loses to {other}: {percent:+.2f} % ± {error:.2f} %"
         return f"{name} {'beats' if percent < 0 else 'loses to'} {other} by {abs(percent):.2f} % ± {error:.2f} %"
 
 

@@ -9,9 +9,9 @@ from .traces import Trace
 
 _KNOWN = {
     "exact": "known exactly",
-    "requested": "as their users said",
-    "past": "as the jobs of their kind that have ended before tell",
-    "none": "known to nobody",
+    "requested": "as requested by users",
+    "past": "estimated from earlier jobs of the same kind",
+    "none": "unknown",
 }
 _COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p50", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
 _POLICY, _CELL = 11, 8
@@ -29,7 +29,7 @@ def introduction(trace: Trace) -> list[str]:
     span = sum(workload[-1].at - workload[0].at for workload in trace.workloads)
     load = f", load {work / span / trace.site.gpus:.2f}" if span * _MANY > work else ""  # else all came at once
     gpus = f"{trace.site.gpus:,} GPU{'' if trace.site.gpus == 1 else 's'}"
-    head = f"{safe(trace.name)}: {jobs}{several} on {gpus}{load}; lengths {_KNOWN[trace.estimates]}"
+    head = f"{safe(trace.name)}: {jobs}{several} on {gpus}{load}; job lengths {_KNOWN[trace.estimates]}"
     return [head, *map(safe, trace.remarks)]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.simulation.workloads.rows import Row, arrivals, left_out
+from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals, left_out
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate
 
 from .compare import Site
@@ -37,7 +37,7 @@ class Found(NamedTuple):
     """What was read or invented: workloads, what is usually known of their lengths, and on how many GPUs they ran."""
 
     name: str
-    workloads: Sequence[Sequence[Row]]
+    workloads: Sequence[Sequence[TraceJob]]
     estimates: str
     remarks: Sequence[str] = ()
     gpus: int = 0
@@ -47,14 +47,14 @@ def to_trace(found: Found, site: Site, estimates: str) -> Trace:
     """The jobs of what was found, as they would come to this site."""
     name, remarks = safe(found.name), list(found.remarks)
     if estimates == "requested" and not any(row.requested is not None for rows in found.workloads for row in rows):
-        raise UserError(f"{name} tells of no job how long its user said; choose another of --estimates")
+        raise UserError(f"{name} has no requested times; choose other --estimates")
     workloads = []
     for rows in found.workloads:
         workload, more = arrivals(rows, site.gpus, estimates)
         workloads += [workload] if workload else []
         remarks += [each for each in more if each not in remarks]
     if not workloads:
-        raise UserError(f"{name} has no job that could be simulated{': ' if remarks else ''}{'; '.join(remarks)}")
+        raise UserError(f"{name} has no job to simulate{': ' if remarks else ''}{'; '.join(remarks)}")
     return Trace(found.name, workloads, site, estimates, remarks)
 
 
@@ -71,7 +71,7 @@ def read_trace(trace: str) -> Found:
     if trace == HISTORY:  # a file of that name is ./history
         return _history()
     if os.path.isdir(trace):
-        raise UserError(f"{safe(trace)} is a directory; name the file of a trace")
+        raise UserError(f"{safe(trace)} is a directory; give a trace file")
     if os.path.exists(trace):  # a pipe is fine too
         try:
             with open(trace, "rb") as file:
@@ -115,7 +115,7 @@ def _history() -> Found:
 
     paths = find.all_runs()
     if not paths:
-        raise UserError("there is no run yet, so there is no history; name a trace's file, or --synthetic")
+        raise UserError("no runs yet, so there is no history; give a trace file or --synthetic")
     states = []
     for path in reversed(paths):
         with suppress(UserError):  # it is told how many cannot be read

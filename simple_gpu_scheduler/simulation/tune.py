@@ -11,7 +11,7 @@ from typing import NamedTuple
 from simple_gpu_scheduler.scheduling.policies import MAY_STARVE
 from simple_gpu_scheduler.scheduling.queues import Label
 
-from .measures import Measures, Simulated
+from .measures import Measures, Replay
 from .significance import Standing, standing
 from .simulate import Arrival
 
@@ -76,7 +76,7 @@ class Parts(NamedTuple):
         return sum(mine < theirs for mine, theirs in zip(self.waits, other.waits, strict=True))
 
 
-def tune(results: Sequence[tuple[str, Measures, Sequence[Simulated]]]) -> Tuned:
+def tune(results: Sequence[tuple[str, Measures, Sequence[Replay]]]) -> Tuned:
     """The first is the one that the others are measured by."""
     parts = {name: in_parts(simulated) for name, _, simulated in results}
     base = next(iter(parts.values()))
@@ -91,7 +91,7 @@ def tune(results: Sequence[tuple[str, Measures, Sequence[Simulated]]]) -> Tuned:
     return Tuned(candidates, len(base.sizes), best, least)
 
 
-def in_parts(simulated: Sequence[Simulated]) -> Parts:
+def in_parts(simulated: Sequence[Replay]) -> Parts:
     """Each of many workloads is a part; of few, ten of as many jobs each, or fewer where there are not so many."""
     if len(simulated) >= _PARTS:
         parts = [each.waits() for each in simulated if each.workload]

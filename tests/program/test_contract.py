@@ -89,7 +89,7 @@ def test_a_job_the_system_cannot_start_is_an_error_with_its_line_and_the_others_
     done = program.run("--gpus", "0", stdin=b"echo 1\necho " + b"x" * 131_071 + b"\necho a\0b\necho 4\n")
     assert done.stdout == b"1\n4\n"
     assert done.returncode == 2
-    assert b"line 2: not started: the command has 131,076 bytes and the system can start at most 131,071" in done.stderr
+    assert b"line 2: not started: the command has 131,076 bytes; the system accepts at most 131,071" in done.stderr
     assert b"line 3: not started: the command contains a NUL byte" in done.stderr
     assert b"2 succeeded, 0 failed, 0 timed out, 2 not started" in done.stderr
 
@@ -205,7 +205,7 @@ def test_a_bug_is_reported_as_one() -> None:
     done = subprocess.run([*call, "--gpus", "0"], input=b"true\n", capture_output=True, check=False)
     assert done.returncode == 3
     assert b"Traceback" in done.stderr
-    assert b"this is a bug in the program, not in what you typed. Please report" in done.stderr
+    assert b"this is a bug in the program, not a mistake of yours. Please report" in done.stderr
 
 
 # Streams.

@@ -132,7 +132,7 @@ class TestRuns:
         ]
         assert finished["directory"] == str(program.directory)
         heading, *lines = told().decode().splitlines()
-        assert re.split(r"\s{2,}", heading) == ["RUN", "BEGUN", "TOOK", "STATE", "JOBS", "DIRECTORY"]
+        assert re.split(r"\s{2,}", heading) == ["RUN", "STARTED", "TOOK", "STATE", "JOBS", "DIRECTORY"]
         cells = {line.split()[0]: re.split(r"\s{2,}", line)[3:] for line in lines}
         assert cells[THIRD] == ["died", "1 waiting", r"/else\x1bwhere"]
         assert cells[str(finished["run"])][:2] == ["finished", "1 succeeded, 1 failed, 1 not started"]
@@ -270,11 +270,11 @@ class TestJobs:
 
     def test_options_that_go_with_something_else_are_refused(self) -> None:
         write(FIRST)
-        assert "--null goes with --commands" in refusal(FIRST, "--null")
+        assert "--null requires --commands" in refusal(FIRST, "--null")
         assert "choose one" in refusal(FIRST, "--commands", "--json")
-        assert "-n and --here choose among runs" in refusal(FIRST, "--here")
-        assert "'0' is not a whole number from 1 up" in refusal("-n", "0")
-        assert "--commands needs the RUN" in refusal("--failed", "--commands")
+        assert "-n and --here select runs" in refusal(FIRST, "--here")
+        assert "'0' is not a whole number (1 or more)" in refusal("-n", "0")
+        assert "--commands needs a RUN" in refusal("--failed", "--commands")
 
 
 class TestChoosing:
@@ -362,7 +362,7 @@ class TestCommands:
         write_every_state()
         done = ask(FIRST, "--commands", "--not-started", "--cancelled")
         assert done.stdout == b"echo 4\necho 5\n"
-        assert b"1 line that was refused cannot be printed" in done.stderr
+        assert b"1 refused line cannot be printed" in done.stderr
 
 
 PIECES = (

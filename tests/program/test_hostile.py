@@ -39,7 +39,7 @@ def test_blanks_hide_neither_a_job_nor_an_option(program: Program) -> None:
     blanks = " " * 200_000
     done = program.run("--gpus", "0", stdin=f"{blanks}touch ran\ntrue #: gpus=1{blanks}bogus=1\n")
     assert done.returncode == 2
-    assert done.stderr.count(b"longer than any command with its options") == 2
+    assert done.stderr.count(b"no command with its options is that long") == 2
 
 
 def test_an_option_without_end_is_refused_and_the_run_goes_on(program: Program) -> None:
@@ -79,7 +79,7 @@ def test_a_mistake_is_told_by_the_exit_code_where_nobody_reads(program: Program)
     done = sh(program, f"{COMMAND} --help > /dev/full")
     assert (done.returncode, done.stderr) == (
         1,
-        "simple_gpu_scheduler: the output cannot be written: No space left on device\n",
+        "simple_gpu_scheduler: cannot write the output: No space left on device\n",
     )
 
 

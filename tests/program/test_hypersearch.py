@@ -43,7 +43,7 @@ def test_where_nothing_can_be_printed_it_says_so_at_once() -> None:
     command = "exec \"$@\" 'x {a}' -p a range:1:1000000000 >&-"
     argv = ["sh", "-c", command, "sh", *HYPERSEARCH]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
-    assert (done.returncode, done.stderr) == (1, "simple_hypersearch: the output cannot be written: stdout is closed\n")
+    assert (done.returncode, done.stderr) == (1, "simple_hypersearch: cannot write the output: stdout is closed\n")
 
 
 def test_a_reader_that_leaves_ends_it_quietly() -> None:

@@ -322,13 +322,13 @@ def test_one_may_choose_among_gpus(python: Python, arguments: str, gpus: tuple[s
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ("0", "ValueError: 0 is not a number of GPUs; write 1 or more"),
-        ("'x'", "ValueError: 'x' is not a number of GPUs; write 1 or more"),
-        ("gpus=[]", "ValueError: gpus is empty; leave it out for all"),
+        ("0", "ValueError: 0 is not a number of GPUs (1 or more)"),
+        ("'x'", "ValueError: 'x' is not a number of GPUs (1 or more)"),
+        ("gpus=[]", "ValueError: gpus is empty; leave it out to use all"),
         ("gpus=['x']", "ValueError: 'x' is not a GPU; use an index"),
         ("gpus=[0, 0]", "ValueError: GPU 0 is given twice"),
         ("gpus=[99]", "UserError: gpus: there is no GPU 99; there are 0 "),
-        ("5", "UserError: 5 GPUs are wanted, and there are 4"),
+        ("5", "UserError: 5 GPUs were requested, but there are only 4"),
         ("timeout='soon'", "ValueError: 'soon' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         ("timeout=float('nan')", "ValueError: .*"),
         ("free_memory='much'", "ValueError: 'much' is not a size; write 512M or 10G"),
@@ -372,7 +372,7 @@ def test_it_warns_when_cuda_is_in_use_already(python: Python, name: str, is_late
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     out, err = python.run(f"import {module}\nwith lease() as gpus: print(*gpus)")
     assert out == "0\n"
-    warning = rf"\S+/program0\.py:4: RuntimeWarning: {name} has initialised CUDA already, .*call lease\(\) before\n"
+    warning = rf"\S+/program0\.py:4: RuntimeWarning: {name} has initialised CUDA already, .*call lease\(\) first\n"
     assert bool(re.match(warning, err)) == is_late, err
     assert is_late or not err
 

@@ -391,7 +391,7 @@ class TestOfARealRun:
         assert "true \\x1b[31m" in text
         assert "\x1b" not in text
         results = [line.split() for line in lines[next(n for n, line in enumerate(lines) if "PARAMETERS" in line) :]]
-        assert lines[-1].startswith("no number behind this name in the output of ")
+        assert lines[-1].startswith("no number after this name in the output of ")
         assert [(row[0], row[1]) for row in results[:-1]] == [
             ("loss", "JOB"), ("0.25", "2"), ("0.5", "4"), ("0.9", "1")
         ]  # fmt: skip
@@ -419,13 +419,13 @@ class TestOfARealRun:
         assert len(rows) == 5
 
     def test_a_name_that_nobody_prints_is_said(self, run: Path) -> None:
-        assert told("--metric", "acc", cwd=run).endswith("acc: no log has a number behind this name\n")
+        assert told("--metric", "acc", cwd=run).endswith("acc: no log has a number after this name\n")
 
     def test_logs_that_are_gone_are_no_error(self, run: Path) -> None:
         for log in (run / "logs").iterdir():
             log.unlink()
         done = ask("--metric", "loss", "--json", cwd=run)
-        assert (done.returncode, done.stderr) == (0, "no log has a number behind 'loss'\n")
+        assert (done.returncode, done.stderr) == (0, "no log has a number after 'loss'\n")
         assert json.loads(done.stdout)["jobs"][3]["tail"] == ""
 
     def test_a_run_is_named_as_everywhere(self, run: Path) -> None:
@@ -438,7 +438,7 @@ def test_where_output_was_not_kept_that_is_said_once(program: Program) -> None:
     program.run("--gpus", "0", stdin="false\n" * 12)
     text = told("--metric", "loss", cwd=program.directory)
     assert "  and 2 more: simple_gpu_scheduler history " in text
-    assert text.count("what the jobs printed was not kept: --output files or --logs DIR keeps it") == 1
+    assert text.count("job output was not kept; --output files or --logs DIR keeps it") == 1
 
 
 def test_a_run_that_goes_on_is_told_as_far_as_it_went(program: Program) -> None:
@@ -473,7 +473,7 @@ class TestWriting:
         (directory / "page.html").write_text("old")
         (directory / "page.html").chmod(0o644)
         done = ask("--html", "page.html", cwd=directory)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "written page.html\n")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote page.html\n")
         page = directory / "page.html"
         assert stat.S_IMODE(page.stat().st_mode) == 0o600
         assert "<html" in page.read_text()

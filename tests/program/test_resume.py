@@ -218,7 +218,7 @@ def test_the_newest_unfinished_run_of_this_directory_is_chosen(scene: Scene) -> 
     assert scene.run(*OURS, scene.lines("echo finished >> ran")).returncode == 0
     elsewhere = scene.directory / "elsewhere"
     elsewhere.mkdir()
-    assert "no run of this directory" in scene.resume(cwd=elsewhere).stderr
+    assert "no run to resume in this directory" in scene.resume(cwd=elsewhere).stderr
     scene.go()
     assert scene.resume().returncode == 0
     assert scene.ran() == ["older.1", "newer.1", "finished", "newer.2"]

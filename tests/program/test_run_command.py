@@ -162,7 +162,7 @@ def test_it_says_once_that_memory_decides_where_pids_cannot_be_seen(program: Pro
         (["--wait", "soon", "true"], 2, "'soon' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         (["--wait", "2s", "--no-wait", "true"], 2, "--wait and --no-wait exclude each other"),
         (["-n", "9", "true"], 2, "-n 9: there are 4 GPUs to use"),
-        (["-n", "2", "--gpus", "3", "true"], 2, "-n 2: there is one GPU to use"),
+        (["-n", "2", "--gpus", "3", "true"], 2, "-n 2: only 1 GPU is available"),
         (["-n", "0", "true"], 2, "0 is not in the range x>=1"),
         (["--gpus", "7", "true"], 2, "there is no GPU 7; there are 0 "),
         ([], 2, "Missing argument 'COMMAND...'"),

@@ -158,7 +158,7 @@ def test_a_failed_job_is_retried_with_those_that_come_after_it(run: Run) -> None
     done = run.call("retry", "prepare")
     assert done.stdout.decode().splitlines() == [
         "job 1: it waits again",
-        "job 2: it waits again, since it comes after those",
+        "job 2: waiting again, since it depends on those jobs",
     ]
     until((run.program.directory / "trained").exists)
     assert run.end() == 0
@@ -214,7 +214,7 @@ def test_of_several_runs_that_live_one_has_to_be_named(run: Run, program: Progra
     until(lambda: len(run.sockets()) == 2)
     done = program.run("stop")
     assert done.returncode == 2
-    assert b"2 runs are running" in done.stderr
+    assert b"2 runs are active" in done.stderr
     assert len(json.loads(program.run("status", "--json").stdout)) == 2
     for path in run.sockets():
         assert program.run("stop", path.stem).returncode == 0
@@ -234,7 +234,7 @@ def test_status_watches_until_the_run_is_over(run: Run, program: Program) -> Non
 
 
 def test_without_any_run_status_says_so(program: Program) -> None:
-    assert program.run("status").stdout == b"there is no run yet\n"
+    assert program.run("status").stdout == b"no runs yet\n"
     assert program.run("status", "--json").stdout == b"[]\n"
     assert program.run("stop").returncode == 2
 
@@ -324,7 +324,7 @@ def test_a_job_without_a_log_says_why_there_is_none(program: Program, written: W
     for args in (["logs", "1"], ["logs", "1", "-f"]):
         done = program.run(*args)
         assert done.returncode == 2
-        assert b"has no log, since its output went where the run's own did" in done.stderr
+        assert b"has no log: its output went to the run's own output" in done.stderr
     assert program.run("logs", "no-such").returncode == 2
 
 

@@ -13,7 +13,7 @@ from simple_gpu_scheduler.cli.commands.tune import tune_command
 from simple_gpu_scheduler.scheduling.policies.names import parse_policy
 from simple_gpu_scheduler.simulation.compare import Site, compare
 from simple_gpu_scheduler.simulation.learn import search
-from simple_gpu_scheduler.simulation.measures import Simulated, measure
+from simple_gpu_scheduler.simulation.measures import Replay, measure
 from simple_gpu_scheduler.simulation.significance import standing
 from simple_gpu_scheduler.simulation.simulate import Arrival
 from simple_gpu_scheduler.simulation.tune import in_parts, settings, tune
@@ -62,7 +62,7 @@ class TestWhatItSays:
     def test_that_fifo_is_best_where_it_is(self, program: Program) -> None:
         rows = "".join(f"{at},10,1\n" for at in range(60))
         text = advice(program, trace_of(program, rows), "--gpus", "1")
-        assert "Best: --policy fifo, which is the default." in text
+        assert "Best: --policy fifo, the default." in text
         found = told(program, "t.csv", "--gpus", "1")
         assert (found["best"], found["is_sure"]) == ("fifo", False)
 
@@ -89,7 +89,7 @@ class TestWhatItSays:
 
     def test_of_history_also_where_a_file_has_that_name(self, program: Program) -> None:
         (program.directory / "history").mkdir()
-        assert b"there is no run yet" in program.run("tune").stderr
+        assert b"no runs yet" in program.run("tune").stderr
 
     def test_the_best_is_never_one_under_which_a_job_may_starve(self, program: Program) -> None:
         found = told(program, *QUEUES)
@@ -127,7 +127,7 @@ class TestHowSure:
     def test_parts_are_ten_or_as_many_as_have_twenty_jobs(self) -> None:
         def parts(jobs: int) -> list[int]:
             workload = [Arrival(n, job(n, 1), 1) for n in range(1, jobs + 1)]
-            return [*in_parts([Simulated(workload, [each.at for each in workload])]).sizes]
+            return [*in_parts([Replay(workload, [each.at for each in workload])]).sizes]
 
         assert parts(1) == [1]
         assert parts(59) == [29, 30]
@@ -184,9 +184,9 @@ class TestLearn:
         alike = ("--synthetic", "jobs=10 gap=5 time=60-60", "--gpus", "2", "--repeat", "40")
         self.tune(*alike, "--learn", "w.json")
         text = capsys.readouterr().out
-        assert "Nothing was found that is surely better than sjf" in text
-        assert "learned does not beat fifo, nor does it lose" in text
-        assert "So it is not surely better than fifo: better use that." in text
+        assert "Found nothing surely better than sjf" in text
+        assert "learned neither beats nor loses to fifo" in text
+        assert "It is not surely better than fifo; use that instead." in text
 
     def test_the_same_seed_writes_the_same_file(self, capsys: pytest.CaptureFixture[str]) -> None:
         Path("t.csv").write_text(MANY)

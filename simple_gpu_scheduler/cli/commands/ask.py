@@ -22,7 +22,7 @@ def _choose(word: str) -> str:
     living = find.living_runs()
     if len(living) > 1:
         names = ", ".join(_run_of(path) for path in living)
-        raise UserError(f"{len(living)} runs are running: {names}; say which you mean")
+        raise UserError(f"{len(living)} runs are active: {names}; choose one")
     return living[0] if living else find.choose("", alive=True)
 
 
@@ -53,8 +53,8 @@ def _tell_of_jobs(do: str, words: tuple[str, ...], run: str) -> int:
     answer = _ask(journal, {"do": do, "jobs": find_numbers(words, journal)})
     for each in answer["jobs"]:
         print(f"job {each['job']}: {each.get('error') or each['done']}", file=sys.stderr if "error" in each else None)
-        _tell_also(each.get("also", ()), "not started, since it comes after that")
-    _tell_also(answer.get("also", ()), "it waits again, since it comes after those")
+        _tell_also(each.get("also", ()), "not started, since it depends on that job")
+    _tell_also(answer.get("also", ()), "waiting again, since it depends on those jobs")
     return SOME_DID_NOT_SUCCEED if any("error" in each for each in answer["jobs"]) else 0
 
 

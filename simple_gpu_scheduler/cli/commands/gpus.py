@@ -18,7 +18,7 @@ from simple_gpu_scheduler.cli.options.gpus import NAMES, WHEN_FREE, gpu_options,
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from simple_gpu_scheduler.gpus.survey import Row
+    from simple_gpu_scheduler.gpus.survey import GpuReport
 
 _EVERY = 2.0
 _WIDE = 1000
@@ -64,7 +64,7 @@ def _gpus(as_json: bool, watch: bool, **options: Any) -> int:
     return 0
 
 
-def _watch(look: Callable[[], "list[Row]"], *, as_json: bool) -> None:
+def _watch(look: Callable[[], "list[GpuReport]"], *, as_json: bool) -> None:
     if as_json or not sys.stdout.isatty():
         while True:
             _show(look(), as_json=as_json, indent=None)
@@ -77,7 +77,7 @@ def _watch(look: Callable[[], "list[Row]"], *, as_json: bool) -> None:
             live.update(_table(look()), refresh=True)
 
 
-def _show(rows: "list[Row]", *, as_json: bool, indent: int | None = 2) -> None:
+def _show(rows: "list[GpuReport]", *, as_json: bool, indent: int | None = 2) -> None:
     if as_json:
         print(json.dumps([row.to_json() for row in rows], indent=indent), flush=True)
         return
@@ -92,7 +92,7 @@ def _show(rows: "list[Row]", *, as_json: bool, indent: int | None = 2) -> None:
     print("\n".join(line.rstrip() for line in captured.get().splitlines()), flush=True)
 
 
-def _table(rows: "list[Row]") -> "Table":
+def _table(rows: "list[GpuReport]") -> "Table":
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 

@@ -16,13 +16,13 @@ from simple_gpu_scheduler.base.text import print_bytes, print_text, show_moment
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed
 
 if TYPE_CHECKING:
-    from simple_gpu_scheduler.journal.find import Look
+    from simple_gpu_scheduler.journal.find import RunSnapshot
     from simple_gpu_scheduler.journal.rows import JobRow, RunRow
 
 _FILTERS = ("failed", "waiting", "running", "succeeded", "not_started", "cancelled")
 _DEFAULT_COUNT = 20
 _BETWEEN = "  "
-_RUN_HEADINGS = ("RUN", "BEGUN", "TOOK", "STATE", "JOBS", "DIRECTORY")
+_RUN_HEADINGS = ("RUN", "STARTED", "TOOK", "STATE", "JOBS", "DIRECTORY")
 _JOB_HEADINGS = ("JOB", "NAME", "STATE", "ATTEMPTS", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND")
 _EXAMPLES = r"""
 simple_gpu_scheduler history --here
@@ -85,7 +85,7 @@ def _options() -> list[click.Parameter]:
 
 def _count(text: str) -> int:
     if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
-        raise ValueError(f"'{text}' is not a whole number from 1 up")
+        raise ValueError(f"'{text}' is not a whole number (1 or more)")
     return int(text)
 
 
@@ -95,7 +95,7 @@ def _history(
     groups = [name.replace("_", " ") for name in _FILTERS if filters[name]]
     shows_jobs = run is not None or bool(groups)
     if commands and not run:
-        raise click.UsageError("--commands needs the RUN that they are of")
+        raise click.UsageError("--commands needs a RUN")
     _check(is_list=bool(count or here), shows_jobs=shows_jobs, commands=commands, null=null, as_json=as_json)
     if shows_jobs:
         _show_jobs(run or "", groups, commands=commands, null=null, as_json=as_json)
@@ -106,11 +106,11 @@ def _history(
 
 def _check(*, is_list: bool, shows_jobs: bool, commands: bool, null: bool, as_json: bool) -> None:
     if is_list and shows_jobs:
-        raise click.UsageError("-n and --here choose among runs, and not among the jobs of one")
+        raise click.UsageError("-n and --here select runs, not the jobs of one run")
     if null and not commands:
-        raise click.UsageError("--null goes with --commands")
+        raise click.UsageError("--null requires --commands")
     if commands and as_json:
-        raise click.UsageError("--commands and --json are two ways to show jobs; choose one")
+        raise click.UsageError("--commands and --json exclude each other")
 
 
 def _show_runs(count: int, *, here: bool, as_json: bool) -> None:
@@ -150,7 +150,7 @@ def _show_jobs(run: str, groups: Sequence[str], *, commands: bool, null: bool, a
         _print_table(_JOB_HEADINGS, [_job_cells(row) for row in rows])
 
 
-def _if_running(seen: "Look") -> str:
+def _if_running(seen: "RunSnapshot") -> str:
     from simple_gpu_scheduler.journal.find import is_elsewhere  # noqa: PLC0415 - as above
 
     if seen.is_alive or seen.is_kept:
@@ -158,7 +158,7 @@ def _if_running(seen: "Look") -> str:
     return "unknown" if is_elsewhere(seen.state) and not seen.state.ended else "interrupted"
 
 
-def _print_commands(rows: "Sequence[JobRow]", seen: "Look", *, null: bool) -> None:
+def _print_commands(rows: "Sequence[JobRow]", seen: "RunSnapshot", *, null: bool) -> None:
     from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415 - as above
     from simple_gpu_scheduler.journal.rows import commands  # noqa: PLC0415 - as above
 
@@ -168,8 +168,8 @@ def _print_commands(rows: "Sequence[JobRow]", seen: "Look", *, null: bool) -> No
         raise UserError(_shown(str(error))) from None
     refused = sum(row.job is None for row in rows)
     if refused:
-        lines = "1 line that was" if refused == 1 else f"{refused} lines that were"
-        print(f"simple_gpu_scheduler history: {lines} refused cannot be printed as a command", file=sys.stderr)
+        lines = "1 refused line" if refused == 1 else f"{refused} refused lines"
+        print(f"simple_gpu_scheduler history: {lines} cannot be printed as commands", file=sys.stderr)
     print_bytes(text)
 
 
@@ -177,7 +177,7 @@ def _run_cells(row: "RunRow") -> tuple[str, ...]:
     from simple_gpu_scheduler.base.units import show_duration  # noqa: PLC0415 - as above
 
     # A run that died runs nothing.
-    words = {} if row.state in ("running", "paused") else {"running": "not ended"}
+    words = {} if row.state in ("running", "paused") else {"running": "unfinished"}
     counts = [f"{count} {words.get(group, group)}" for group, count in row.counts.items() if count]
     directory = _shown(row.directory)
     return (

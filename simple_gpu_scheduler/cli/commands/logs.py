@@ -101,9 +101,9 @@ def _logs(words: tuple[str, ...], failed: bool, follow: bool, run: str) -> int:
 
 def _check(words: tuple[str, ...], *, failed: bool, follow: bool) -> None:
     if bool(words) == failed:
-        raise click.UsageError("name the jobs by number or name, or say --failed.")
+        raise click.UsageError("give job numbers or names, or --failed.")
     if follow and len(words) != 1:
-        raise click.UsageError("--follow goes with one job.")
+        raise click.UsageError("--follow takes exactly one job.")
 
 
 def _follow(journal: str, number: int) -> None:
@@ -129,11 +129,11 @@ def _follow(journal: str, number: int) -> None:
 def _say_none(state: RunState, job: JobState) -> str:
     which = f"job {job.job.number} of run {state.run}"
     if not job.attempts:
-        return f"{which} has not been started, so that it has written nothing"
+        return f"{which} has not started, so it has no output"
     if job.log:
-        why = ", as --logs-failed-only has it for one that succeeded" if job.state == "succeeded" else ""
+        why = " (--logs-failed-only deletes the logs of jobs that succeed)" if job.state == "succeeded" else ""
         return f"the log of {which} is gone{why}: {job.log}"
-    return f"{which} has no log, since its output went where the run's own did; --output files or --logs DIR keeps it"
+    return f"{which} has no log: its output went to the run's own output; to keep logs: --output files or --logs DIR"
 
 
 logs_command = Command(

@@ -54,7 +54,7 @@ def _options() -> list[click.Parameter]:
 
 def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: bool, metric: str) -> int:
     if as_csv and as_json:
-        raise click.UsageError("--csv and --json both print; choose one")
+        raise click.UsageError("--csv and --json exclude each other")
     report = _build(run, metric)
     made = []  # all before the first is written
     if html is not None:
@@ -65,7 +65,7 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
     if metric and (made or as_json or as_csv) and not any(job["result"] is not None for job in report["jobs"]):
         from simple_gpu_scheduler.report.text import NO_LOGS, has_logs  # noqa: PLC0415 - as below
 
-        print(f"no log has a number behind '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
+        print(f"no log has a number after '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
     if as_json:
         print_text(json.dumps(report, allow_nan=False))
     elif as_csv:
@@ -106,7 +106,7 @@ def _write(made: list[tuple[str, bytes]]) -> None:
 
     for path, data in made:
         write_file(path, data)
-        print(f"written {_safe(path)}", file=sys.stderr)
+        print(f"wrote {_safe(path)}", file=sys.stderr)
 
 
 def _show(report: "Report") -> None:

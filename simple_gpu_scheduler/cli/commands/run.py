@@ -94,7 +94,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
     """Run it; the exit code."""
     machine = find_machine(errand.wants, os.environ)
     if errand.gpus > len(machine.gpus):
-        raise UserError(f"-n {errand.gpus}: there {_are(len(machine.gpus))} to use")
+        raise UserError(f"-n {errand.gpus}: only {_gpus(len(machine.gpus))} available")
     for remark in machine.remarks:
         say(remark)
     run_id = f"run-{os.getpid()}-{time.time_ns()}"
@@ -145,9 +145,9 @@ def _run(
 
 
 def _sorry(errand: Errand, waits: Sequence[Wait]) -> str:
-    how_many = "no GPU is" if errand.gpus == 1 else f"there are no {errand.gpus} GPUs"
+    how_many = "no GPU is" if errand.gpus == 1 else f"fewer than {errand.gpus} GPUs are"
     return f"{how_many} free: {show_waits(waits)}"
 
 
-def _are(count: int) -> str:
-    return "is one GPU" if count == 1 else f"are {count} GPUs"
+def _gpus(count: int) -> str:
+    return "1 GPU is" if count == 1 else f"{count} GPUs are"

@@ -214,10 +214,10 @@ def _run(**options: Any) -> int:
     context = click.get_current_context()
     resumed = resumed_run(context, options)
     if options["notify_on"] and not options["notify"]:
-        raise click.UsageError("--notify-on says when to run the command of --notify, which is missing.")
+        raise click.UsageError("--notify-on requires --notify.")
     cores = len(os.sched_getaffinity(0))
     if options["engine"] != "local" and options["journal"]:
-        raise click.UsageError("--journal keeps what was run, and --engine simulated runs nothing.")
+        raise click.UsageError("--journal records real runs, but --engine simulated runs nothing.")
     wants = take_wants(options)
     options["policy"], options["label"] = take_policy(options)
     values = options | {"cpu_slots": options["cpu_slots"] or cores, "argv": context.meta["argv"]}

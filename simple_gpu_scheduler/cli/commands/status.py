@@ -56,7 +56,7 @@ def _heading(report: Report, now: float) -> str:
         return f"run {run}: {standing}{where}{since}"
     ago = f" {show_duration(max(0.0, now - report['last']))} ago" if report["last"] else ""
     code = f" with exit code {report['code']}" if report["code"] is not None else ""
-    resume = "" if standing == "finished" else f"; simple_gpu_scheduler --resume {run} goes on with it"
+    resume = "" if standing == "finished" else f"; resume it with: simple_gpu_scheduler --resume {run}"
     return f"run {run}: {standing}{code}{ago}{where}{resume}"
 
 
@@ -84,7 +84,7 @@ def _outlook(report: Report) -> Iterable[str]:
         yield (
             f"done in about {show_duration(report['eta'])}"
             if report["all_read"]
-            else (f"what runs is done in about {show_duration(report['eta'])}")
+            else (f"running jobs done in about {show_duration(report['eta'])}")
         )
     elif report["eta_unknown"]:
         yield f"no ETA: {safe(report['eta_unknown'])}"
@@ -132,7 +132,7 @@ def _print(reports: Sequence[Report], *, as_json: bool, indent: int | None, redr
         print(json.dumps(reports, indent=indent), flush=True)
         return
     now = time.time()
-    lines = [line for report in reports for line in show(report, now)] or ["there is no run yet"]
+    lines = [line for report in reports for line in show(report, now)] or ["no runs yet"]
     if redraws:
         width, height = shutil.get_terminal_size()
         lines = [_CLEAR + lines[0][:width], *(line[:width] for line in lines[1 : height - 1])]

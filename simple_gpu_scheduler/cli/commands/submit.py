@@ -27,7 +27,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BEGAN = b'{"event":"run began"'
 _QUEUES = ("fifo", "follow")
 _VARIABLE = "SGS_QUEUE"
-_WAY_OUT = f"say which with --to PATH or {_VARIABLE}"
+_WAY_OUT = f"choose one with --to PATH or {_VARIABLE}"
 _EXAMPLES = r"""
 simple_gpu_scheduler submit -- python train.py --lr 0.1
 simple_gpu_scheduler submit --to gpu.fifo 'python train.py > log.txt   #: gpus=2'
@@ -83,11 +83,13 @@ def _find_queue() -> str:
     paths = sorted({path for _directory, path in found})
     if not paths:
         raise UserError(
-            "none of your runs that live reads a named pipe or follows a file; start one, for example "
+            "none of your active runs reads a queue (a named pipe or a followed file); start one, for example "
             f"`simple_gpu_scheduler --follow gpu.fifo`, or {_WAY_OUT}"
         )
     if len(paths) > 1:
-        raise UserError(f"there are several queues, and none in this directory: {safe(', '.join(paths))}; {_WAY_OUT}")
+        raise UserError(
+            f"there are several queues, none of them in this directory: {safe(', '.join(paths))}; {_WAY_OUT}"
+        )
     return paths[0]
 
 
@@ -113,7 +115,7 @@ def _join(words: Sequence[str]) -> bytes:
     for word in words:
         if "\n" in word:
             raise UserError(
-                f"nothing was submitted: there is a newline in {word!r}, and a queue has one command a line; put the "
+                f"nothing was submitted: {word!r} contains a newline, and a queue takes one command per line; put the "
                 "command into a script and submit that"
             )
     return os.fsencode(shlex.join(words))
@@ -121,7 +123,7 @@ def _join(words: Sequence[str]) -> bytes:
 
 def _read_stdin() -> bytes:
     if os.isatty(_STDIN):
-        _say("reading commands from the terminal, one a line; Ctrl-D ends the input")
+        _say("reading commands from the terminal, one per line; Ctrl-D ends the input")
     data = bytearray()
     try:
         while piece := _read_some():
@@ -154,8 +156,8 @@ def _cut(text: bytes) -> _Submission:
         except ValueError as error:
             mistakes.append(f"line {line.number}: {error}")
     mistakes += [
-        f"line {line.number}: it ends in a backslash, so what another submits next would be taken for its rest; leave "
-        "the backslash out"
+        f"line {line.number}: it ends in a backslash, so the next submitted line would be joined to it; remove "
+        "the backslash"
         for line in unfinished
     ]
     pieces = text.split(b"\n")
@@ -170,18 +172,16 @@ def _is_job(line: Line) -> bool:
     stripped = line.text.strip()
     is_comment = stripped.startswith(b"#") and b"\n" not in stripped
     if b"\0" in line.text:
-        raise ValueError("there is a NUL byte in it, which no command can have")
+        raise ValueError("it contains a NUL byte, which no command can hold")
     if is_comment and stripped.startswith(b"#:"):
-        raise ValueError(
-            "a default would hold for all that others submit later, too; put the options behind each command"
-        )
+        raise ValueError("defaults would also apply to all lines submitted later; put the options after each command")
     if not stripped or is_comment:
         return False
     if line.size > LONGEST_LINE:
-        raise ValueError(f"the line has {line.size:,} bytes, which is longer than any command with its options")
+        raise ValueError(f"the line has {line.size:,} bytes; no command with its options is that long")
     command, _options = split_options(line.text)
     if len(command) > LONGEST_COMMAND:
-        raise ValueError(f"the command has {len(command):,} bytes and the system can start at most {LONGEST_COMMAND:,}")
+        raise ValueError(f"the command has {len(command):,} bytes; the system accepts at most {LONGEST_COMMAND:,}")
     return has_command(command)
 
 
@@ -190,9 +190,9 @@ def _refuse_mistakes(submission: _Submission) -> None:
     if len(submission.mistakes) > len(mistakes):
         mistakes.append(f"and {len(submission.mistakes) - len(mistakes)} more")
     if mistakes:
-        raise UserError("\n  ".join(["nothing was submitted, since the input has mistakes:", *mistakes]))
+        raise UserError("\n  ".join(["nothing was submitted; the input has errors:", *mistakes]))
     if not submission.jobs:
-        raise UserError("nothing to submit: there is no command in the input")
+        raise UserError("nothing to submit: the input has no commands")
 
 
 submit_command = Command(

@@ -6,7 +6,7 @@ from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.hypersearch.definitions import parse_zip
-from simple_gpu_scheduler.hypersearch.sweep import Sweep, Words, shown
+from simple_gpu_scheduler.hypersearch.sweep import Sweep, WrittenValues, shown
 
 EXAMPLE = 'simple_hypersearch "python3 train.py --lr {lr}" -p lr 0.1 0.01'
 _NEGATIVE_NUMBER = re.compile(r"-\.?\d")
@@ -47,19 +47,19 @@ def _beside(pattern: str, word: str, parameters: Collection[str], together: Sequ
     return f"{wrong}; quote the whole pattern, and any condition. For example: {EXAMPLE}"
 
 
-def _parameter(words: tuple[str, ...]) -> tuple[str, Words]:
+def _parameter(words: tuple[str, ...]) -> tuple[str, WrittenValues]:
     """`lr 0.1 0.01`, or `lr=VALUE`, whose value may be anything."""
     name, equals, _ = words[0].partition("=")
     if not equals:
-        return name, Words(words[1:])
+        return name, WrittenValues(words[1:])
     for word in words:
         if not word.startswith(f"{name}="):
             raise UserError(f"after -p {name}=VALUE every value must be literal too: write {name}={word}")
-    return name, Words(tuple(word[len(name) + 1 :] for word in words), are_literal=True)
+    return name, WrittenValues(tuple(word[len(name) + 1 :] for word in words), are_literal=True)
 
 
-def _parameters(given: Iterable[tuple[str, ...]]) -> dict[str, Words]:
-    found: dict[str, Words] = {}
+def _parameters(given: Iterable[tuple[str, ...]]) -> dict[str, WrittenValues]:
+    found: dict[str, WrittenValues] = {}
     for name, words in map(_parameter, given):
         if name in found:
             again = f"{name}=VALUE {name}=VALUE" if words.are_literal else name

@@ -28,7 +28,7 @@ _ALIGNED_RIGHT = {"TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER"}
 _DISPENSABLE = ("POWER", "TEMP", "TRY", "UTIL", "MEMORY")
 
 
-class Running(NamedTuple):
+class ShownAttempt(NamedTuple):
     """An attempt that runs: for how long, and what it has printed last."""
 
     attempt: Attempt
@@ -46,7 +46,7 @@ class Failed(NamedTuple):
 class Picture(NamedTuple):
     """All that is shown."""
 
-    running: Sequence[Running]
+    running: Sequence[ShownAttempt]
     gpus: Sequence[GpuVitals]
     counts: Counts
     all_read: bool
@@ -96,7 +96,7 @@ def _rows(picture: Picture) -> Iterator[_Row]:
             yield _Row({"GPU": safe(where), **_job(each)}, *_last(each))
 
 
-def _job(each: Running) -> dict[str, str]:
+def _job(each: ShownAttempt) -> dict[str, str]:
     job = each.attempt.job
     return {
         "JOB": f"{job.number} {safe(job.name) or show_command(job.command)}",
@@ -105,7 +105,7 @@ def _job(each: Running) -> dict[str, str]:
     }
 
 
-def _last(each: Running) -> tuple[str, str]:
+def _last(each: ShownAttempt) -> tuple[str, str]:
     return (safe(each.printed), "") if each.printed else (show_command(each.attempt.job.command), "dim")
 
 

@@ -19,7 +19,7 @@ from simple_gpu_scheduler.gpus import GpuVitals
 from simple_gpu_scheduler.output.log_file import last_lines, last_shown, read_tail
 from simple_gpu_scheduler.system.threads import need_thread, start_thread
 
-from .frame import Failed, Picture, Running, frame
+from .frame import Failed, Picture, ShownAttempt, frame
 from .screen import Screen
 
 _STDERR = 2
@@ -125,7 +125,7 @@ class Live:
             counts, all_read, waits = ledger.counts(), ledger.all_read, ledger.waits
             state = "stopping; no new jobs" if ledger.is_stopping else "paused" if ledger.is_paused else ""
         self._forget_outputs(running)
-        shown = [Running(each.attempt, now - each.since, self._printed(each.log)) for each in running]
+        shown = [ShownAttempt(each.attempt, now - each.since, self._printed(each.log)) for each in running]
         return Picture(shown, self._looking.newest, counts, all_read, eta, waits, failures, state)
 
     def _printed(self, log: str) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 
 from simple_gpu_scheduler.base.jobs import Job
 
-from .base import Heads, Kind, Load, Policy, Ranked, Waiting
+from .base import Heads, Kind, Load, Policy, Ranked, WaitingJob
 
-__all__ = ["MAY_STARVE", "POLICIES", "Heads", "Kind", "Load", "Policy", "Waiting", "aged"]
+__all__ = ["MAY_STARVE", "POLICIES", "Heads", "Kind", "Load", "Policy", "WaitingJob", "aged"]
 
 # One point of `priority=` under `aged` is worth so many seconds of waiting.
 _POINT = 3600.0

@@ -8,7 +8,7 @@ from math import isfinite, log
 from operator import mul
 from typing import NamedTuple
 
-from .base import Load, Waiting
+from .base import Load, WaitingJob
 from .scored import LEAST, Scored
 
 # How much the length, the wait or the width counts: always, by the number of waiting jobs, and by the load.
@@ -89,7 +89,7 @@ class _Linear:
         self._load: Load | None = None
         self._length = self._wait = self._gpus = 0.0
 
-    def __call__(self, waiting: Waiting, now: float, load: Load) -> float:
+    def __call__(self, waiting: WaitingJob, now: float, load: Load) -> float:
         if load is not self._load:
             self._prepare(load)
         score = self._length * log(waiting.length + 1.0)

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from simple_gpu_scheduler.base.jobs import Job
 
-from .base import Heads, Load, Ranked, Waiting
+from .base import Heads, Load, Ranked, WaitingJob
 
 # A job of no length at all would be infinitely urgent.
 LEAST = 1.0
 # By `hrrn` nobody is passed by a job that came later by more than so many times his own length.
 _PATIENCE = 100.0
 
-Score = Callable[[Waiting, float, Load], float]
+Score = Callable[[WaitingJob, float, Load], float]
 
 
 class Scored(Ranked):
@@ -27,7 +27,7 @@ class Scored(Ranked):
         self._score = score
         self._patience = patience
 
-    def first(self, heads: Heads, now: float, load: Load) -> Waiting:
+    def first(self, heads: Heads, now: float, load: Load) -> WaitingJob:
         """See `Policy`."""
         limit = self._limit(heads)
         allowed = [head for head in heads if head.since <= limit]
@@ -38,7 +38,7 @@ class Scored(Ranked):
         most = max(scores)
         return min([head for head, value in zip(allowed, scores, strict=True) if value == most])
 
-    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[WaitingJob]:
         """See `Policy`."""
         limit = self._limit(heads)
         return sorted(heads, key=lambda each: (each.since > limit, -self._score(each, now, load), each))
@@ -58,7 +58,7 @@ class HighestRatio(Scored):
     def __init__(self) -> None:
         super().__init__(_ratio, _PATIENCE)
 
-    def first(self, heads: Heads, now: float, _load: Load) -> Waiting:
+    def first(self, heads: Heads, now: float, _load: Load) -> WaitingJob:
         """See `Policy`. The score stands here again, since calling it would take longer than all the rest."""
         limit = self._limit(heads)
         most, best = float("-inf"), next(iter(heads))
@@ -69,13 +69,13 @@ class HighestRatio(Scored):
                     most, best = ratio, head
         return best
 
-    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[WaitingJob]:
         """See `Policy`."""
         limit = self._limit(heads)
         return sorted(heads, key=lambda each: (each.since > limit, -_ratio(each, now, load), *_shortest(each)))
 
 
-def _shortest(waiting: Waiting) -> tuple[float, int]:
+def _shortest(waiting: WaitingJob) -> tuple[float, int]:
     return waiting.length, waiting.number
 
 
@@ -83,6 +83,6 @@ def _came(_job: Job, since: float, _length: float) -> float:
     return since
 
 
-def _ratio(waiting: Waiting, now: float, _load: Load) -> float:
+def _ratio(waiting: WaitingJob, now: float, _load: Load) -> float:
     """(w + T) / T, less one."""
     return (now - waiting.since) / (waiting.length or LEAST)

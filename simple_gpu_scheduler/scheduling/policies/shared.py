@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 from simple_gpu_scheduler.base.jobs import Job
 
-from .base import Heads, Load, Ranked, Waiting
+from .base import Heads, Load, Ranked, WaitingJob
 
 _A_DAY = _HALF_LIFE = 86_400.0
 _ONE_SECOND = 1.0
@@ -14,7 +14,7 @@ _LONG_AGO = float("-inf")
 Name = tuple[str, bool]  # a label, and whether it is of CPU slots
 Key = tuple[int, int]  # of an attempt
 Turn = tuple[float, int]  # when, and which of those of that moment
-Placed = tuple[float, float, int, Waiting]  # sorts by the label's place, and then by number
+Placed = tuple[float, float, int, WaitingJob]  # sorts by the label's place, and then by number
 
 
 class Shared(Ranked, ABC):
@@ -25,11 +25,11 @@ class Shared(Ranked, ABC):
     def __init__(self) -> None:
         super().__init__(_by_number, by_time=False)
 
-    def first(self, heads: Heads, now: float, _load: Load) -> Waiting:
+    def first(self, heads: Heads, now: float, _load: Load) -> WaitingJob:
         """See `Policy`."""
         return min(self._placed(heads, now))[-1]
 
-    def ordered(self, heads: Heads, now: float, _load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, now: float, _load: Load) -> list[WaitingJob]:
         """See `Policy`."""
         return [placed[-1] for placed in sorted(self._placed(heads, now))]
 
@@ -103,14 +103,14 @@ class Fair(Shared):
                 placed.append((use, 0.0, head.number, head))
         return placed
 
-    def started(self, waiting: Waiting, now: float) -> None:
+    def started(self, waiting: WaitingJob, now: float) -> None:
         """See `Policy`."""
         account = self._accounts.setdefault(_name(waiting), Account())
         self._started[waiting.number, waiting.attempt] = now
         account.add(_width(waiting), now)
         account.last = now
 
-    def ended(self, waiting: Waiting, now: float) -> None:
+    def ended(self, waiting: WaitingJob, now: float) -> None:
         """See `Policy`."""
         started = self._started.pop((waiting.number, waiting.attempt), None)
         if started is None:
@@ -134,17 +134,17 @@ class RoundRobin(Shared):
     def _placed(self, heads: Heads, _now: float) -> list[Placed]:
         return [(*self._turn(head), head.number, head) for head in heads]
 
-    def _turn(self, head: Waiting) -> Turn:
+    def _turn(self, head: WaitingJob) -> Turn:
         return self._turns.get(_name(head)) or (head.since, 0)
 
-    def started(self, waiting: Waiting, now: float) -> None:
+    def started(self, waiting: WaitingJob, now: float) -> None:
         """See `Policy`."""
         self._count += 1
         name = _name(waiting)
         self._turns[name] = now, self._count
         self._running[waiting.number, waiting.attempt] = name
 
-    def ended(self, waiting: Waiting, _now: float) -> None:
+    def ended(self, waiting: WaitingJob, _now: float) -> None:
         """See `Policy`."""
         self._running.pop((waiting.number, waiting.attempt), None)
         if len(self._turns) > self._most:
@@ -156,11 +156,11 @@ class RoundRobin(Shared):
             self._most = len(self._turns) + _MANY  # not twice as many, since of those that are idle half stay
 
 
-def _name(waiting: Waiting) -> Name:
+def _name(waiting: WaitingJob) -> Name:
     return waiting.kind[3], not waiting.kind[0]
 
 
-def _width(waiting: Waiting) -> int:
+def _width(waiting: WaitingJob) -> int:
     return max(1, waiting.job.gpus)
 
 

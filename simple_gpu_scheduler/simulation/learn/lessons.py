@@ -45,13 +45,13 @@ def school_of(workloads: Sequence[Workload], gpus: int, seed: int) -> School:
     if len(workloads) > 1:
         third, half = len(workloads) // 6, len(workloads) // 2
         if third < _FEWEST:
-            raise ValueError(f"there are {len(workloads)} workloads, and it takes {6 * _FEWEST}")
+            raise ValueError(f"there are {len(workloads)} workloads, and at least {6 * _FEWEST} are needed")
         lessons = Lessons(workloads[third:half], workloads[:third])
         return School(lessons, [("on workloads of other seeds", workloads[half:])])
     [whole] = workloads
     half, third = len(whole) // 2, len(whole) // 3
     if len(whole) < 6 * _FEWEST * _FEWEST_JOBS:
-        raise ValueError(f"it has {len(whole):,} jobs, and it takes {6 * _FEWEST * _FEWEST_JOBS:,}")
+        raise ValueError(f"it has {len(whole):,} jobs, and at least {6 * _FEWEST * _FEWEST_JOBS:,} are needed")
     size = min(max(_FEWEST_JOBS, _PER_GPU * gpus), _MOST_JOBS, (half - third) // _FEWEST)
     rng = Random(seed)  # noqa: S311 - where to cut is no secret
     lessons = Lessons(_windows(whole[:third], size, rng), _parts(whole[third:half], size))

@@ -13,7 +13,7 @@ from statistics import fmean, pstdev
 from simple_gpu_scheduler.scheduling.policies.learned import SIZE, Learned, Weights
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, Chosen
 from simple_gpu_scheduler.simulation.compare import Site, replay
-from simple_gpu_scheduler.simulation.measures import Simulated
+from simple_gpu_scheduler.simulation.measures import Replay
 from simple_gpu_scheduler.simulation.significance import standing
 
 from .lessons import Lessons, Workload
@@ -48,7 +48,7 @@ def learn(
         raise ValueError(f"a workload has {some_size:,.0f} jobs, too many to try each candidate on one")
     to_choose = lessons.to_choose[: max(1, int(budget * _FOR_CHOOSING / _CHOICES / some_size))]
     if not _wait(to_choose, site, START):
-        raise ValueError("nobody waits in the parts that it is cut into, whatever the order")
+        raise ValueError("no job waits in any of its parts, whatever the order")
     a_generation = min(len(lessons.to_learn), max(1, tries // _GENERATIONS))
     generations = tries // a_generation
     rng = Random(seed)  # noqa: S311 - it draws candidates and no secrets
@@ -56,7 +56,7 @@ def learn(
     for generation in range(1, generations + 1):
         some = rng.sample(lessons.to_learn, a_generation)
         change = search.go_on(partial(_wait, some, site))
-        say(f"generation {generation} of {generations}: mean wait {100 * change:+.2f} % beside sjf")
+        say(f"generation {generation} of {generations}: mean wait {100 * change:+.2f} % compared with sjf")
     return _choose([weights_of(_rounded(each)) for each in (search.mean, search.late_mean)], to_choose, site)
 
 
@@ -111,4 +111,4 @@ def _on_the_way(old: float, new: float) -> float:
 def _wait(workloads: Sequence[Workload], site: Site, weights: Weights) -> float:
     """Of all their jobs together."""
     policy = Chosen(LEARNED, partial(Learned, weights))
-    return sum(sum(Simulated(each, replay(each, policy, site)).waits()) for each in workloads)
+    return sum(sum(Replay(each, replay(each, policy, site)).waits()) for each in workloads)

@@ -18,7 +18,7 @@ def seconds(name: str, text: str, least: float = 0.0) -> float:
     except ValueError:
         value = MOST_SECONDS
     if not least <= value < MOST_SECONDS:  # NaN neither
-        raise ValueError(f"{name} is {shown(text)}; expected a number of seconds{' from 0 up' * (least == 0)}")
+        raise ValueError(f"{name} is {shown(text)}; expected a number of seconds{' (0 or more)' * (least == 0)}")
     return value
 
 
@@ -39,7 +39,7 @@ def whole(name: str, text: str, least: int = 0) -> int:
     except ValueError:
         value = _MOST
     if not least <= value < _MOST or value != int(value):
-        raise ValueError(f"{name} is {shown(text)}; expected a whole number{' from 0 up' * (least == 0)}")
+        raise ValueError(f"{name} is {shown(text)}; expected a whole number{' (0 or more)' * (least == 0)}")
     return int(value)
 
 

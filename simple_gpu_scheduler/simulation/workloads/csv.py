@@ -12,7 +12,7 @@ from operator import itemgetter
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
 from .cells import length, seconds, shown, whole
-from .rows import Row, left_out
+from .rows import TraceJob, left_out
 
 # What each may be called; the first that is there counts.
 _COLUMNS: Mapping[str, Sequence[str]] = {
@@ -34,10 +34,10 @@ _NAMES_SHOWN = 10
 _UNKNOWN = ("", "-1")
 
 
-def read_csv(text: str) -> tuple[list[Row], list[str]]:
+def read_csv(text: str) -> tuple[list[TraceJob], list[str]]:
     """All its rows, and remarks on those that are left out; a ValueError says which line is wrong, and how."""
     reader = csv.reader(StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-    rows: list[Row] = []
+    rows: list[TraceJob] = []
     unfinished = without_gpu = 0
     try:
         header = _header(reader)
@@ -64,7 +64,7 @@ def _header(lines: Iterator[list[str]]) -> Sequence[str]:
     for cells in lines:
         if any(cells):
             return [cell.strip().lower() for cell in cells]
-    raise ValueError(f"there is no header; {_EXPECTED}")
+    raise ValueError(f"no header; {_EXPECTED}")
 
 
 def _columns(header: Sequence[str]) -> Sequence[int]:
@@ -82,11 +82,13 @@ def _listed(header: Sequence[str]) -> str:
     return ", ".join(map(shown, header[:_NAMES_SHOWN])) + ", …" * (len(header) > _NAMES_SHOWN)
 
 
-def _row(submit: str, duration: str, gpus: str, user: str, requested: str, command: str, priority: str) -> Row | None:
+def _row(
+    submit: str, duration: str, gpus: str, user: str, requested: str, command: str, priority: str
+) -> TraceJob | None:
     """Nothing where it is not known how long it took."""
     if duration.strip() in _UNKNOWN:
         return None
-    return Row(
+    return TraceJob(
         _submitted(submit),
         length("duration", duration),
         whole("gpus", gpus) if gpus.strip() else 1,

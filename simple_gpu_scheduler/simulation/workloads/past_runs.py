@@ -5,12 +5,12 @@ It does not know where journals are, nor which of them count. Pure.
 
 from simple_gpu_scheduler.journal.run_state import RunState
 
-from .rows import Row
+from .rows import TraceJob
 
 _OWN_ENDS = ("succeeded", "failed", "timed out")
 
 
-def rows_of(state: RunState) -> list[Row]:
+def rows_of(state: RunState) -> list[TraceJob]:
     """The jobs of a run that came to their own end or their time-out; not those that need no GPU."""
     rows = []
     for each in state.jobs.values():
@@ -19,5 +19,5 @@ def rows_of(state: RunState) -> list[Row]:
         if has_ended and job.gpus > 0 and each.runtime >= 0:
             requested = job.timeout or None if job.time is None else job.time  # a time-out of 0 is none
             command = job.command.decode("utf-8", "surrogateescape")
-            rows.append(Row(each.read_at, each.runtime, job.gpus, job.label, requested, command, job.priority))
+            rows.append(TraceJob(each.read_at, each.runtime, job.gpus, job.label, requested, command, job.priority))
     return rows

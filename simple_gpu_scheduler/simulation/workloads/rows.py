@@ -10,7 +10,7 @@ from simple_gpu_scheduler.base.jobs import Job, Place
 from simple_gpu_scheduler.simulation.simulate import Arrival
 
 
-class Row(NamedTuple):
+class TraceJob(NamedTuple):
     """One job as it was recorded: when it came, how long it took, and how long its user said. All in seconds."""
 
     submit: float
@@ -22,7 +22,7 @@ class Row(NamedTuple):
     priority: int = 0
 
 
-_TIMES: Mapping[str, Callable[[Row], float | None]] = {
+_TIMES: Mapping[str, Callable[[TraceJob], float | None]] = {
     "exact": lambda row: row.duration,
     "requested": lambda row: row.requested,
     "past": lambda _row: None,
@@ -32,7 +32,7 @@ _TIMES: Mapping[str, Callable[[Row], float | None]] = {
 ESTIMATES = tuple(_TIMES)
 
 
-def arrivals(rows: Iterable[Row], most_gpus: int, estimates: str) -> tuple[list[Arrival], list[str]]:
+def arrivals(rows: Iterable[TraceJob], most_gpus: int, estimates: str) -> tuple[list[Arrival], list[str]]:
     """In the order of their submission, the first at 0, without those that could never fit; and what to say of these.
 
     `estimates` is one of ESTIMATES.
@@ -70,7 +70,7 @@ class _Commands:
     def __init__(self) -> None:
         self._made: dict[tuple[str, int], bytes] = {}
 
-    def of(self, row: Row) -> bytes:
+    def of(self, row: TraceJob) -> bytes:
         """As a job has it."""
         if row.command:
             return row.command.encode("utf-8", "surrogateescape")
@@ -80,5 +80,5 @@ class _Commands:
         return self._made[kind]
 
 
-def _job(number: int, row: Row, command: bytes, time: float | None) -> Job:
+def _job(number: int, row: TraceJob, command: bytes, time: float | None) -> Job:
     return Job(number, command, Place(number), gpus=row.gpus, time=time, priority=row.priority, label=row.user)

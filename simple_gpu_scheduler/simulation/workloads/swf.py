@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
 from .cells import seconds, whole
-from .rows import Row, left_out
+from .rows import TraceJob, left_out
 
 _FIELDS = 18
 _UNKNOWN = -1
@@ -16,9 +16,9 @@ _UNKNOWN = -1
 _SUBMIT, _RUNTIME, _ALLOCATED, _ASKED, _REQUESTED, _USER = 1, 3, 4, 7, 8, 11
 
 
-def read_swf(text: str) -> tuple[list[Row], list[str]]:
+def read_swf(text: str) -> tuple[list[TraceJob], list[str]]:
     """All its rows, and a remark on those that are left out; a ValueError says which line is wrong, and how."""
-    rows: list[Row] = []
+    rows: list[TraceJob] = []
     unknown = 0
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         fields = line.split()
@@ -36,11 +36,11 @@ def read_swf(text: str) -> tuple[list[Row], list[str]]:
     return rows, [left_out(unknown, "row", which)] if unknown else []
 
 
-def _row(fields: Sequence[str]) -> Row | None:
+def _row(fields: Sequence[str]) -> TraceJob | None:
     """Nothing where it does not say enough."""
     if len(fields) != _FIELDS:
         found = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
-        raise ValueError(f"{found} instead of {_FIELDS}; expected the Standard Workload Format, with comments behind ;")
+        raise ValueError(f"{found} instead of {_FIELDS}; expected the Standard Workload Format, with comments after ;")
     submit = _seconds("the submit time (field 2)", fields[_SUBMIT])
     runtime = _seconds("the run time (field 4)", fields[_RUNTIME])
     processors = _count("the number of processors (field 5)", fields[_ALLOCATED])
@@ -50,7 +50,7 @@ def _row(fields: Sequence[str]) -> Row | None:
     user = _count("the user (field 12)", fields[_USER])
     if submit is None or runtime is None or processors <= 0:
         return None
-    return Row(submit, runtime, processors, "" if user == _UNKNOWN else str(user), requested)
+    return TraceJob(submit, runtime, processors, "" if user == _UNKNOWN else str(user), requested)
 
 
 def _seconds(name: str, text: str) -> float | None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
-from simple_gpu_scheduler.display.live.frame import Failed, Picture, Running, frame
+from simple_gpu_scheduler.display.live.frame import Failed, Picture, ShownAttempt, frame
 from simple_gpu_scheduler.events.eta import Eta
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import GpuVitals
@@ -104,7 +104,7 @@ def job(number: int) -> Job:
 
 def picture(jobs: int = 2, **settings: object) -> Picture:
     running = [
-        Running(Attempt(job(number)._replace(name="a" * number), 1, (str(number),), (number,)), 5.0, "x" * 200)
+        ShownAttempt(Attempt(job(number)._replace(name="a" * number), 1, (str(number),), (number,)), 5.0, "x" * 200)
         for number in range(jobs)
     ]
     gpus = [GpuVitals(str(number), 50, 2**30, 80 * 2**30, 60, 300.0) for number in range(jobs)]

@@ -14,7 +14,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
 from simple_gpu_scheduler.hypersearch.definitions import read_sweeps, save_sweeps
 from simple_gpu_scheduler.hypersearch.files import load
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, SHUFFLED, Rows, Sweep, Words
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, SHUFFLED, Rows, Sweep, WrittenValues
 from tests.conftest import HYPERSEARCH, UNMEASURED
 
 GRID = ["--sampling-mode", "grid"]
@@ -140,7 +140,7 @@ LAUGHS = "a: &a [x, x]\n" + "".join(f"{y}: &{y} [{f'*{x},' * 99}]\n" for x, y in
         ("s.json", '{"paramters": {}}', "'paramters' is not a setting of a sweep; did you mean parameters?"),
         ("s.json", '{"repeat": "x"}', "repeat: 'x' is no"), ("s.json", "[1]", "a sweep must map names to values"),
         ("s.json", '{"pattern": null}', "pattern must be text or"), ("s.yaml", "[" * 5000, "not YAML"),
-        ("s.json", '{"when": ["a"]}', "when must map names to values"), ("s.txt", "", "must end in one of .json, .toml"),
+        ("s.json", '{"when": ["a"]}', "when must map names to values"), ("s.txt", "", "must end in one of .json"),
         ("s.json", '{"rows": [{"a": 1}, {"b": 1}]}', "row 2 has different names from the first row"),
         ("s.json", '{"simple_hypersearch": 2}', "saved by a newer version"), ("s.json", "[" * 10**5, "not JSON"),
         ("s.yaml", "parameters:\n  " + LAUGHS.strip().replace("\n", "\n  "), "text or a number, not several"),
@@ -181,8 +181,8 @@ VALUE |= st.sampled_from(
 
 SWEEP = {
     "pattern": st.sampled_from(["x {a} {?b}", "'{a}' {--b=b} {c}", "{{é}} {a} \udcfe {?b:>3}"]),
-    "a": st.lists(VALUE, min_size=1, max_size=4).map(lambda words: Words(tuple(words), are_literal=True)),
-    "b": st.sampled_from([Words(("range:1:9",)), Words(("1", "2")), Words(("uniform:0:1",))]),
+    "a": st.lists(VALUE, min_size=1, max_size=4).map(lambda words: WrittenValues(tuple(words), are_literal=True)),
+    "b": st.sampled_from([WrittenValues(("range:1:9",)), WrittenValues(("1", "2")), WrittenValues(("uniform:0:1",))]),
     "rows": st.lists(st.tuples(VALUE, VALUE), min_size=1, max_size=4).map(lambda rows: Rows(("c", "d"), tuple(rows))),
     "where": st.sampled_from([(), ("b < 9", "b != 1")]), "when": st.sampled_from([{}, {"b": "c != 'x'"}]),
     "sampling_mode": st.sampled_from([IN_ORDER, SHUFFLED]), "name": st.sampled_from(["", "{c}-{b}"]),
@@ -229,7 +229,7 @@ def test_where_nothing_can_be_saved_nothing_is_printed_and_nothing_is_lost(tmp_p
         refused(hypersearch(tmp_path, "x", "--save", "mine.json"), "not a saved sweep and is not overwritten")
         assert (tmp_path / "mine.json").read_text() == content
     refused(hypersearch(tmp_path, "x", "--save", "s.yaml"), "choose a file name that ends in .json")
-    refused(hypersearch(tmp_path, "x", "--save", "d.json"), "that is not a regular file")
+    refused(hypersearch(tmp_path, "x", "--save", "d.json"), "it is not a regular file")
     refused(hypersearch(tmp_path, "x", "--save", "no/s.json"), "no/s.json: it cannot be written: No such file")
     refused(hypersearch(tmp_path, "x", "--save", "mine.json/s.json"), "Not a directory")
     full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), "env": UNMEASURED}

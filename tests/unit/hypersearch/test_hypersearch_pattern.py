@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Rows, Sweep, Words
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Rows, Sweep, WrittenValues
 from simple_gpu_scheduler.jobfile.options import parse_options
 from simple_gpu_scheduler.jobfile.shell_comments import find_comments
 from tests.conftest import HYPERSEARCH, Program
@@ -24,7 +24,7 @@ def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
 def lines_of(pattern: str, *, lines_end: bool = True, **settings) -> list[str]:
     """The lines of a grid, in its order; a setting that is none of a sweep's is a parameter."""
     known = {name: settings.pop(name) for name in list(settings) if name in Sweep._fields}
-    words = {name: Words(tuple(values)) for name, values in settings.items()}
+    words = {name: WrittenValues(tuple(values)) for name, values in settings.items()}
     sweep = Sweep(pattern, **{"parameters": words, "sampling_mode": IN_ORDER, "seed": 1, **known})
     return list(Sweeps([sweep], lines_end=lines_end).lines())
 
@@ -56,7 +56,12 @@ def test_numbers_are_formatted_as_what_they_are() -> None:
 
 
 def test_parameters_named_as_options_and_attributes_are() -> None:
-    names = {"batch-size": Words(("32",)), "opt.lr": Words(("0.1",)), "_x1": Words(("y",)), "größe": Words(("2",))}
+    names = {
+        "batch-size": WrittenValues(("32",)),
+        "opt.lr": WrittenValues(("0.1",)),
+        "_x1": WrittenValues(("y",)),
+        "größe": WrittenValues(("2",)),
+    }
     (line,) = lines_of("x {batch-size} {opt.lr:.2f} {--opt.lr=opt.lr} {_x1}{größe}", parameters=names)
     assert line == "x 32 0.10 --opt.lr=0.1 y2"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, Words
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, WrittenValues
 from simple_gpu_scheduler.jobfile.parse import split_options
 from tests.conftest import HYPERSEARCH, SCHEDULER
 
@@ -52,7 +52,10 @@ VALUES = st.sampled_from(NASTY) | st.text(ALPHABET, max_size=12)
 
 
 def lines_of(pattern: str, *, lines_end: bool = False, **values: str | Sequence[str]) -> list[str]:
-    words = {name: Words((given,) if isinstance(given, str) else tuple(given), True) for name, given in values.items()}
+    words = {
+        name: WrittenValues((given,) if isinstance(given, str) else tuple(given), True)
+        for name, given in values.items()
+    }
     return list(Sweeps([Sweep(pattern, words, seed=1, sampling_mode=IN_ORDER)], lines_end=lines_end).lines())
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.inputs import follow as following
 from simple_gpu_scheduler.inputs import inotify
-from simple_gpu_scheduler.inputs.follow import FollowedFile, Piece, Position
+from simple_gpu_scheduler.inputs.follow import FilePiece, FollowedFile, Position
 from simple_gpu_scheduler.system.threads import start_thread
 from tests.conftest import UNMEASURED, until
 
@@ -29,7 +29,7 @@ class Reader:
 
     def __init__(self, path: Path, position: Position = ZEROS, **settings) -> None:
         self.file = FollowedFile(str(path), position, **settings)
-        self.pieces: list[Piece] = []
+        self.pieces: list[FilePiece] = []
         self.error: OSError | None = None
         self.thread = start_thread(self._read)
 
@@ -543,16 +543,16 @@ class TestWaiting:
         position = file.read(100).position
         timer = threading.Timer(0.1, file.stop)
         timer.start()
-        assert file.read(100) == Piece(b"", *position)
+        assert file.read(100) == FilePiece(b"", *position)
         append(queue, b"two\n")
-        assert file.read(100) == Piece(b"", *position)
+        assert file.read(100) == FilePiece(b"", *position)
         timer.join()
         file.close()
 
     def test_a_missing_file_can_be_stopped_too(self, follow) -> None:
         reader = follow()
         reader.stop()
-        assert reader.pieces == [Piece(b"", *ZEROS)]
+        assert reader.pieces == [FilePiece(b"", *ZEROS)]
 
     @pytest.mark.parametrize("fails", ["inotify_init1", "inotify_add_watch"])
     def test_without_inotify_it_looks_again(self, queue, monkeypatch, fails) -> None:

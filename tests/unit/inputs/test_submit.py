@@ -300,9 +300,9 @@ def test_another_writer_is_waited_for_and_a_file_that_he_replaced_is_not_written
         (b"true\ntrue #: gpu=2", "line 2: unknown option 'gpu'; did you mean gpus?"),
         (b"true \\\n  #: time=never\nfalse", "line 1: time: 'never' is not a duration"),
         (b"true #: \x1b[2J=1", "line 1: unknown option '\\x1b[2J'"),
-        (b"#: gpus=2\ntrue", "line 1: a default would hold for all that others submit later, too"),
-        (b"true\n" + b"x" * 131_072, "line 2: the command has 131,072 bytes and the system can start at most 131,071"),
-        (b"x" * 1_000_000, "line 1: the line has 1,000,000 bytes, which is longer than any command"),
+        (b"#: gpus=2\ntrue", "line 1: defaults would also apply to all lines submitted later"),
+        (b"true\n" + b"x" * 131_072, "line 2: the command has 131,072 bytes; the system accepts at most 131,071"),
+        (b"x" * 1_000_000, "line 1: the line has 1,000,000 bytes; no command"),
         (b"true #: x=1\n" * 12, "line 10: unknown option 'x'; the options are gpus"),
         (b"true #: x=1\n" * 12, "and 2 more"),
     ],
@@ -325,7 +325,7 @@ def test_the_longest_command_is_taken(submit: Submitters, file: Path) -> None:
 def test_a_newline_within_a_word_is_refused(submit: Submitters, file: Path) -> None:
     done = submit.run("--to", "queue", "--", "echo", "a\nb")
     assert done.returncode == 2
-    assert b"there is a newline in 'a\\nb', and a queue has one command a line" in done.stderr
+    assert b"'a\\nb' contains a newline, and a queue takes one command per line" in done.stderr
     assert file.read_bytes() == b"echo first\n"
 
 
@@ -371,14 +371,17 @@ def test_the_queue_is_that_of_the_newest_run_that_lives_here_and_else_of_the_onl
     for queue in queues:
         queue.write_bytes(b"")
     done = submit.run("true")
-    assert (done.returncode, b"none of your runs that live reads a named pipe or follows" in done.stderr) == (2, True)
+    assert (done.returncode, b"none of your active runs reads a queue (a named pipe or a followed" in done.stderr) == (
+        2,
+        True,
+    )
     elsewhere = living_run(tmp_path, 1, Path("/usr"), ("file", queues[3]), ("follow", queues[0]))
     living_run(tmp_path, 2, tmp_path, ("file", queues[3]))
     assert submit.run("true").stderr == f"submitted 1 job to {queues[0]}\n".encode()
     other = living_run(tmp_path, 3, Path("/usr"), ("follow", queues[1]))
     done = submit.run("true")
     assert done.returncode == 2
-    assert f"none in this directory: {queues[0]}, {queues[1]}; say which with --to PATH or SGS_QUEUE" in str(
+    assert f"none of them in this directory: {queues[0]}, {queues[1]}; choose one with --to PATH or SGS_QUEUE" in str(
         done.stderr
     )
     here = [living_run(tmp_path, second, tmp_path, ("follow", queues[second - 2])) for second in (4, 5)]
@@ -413,4 +416,4 @@ def test_a_scheduler_that_reads_a_named_pipe_runs_what_is_submitted(program: Pro
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 143
     done = submit.run("true")
-    assert (done.returncode, b"none of your runs that live" in done.stderr) == (2, True)
+    assert (done.returncode, b"none of your active runs" in done.stderr) == (2, True)

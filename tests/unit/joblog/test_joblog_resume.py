@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.events import JobEnded
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
-from simple_gpu_scheduler.joblog.resume import HEADER, Row, SkippingParser, continuation, differs, read_joblog, skipped
+from simple_gpu_scheduler.joblog.resume import (
+    HEADER,
+    LoggedJob,
+    SkippingParser,
+    continuation,
+    differs,
+    read_joblog,
+    skipped,
+)
 from simple_gpu_scheduler.joblog.sink import row as written_row
 from tests.conftest import ROOT, Program
 
@@ -47,7 +55,7 @@ def jobs(parser: SkippingParser, text: bytes) -> list[Job | Refusal | None]:
     return [parser.parse(number, line, len(line)) for number, line in enumerate(text.splitlines(), 1)]
 
 
-def resuming(rows: list[Row], *, resume_failed: bool = False) -> SkippingParser:
+def resuming(rows: list[LoggedJob], *, resume_failed: bool = False) -> SkippingParser:
     return SkippingParser(LineParser(lambda: (1.0,) * 4), rows, resume_failed=resume_failed)
 
 
@@ -173,12 +181,12 @@ def test_no_log_breaks_the_reading_or_is_unended_when_mended(garbage: bytes, cut
     ],
 )
 def test_a_row_of_another_command_is_seen(logged: bytes, command: bytes, is_other: bool) -> None:
-    assert differs(Row(1, 0, 0, logged, is_whole=True), Job(1, command, Place(1))) is is_other
-    assert not differs(Row(1, 0, 0, logged, is_whole=False), Job(1, command, Place(1)))
+    assert differs(LoggedJob(1, 0, 0, logged, is_whole=True), Job(1, command, Place(1))) is is_other
+    assert not differs(LoggedJob(1, 0, 0, logged, is_whole=False), Job(1, command, Place(1)))
 
 
 def test_jobs_of_the_log_are_left_out_and_counted() -> None:
-    parser = resuming([Row(1, 0, 0, b"a", is_whole=True), Row(3, 1, 0, b"other", is_whole=True)])
+    parser = resuming([LoggedJob(1, 0, 0, b"a", is_whole=True), LoggedJob(3, 1, 0, b"other", is_whole=True)])
     parser.begin("jobs.txt")
     assert jobs(parser, b"a\n\nb\nc\nd #: gpus=9") == [
         None,
@@ -194,14 +202,14 @@ def test_jobs_of_the_log_are_left_out_and_counted() -> None:
 
 
 def test_with_resume_failed_only_those_that_succeeded_are_left_out() -> None:
-    rows = [Row(1, 0, 0), Row(1, 1, 0), Row(2, 1, 0), Row(3, 0, 15), Row(4)]
+    rows = [LoggedJob(1, 0, 0), LoggedJob(1, 1, 0), LoggedJob(2, 1, 0), LoggedJob(3, 0, 15), LoggedJob(4)]
     parser = resuming(rows, resume_failed=True)
     assert [job.number for job in jobs(parser, b"a\nb\nc\nd\ne\n") if job] == [2, 3, 4, 5]
     assert (parser.succeeded, parser.failed, parser.stay_failed) == (1, 0, set())
 
 
 def test_a_job_waits_no_more_for_one_that_succeeded_and_still_for_one_that_failed() -> None:
-    rows = [Row(1, 0, 0), Row(2, 1, 0)]
+    rows = [LoggedJob(1, 0, 0), LoggedJob(2, 1, 0)]
     text = b"a #: name=a\nb #: name=b\nc #: name=c\nd #: after=a,b,c\ne #: after=a\n"
     afters = {job.number: job.after for job in jobs(resuming(rows), text) if isinstance(job, Job)}
     assert afters == {3: (), 4: (2, 3), 5: ()}
@@ -225,7 +233,7 @@ def test_in_a_log_of_gnu_parallel_without_blank_lines_comments_have_numbers(gold
 
 
 def test_in_a_log_of_ours_they_have_none() -> None:
-    rows = [Row(1, 0, 0, b"echo a", is_whole=True), Row(2, 1, 0, b"# x\0false", is_whole=True)]
+    rows = [LoggedJob(1, 0, 0, b"echo a", is_whole=True), LoggedJob(2, 1, 0, b"# x\0false", is_whole=True)]
     assert [job.number for job in jobs(resuming(rows), LINES) if job] == [3, 4]
 
 

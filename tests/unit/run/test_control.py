@@ -15,7 +15,7 @@ from simple_gpu_scheduler.events import (
     RunEnded,
     StopAsked,
 )
-from simple_gpu_scheduler.events.eta import Estimates, Eta, Known, estimate
+from simple_gpu_scheduler.events.eta import Eta, ExpectedLengths, Known, estimate
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.jobfile.parse import Refusal
@@ -427,8 +427,8 @@ def eta(known: Known, *, starts: bool = True, all_read: bool = True) -> Eta:
 def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
     assert eta(Known(10, [(None, 4), (None, 8)], 0)) == Eta(6)
     assert eta(Known(10, [(None, 4), (None, 8)], 6)) == Eta((6 + 2 + 60) / 2)
-    assert eta(Known(None, [(30, 4)], 2, Estimates(2, 11, 6))) == Eta(26 + 11)
-    assert eta(Known(10, [(None, 4), (None, 4)], 2, Estimates(1, 500, 500))) == Eta(500)
+    assert eta(Known(None, [(30, 4)], 2, ExpectedLengths(2, 11, 6))) == Eta(26 + 11)
+    assert eta(Known(10, [(None, 4), (None, 4)], 2, ExpectedLengths(1, 500, 500))) == Eta(500)
     assert eta(Known(10, [(None, 4)], 3), starts=False, all_read=False) == Eta(6)
     assert eta(Known(None, [], 0)) == Eta(0)
 
@@ -438,7 +438,7 @@ def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
     [
         (Known(10, [(None, 4)], 3), {"all_read": False}, "still reading the input"),
         (Known(None, [(None, 4)], 0), {}, "no job has succeeded yet"),
-        (Known(None, [(9, 4)], 2, Estimates(1, 9, 9)), {}, "no job has succeeded yet"),
+        (Known(None, [(9, 4)], 2, ExpectedLengths(1, 9, 9)), {}, "no job has succeeded yet"),
         (Known(10, [], 3), {}, "no job is running"),
         (Known(10, [(None, 40)], 0), {}, "running jobs have exceeded their estimates"),
     ],

@@ -28,7 +28,7 @@ from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
 from simple_gpu_scheduler.simulation.compare import Site, compare
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import Row, arrivals
+from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import generate, parse_synthetic
 from tests.conftest import ROOT
 
@@ -79,7 +79,7 @@ REPLAYED: Mapping[str, Replayed] = {
 
 
 @cache
-def rows_of(replayed: Replayed, traces: Path) -> Sequence[Row]:
+def rows_of(replayed: Replayed, traces: Path) -> Sequence[TraceJob]:
     if replayed.trace:
         begin, end = replayed.rows
         return read_csv((traces / f"{replayed.trace}.csv").read_text())[0][begin:end]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.jobs import Job, Place
 from simple_gpu_scheduler.scheduling.estimates import Estimates
-from simple_gpu_scheduler.scheduling.policies import POLICIES, Waiting
+from simple_gpu_scheduler.scheduling.policies import POLICIES, WaitingJob
 from simple_gpu_scheduler.scheduling.policies.learned import Learned, Weights, parse_weights, show_weights
 from simple_gpu_scheduler.scheduling.policies.names import Chosen
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
@@ -19,7 +19,7 @@ from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.simulation.compare import Site, replay
 from simple_gpu_scheduler.simulation.learn.lessons import Lessons, school_of
 from simple_gpu_scheduler.simulation.learn.search import START, learn
-from simple_gpu_scheduler.simulation.measures import Simulated
+from simple_gpu_scheduler.simulation.measures import Replay
 from simple_gpu_scheduler.simulation.significance import Standing, standing
 from simple_gpu_scheduler.simulation.simulate import Arrival, simulate
 from tests.conftest import UNMEASURED
@@ -41,7 +41,7 @@ def arrival(number, at, length, gpus=1):
 
 def waiting(number, since, length, gpus):
     job = arrival(number, since, length, gpus).job
-    return Waiting(Learned(START).rank(job, since, length), number, 1, job, since, length, length, (gpus, 0, 0, ""))
+    return WaitingJob(Learned(START).rank(job, since, length), number, 1, job, since, length, length, (gpus, 0, 0, ""))
 
 
 def queue(rng, gap=25.0, widths=(1,), size=20):
@@ -211,7 +211,7 @@ def compare(workloads, policies, other, gpus):
     """How each policy does, against one of them, on the same workloads."""
     sizes = [len(workload) for workload in workloads]
     waits = {
-        name: [sum(Simulated(each, replay(each, Chosen(name, make), Site(gpus))).waits()) for each in workloads]
+        name: [sum(Replay(each, replay(each, Chosen(name, make), Site(gpus))).waits()) for each in workloads]
         for name, make in policies.items()
     }
     return {name: standing(mine, waits[other], sizes) for name, mine in waits.items()}
@@ -251,7 +251,7 @@ class TestLearning:
         assert learn(Lessons(same, same), Site(2), 1, budget=20_000) == START
 
     def test_says_why_it_cannot_learn(self):
-        with pytest.raises(ValueError, match="nobody waits in the parts"):
+        with pytest.raises(ValueError, match="no job waits in any of its parts"):
             learn(Lessons(*[[[arrival(1, 0, 5), arrival(2, 9, 5)]] * 5] * 2), Site(2), 1)
         with pytest.raises(ValueError, match="a workload has 20 jobs, too many"):
             learn(lessons(1, 30), Site(2), 1, budget=500)
@@ -290,9 +290,9 @@ class TestSchool:
         )
 
     def test_says_when_it_is_too_little(self):
-        with pytest.raises(ValueError, match=r"^there are 29 workloads, and it takes 30$"):
+        with pytest.raises(ValueError, match=r"^there are 29 workloads, and at least 30 are needed$"):
             school_of(queues(1, 29), 2, 1)
-        with pytest.raises(ValueError, match=r"^it has 599 jobs, and it takes 600$"):
+        with pytest.raises(ValueError, match=r"^it has 599 jobs, and at least 600 are needed$"):
             school_of([queue(Random(1), size=599)], 2, 1)
 
 
@@ -321,9 +321,9 @@ class TestStanding:
         [
             (Standing(98.8, -1.2, 0.5), "a beats b by 1.20 % ± 0.50 %"),
             (Standing(101.2, 1.2, 0.5), "a loses to b by 1.20 % ± 0.50 %"),
-            (Standing(99.1, -0.9, 0.5), "a does not beat b, nor does it lose: -0.90 % ± 0.50 %"),
-            (Standing(100.01, 0.01, 0.0), "a does not beat b, nor does it lose: +0.01 % ± 0.00 %"),
-            (Standing(0.0, 0.0, 0.0), "a does not beat b, nor does it lose: +0.00 % ± 0.00 %"),
+            (Standing(99.1, -0.9, 0.5), "a neither beats nor loses to b: -0.90 % ± 0.50 %"),
+            (Standing(100.01, 0.01, 0.0), "a neither beats nor loses to b: +0.01 % ± 0.00 %"),
+            (Standing(0.0, 0.0, 0.0), "a neither beats nor loses to b: +0.00 % ± 0.00 %"),
         ],
     )
     def test_is_told_honestly(self, standing, sentence):
