@@ -1,4 +1,4 @@
-"""Libraries that only some need: how to get one, and matplotlib without its windows."""
+"""Optional libraries: how to install one, and matplotlib without its windows."""
 
 import sys
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from .errors import UserError
 
 
 def install(library: str, extra: str) -> str:
-    """Which words get it; `extra` is the name of those dependencies of ours."""
+    """How to install it; `extra` is our name for that group of dependencies."""
     from importlib.util import find_spec  # noqa: PLC0415 - only an error needs it
 
     python = sys.executable
@@ -17,7 +17,7 @@ def install(library: str, extra: str) -> str:
 
 
 def figure_maker() -> Callable[..., Any]:
-    """What makes a figure. A UserError says how to get matplotlib."""
+    """A function that makes a figure. A UserError says how to install matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - half a second to load
         from matplotlib.figure import Figure  # noqa: PLC0415 - as above

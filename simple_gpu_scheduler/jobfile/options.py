@@ -1,6 +1,6 @@
-"""The options of one line: what stands behind `#:`, such as `gpus=2 timeout=4h name=big`.
+"""The options of one line, after `#:`, such as `gpus=2 timeout=4h name=big`.
 
-It knows the keys and how their values are written; not where in a line they stand, nor what they do.
+It knows the keys and the form of their values, not where in a line they are, nor what they do.
 """
 
 import re
@@ -50,7 +50,7 @@ _OF_ONE_JOB = ("name", "after")
 
 
 def parse_options(text: bytes, *, default: bool = False) -> dict[str, Any]:
-    """The options in what follows `#:`; a ValueError names the one that is wrong. `default`: for the lines below."""
+    """Parse the text after `#:`; a ValueError names the wrong option. `default`: they are for the lines below."""
     try:
         words = text.decode().split()
     except UnicodeDecodeError:

@@ -1,18 +1,18 @@
 """When enough jobs have failed to give up: `never`, `soon,fail=3`, `now,fail=10%`, as GNU parallel writes it.
 
-Pure: it is told the counts, and knows nothing of jobs or of how a run is stopped.
+Pure: it gets counts, and knows nothing of jobs or of how a run is stopped.
 """
 
 import re
 from math import ceil
 from typing import NamedTuple
 
-# On an input that is still open nobody knows the total: a share of what was read so far must be at least this many.
+# While the input is open the total is unknown: a percentage of what was read must come to at least this many.
 _FEWEST_OF_OPEN_INPUT = 3
 
 
 class Halt(NamedTuple):
-    """After so many `failures`, of a hundred jobs with `percent`; `now` ends the running ones too."""
+    """After this many `failures`, or with `percent` this share of the jobs; `now` also ends running jobs."""
 
     now: bool
     failures: int

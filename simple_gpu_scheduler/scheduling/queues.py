@@ -1,7 +1,7 @@
-"""The jobs that could start now if there were room, in their order: a queue for each kind of job.
+"""The jobs that could start now if there were room, in order: one queue per kind of job.
 
-Those of a queue need the same and take about as long, so only the first of each has to be looked at. It asks the policy
-for the order and the estimates for the lengths. It knows nothing of GPUs. Pure.
+The jobs of a queue have the same needs and about the same length, so only the first of each is looked at. It asks the
+policy for the order and the estimates for the lengths. It knows nothing of GPUs. Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,7 @@ _NO_LENGTH = -10_000
 
 
 class Gap(NamedTuple):
-    """What is free while a wide job waits: so many GPUs for so many seconds, and of them some for longer."""
+    """What is free while a wide job waits: this many GPUs for this many seconds, and some of them for longer."""
 
     gpus: int
     seconds: float
@@ -30,10 +30,9 @@ class Gap(NamedTuple):
 
 
 class Lineup:
-    """Who is taken out stays in his queue until he is first there: to find him is long, and many may be taken out.
+    """A removed job stays in its queue until it is first: finding it takes long, and many may be removed.
 
-    How long jobs take is asked only where it matters: by the policy, or as soon as a job needs several GPUs or says
-    what memory it needs.
+    Lengths are looked up only where they matter: for the policy, or once a job needs several GPUs or declares memory.
     """
 
     def __init__(self, policy: Policy, estimates: Estimates, label: Label) -> None:
@@ -51,11 +50,11 @@ class Lineup:
         return len(self._here)
 
     def add(self, job: Job, attempt: int, since: float) -> None:
-        """One more."""
+        """Add a job."""
         length, time = 0.0, UNKNOWN
         if self.by_time:
             length, time = self._estimates.take_in(job)
-        elif job.gpus > 1 or job.mem:  # somebody may have to let it pass, or be let pass by it
+        elif job.gpus > 1 or job.mem:  # from now on jobs may start ahead of others
             self.by_time = True
             self._place_anew(list(self._here))
             length, time = self._estimates.take_in(job)
@@ -66,11 +65,11 @@ class Lineup:
         self._push(WaitingJob(rank, job.number, attempt, job, since, length, time, kind))
 
     def in_order(self, now: float, load: Load) -> Iterator[WaitingJob]:
-        """The first of each queue, as they are to start."""
+        """The first of each queue, in the order of starting."""
         return self._in_order(self._heads.values(), now, load)
 
     def passing(self, gap: Gap, now: float, load: Load) -> Iterator[WaitingJob]:
-        """The same, but only those that may fit into a gap."""
+        """The same, but only jobs that may fit into a gap."""
         found: list[WaitingJob] = []
         for gpus, heads in self._by_gpus.items():
             if gpus <= gap.beyond:
@@ -80,7 +79,7 @@ class Lineup:
         return self._in_order(found, now, load)
 
     def _in_order(self, heads: Heads, now: float, load: Load) -> Iterator[WaitingJob]:
-        """Nearly always the first of them is all that is asked for."""
+        """Nearly always only the first is needed."""
         if heads:
             first = self._policy.first(heads, now, load)
             yield first
@@ -88,14 +87,14 @@ class Lineup:
             yield from [each for each in self._policy.ordered(heads, now, load) if each is not first]
 
     def take(self, waiting: WaitingJob, now: float, *, passes: bool) -> None:
-        """It starts. A job that `passes` a wide one takes nobody's turn."""
+        """A job starts. One that `passes` a wide job does not use up a turn."""
         self._leave(waiting.number)
         self._pass_over_gone(waiting.kind)
         if not passes:
             self._policy.started(waiting, now)
 
     def ended(self, waiting: WaitingJob, runtime: float, now: float, *, succeeded: bool) -> None:
-        """What was taken has come to its end, and tells of others of its kind."""
+        """A started job has ended; its length may say something about others of its kind."""
         self._policy.ended(waiting, now)
         if not self.by_time:
             return
@@ -105,15 +104,15 @@ class Lineup:
             self._forget(waiting.job, has_failed=True)
 
     def recall(self, history: History) -> None:
-        """What is known of earlier runs has come."""
+        """The lengths from earlier runs have arrived."""
         self._place_anew(self._estimates.recall(history))
 
     def time_of(self, job: Job) -> float:
-        """How long one that runs takes, as far as is known by now."""
+        """The length of a running job, as far as is known by now."""
         return self._estimates.time_of(job)
 
     def remove(self, number: int) -> Job | None:
-        """Take a job out; None when it is not here."""
+        """Remove a job; None if it is not here."""
         if number not in self._here:
             return None
         waiting = self._leave(number)
@@ -123,23 +122,23 @@ class Lineup:
         return waiting.job
 
     def needs(self) -> set[Need]:
-        """What is needed by those who are here."""
+        """The different needs of the jobs here."""
         return {kind[:2] for kind in self._queues}
 
     def pop_all(self, need: Need) -> list[Job]:
-        """All that need so much, by their numbers."""
+        """Remove all jobs with these needs; ordered by number."""
         kinds = [kind for kind in self._queues if kind[:2] == need]
         numbers = sorted(each.number for kind in kinds for each in self._queues[kind] if self._is_here(each))
         return [job for number in numbers if (job := self.remove(number))]
 
     @property
     def most_gpus(self) -> int:
-        """How many GPUs the widest needs; 0 when none needs any."""
+        """How many GPUs the widest job needs; 0 if none needs any."""
         return max((gpus for gpus, heads in self._by_gpus.items() if heads), default=0)
 
     @property
     def most_memory(self) -> int:
-        """How much memory one of them needs at most."""
+        """The most memory that a job needs."""
         return max((kind[1] for kind in self._queues), default=0)
 
     def _push(self, waiting: WaitingJob) -> None:

@@ -2,8 +2,8 @@
 
 `next` chooses an attempt and changes nothing. The caller takes its places, and only then does `start` commit it.
 
-Every change of a job's state is made here, by values that are passed in, the time included. It knows nothing of clocks,
-threads, processes, or of who else uses a GPU: that is in `rooms`, the GPUs that others leave free.
+Every change of a job's state is made here, from values that are passed in, time included. It knows nothing of clocks,
+threads or processes; what others use is in `rooms`, the GPUs that they leave free.
 """
 
 from collections.abc import Collection, Iterable
@@ -25,7 +25,7 @@ _TOO_FEW = "it needs more or larger GPUs than are left"
 
 
 class _Running(NamedTuple):
-    """An attempt under way. One that an earlier scheduler started was never waiting here."""
+    """A running attempt. One started by an earlier scheduler never waited here."""
 
     attempt: Attempt
     since: float
@@ -33,7 +33,7 @@ class _Running(NamedTuple):
 
 
 class _Delayed(NamedTuple):
-    """A job that is tried again, but not yet."""
+    """A job that waits for its retry delay."""
 
     due: float
     number: int
@@ -59,12 +59,12 @@ class Scheduler:
         self._delayed: list[_Delayed] = []
         self._dependencies = Dependencies()
         self._running: dict[tuple[int, int], _Running] = {}
-        self._since: dict[int, float] = {}  # when those came that wait for others, or may be tried again
-        self._now = 0.0  # the newest time that we were told
+        self._since: dict[int, float] = {}  # arrival of jobs that wait for others, or may be retried
+        self._now = 0.0  # the latest time passed in
         self._begins: dict[int, Begin] = {}
         self._not_again: set[int] = set()
         self._no_start_before = float("-inf")
-        self._front: Front | None = None  # the job that the last start passed, until something else happens
+        self._front: Front | None = None  # the job passed by the last start, until something else happens
         self._stopped = False
         self.is_paused = False
 
@@ -75,36 +75,36 @@ class Scheduler:
 
     @property
     def running(self) -> Collection[Attempt]:
-        """The attempts under way, the oldest first."""
+        """The running attempts, oldest first."""
         return [each.attempt for each in self._running.values()]
 
     def stop(self) -> None:
-        """Start nothing more."""
+        """Start no more jobs."""
         self._stopped = True
 
     @property
     def wants_gpus(self) -> int:
-        """How many GPUs the widest job needs that only waits for them; 0 when there is none."""
+        """How many GPUs the widest job needs among those waiting only for GPUs; 0 if there is none."""
         return 0 if self._stopped or self.is_paused else self._lineup.most_gpus
 
     @property
     def wants_memory(self) -> int:
-        """How much of it one of those needs at most."""
+        """The most memory that one of those needs."""
         return self._lineup.most_memory
 
     def remember(self, job: Job, begin: Begin = AT_FIRST, *, succeeded: bool) -> None:
-        """A job has come to its end before; others may come after it. `begin`: where it goes on if it is retried."""
+        """A job ended before; others may depend on it. `begin`: where it resumes if it is retried."""
         self._dependencies.remember(job, succeeded=succeeded)
         if not succeeded:
             self._begins[job.number] = begin
 
     def adopt(self, attempt: Attempt, excused: int, now: float) -> None:
-        """An attempt of an earlier scheduler still runs. It takes no slot here; `end` it as the others."""
+        """An attempt of an earlier scheduler is still running. It takes no slot here; `end` it like any other."""
         self._begins[attempt.job.number] = Begin(attempt.number, excused)
         self._running[attempt.key] = _Running(attempt, now, None)
 
     def interrupt(self, attempt: Attempt) -> None:
-        """An attempt is over and tells nothing: it is made again, and does not count."""
+        """An attempt ended without a result: the job runs again, and the attempt does not count."""
         since = self._leave(attempt).since
         excused = self._begins.get(attempt.job.number, AT_FIRST).excused
         self._begins[attempt.job.number] = Begin(attempt.number + 1, excused + 1)
@@ -112,11 +112,11 @@ class Scheduler:
 
     @property
     def asks_times(self) -> bool:
-        """Whether it matters how long jobs take."""
+        """Whether lengths matter."""
         return self._lineup.by_time
 
     def recall(self, history: History) -> None:
-        """How long jobs like these took in earlier runs."""
+        """Take in how long such jobs took in earlier runs."""
         self._front = None
         self._lineup.recall(history)
         for attempt, since, waiting in self._running.values():
@@ -124,7 +124,7 @@ class Scheduler:
                 self._slots.expect(attempt, since + self._lineup.time_of(attempt.job))
 
     def add(self, job: Job, now: float, begin: Begin = AT_FIRST) -> tuple[Dropped, ...]:
-        """Take a job in. What comes back can never start."""
+        """Add a job. The jobs returned can never start."""
         self._now = max(self._now, now)
         if begin != AT_FIRST:
             self._begins[job.number] = begin
@@ -142,7 +142,7 @@ class Scheduler:
     def next(self, now: float, rooms: Rooms) -> Choice | None:
         """The attempt to start next, on GPUs that others leave free; None if nothing can start now.
 
-        This changes nothing: asked again, it gives the same answer. When rooms change, pass another mapping.
+        This changes nothing: asked again, it gives the same answer. If rooms change, pass a new mapping.
         """
         self._now = now
         while self._delayed and self._delayed[0].due <= now:
@@ -159,16 +159,16 @@ class Scheduler:
     def start(self, choice: Choice, now: float) -> None:
         """Commit what `next` has chosen, with nothing in between: from here on the attempt runs."""
         waiting, attempt, self._front = choice
-        time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # nobody may have asked until now
+        time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # `next` may not have been called before
         self._slots.take(attempt, now + time)
         self._lineup.take(waiting, now, passes=choice.passes)
         self._running[attempt.key] = _Running(attempt, now, waiting)
         self._no_start_before = now + self._rules.delay
 
     def try_again(self, failed: Iterable[Attempt], dropped: Iterable[Job]) -> tuple[Dropped, ...]:
-        """Give jobs that had failed for good one more attempt, and those that they took with them their wait.
+        """Give jobs that failed for good one more attempt, and let the jobs dropped because of them wait again.
 
-        What comes back can never start all the same.
+        The jobs returned can never start anyway.
         """
         failed, dropped = tuple(failed), sorted(dropped, key=lambda job: job.number)
         for job in (*(attempt.job for attempt in failed), *dropped):
@@ -180,7 +180,7 @@ class Scheduler:
         return tuple(lost for job in dropped for lost in self.add(job, self._since.pop(job.number, self._now)))
 
     def lose(self, gpu: str) -> None:
-        """A GPU is of no use any more."""
+        """A GPU is no longer usable."""
         self._slots.lose(gpu)
 
     def drop_unfit(self) -> tuple[Dropped, ...]:
@@ -192,7 +192,7 @@ class Scheduler:
         return tuple(lost for need in unfit for job in self._lineup.pop_all(need) for lost in self._drop(job, _TOO_FEW))
 
     def cancel(self, number: int) -> tuple[Dropped, ...]:
-        """Take a waiting job out, and with it those that wait for it; nothing when there is no such job."""
+        """Remove a waiting job and the jobs that depend on it; nothing if there is no such job."""
         self._front = None
         job = self._lineup.remove(number) or self._dependencies.take(number)
         for delayed in [each for each in self._delayed if each.number == number]:
@@ -202,18 +202,18 @@ class Scheduler:
         return self._drop(job, "it was cancelled") if job else ()
 
     def give_up_on(self, number: int) -> None:
-        """A job is not to be tried again when it ends, whatever it does."""
+        """A job is not to be retried, however it ends."""
         self._not_again.add(number)
 
     def next_wake(self, now: float) -> float:
-        """When `next` may have something to start though nothing has happened; infinity for never."""
+        """When `next` may have something to start even if nothing happens; infinity for never."""
         if self._stopped or self.is_paused:
             return _NEVER
         start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
         return min(self._delayed[0].due if self._delayed else _NEVER, start)
 
     def end(self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False) -> Verdict:
-        """An attempt has ended and nothing of it is left; those that wait for one `is_interrupted` go on waiting."""
+        """An attempt has ended, with no process left; if it `is_interrupted`, jobs that depend on it keep waiting."""
         self._now = now
         job, running = attempt.job, self._leave(attempt)
         succeeded = outcome.kind == "succeeded"

@@ -1,6 +1,6 @@
 """The `learned` policy: a score whose weights were found in the simulator, and their text in a file.
 
-It knows neither how weights are found nor where a file is, and it needs no NumPy. Pure.
+It knows neither how weights are found nor where the file is, and needs no NumPy. Pure.
 """
 
 import json
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from .base import Load, WaitingJob
 from .scored import LEAST, Scored
 
-# How much the length, the wait or the width counts: always, by the number of waiting jobs, and by the load.
+# The weight of length, wait or width: a constant, and factors for the number of waiting jobs and for the load.
 Slope = tuple[float, ...]
 SIZE = 3
 
@@ -20,7 +20,7 @@ _KIND = "linear"
 _MOST_CHARACTERS = 100_000
 _LARGEST = 1e6  # no sum of products overflows
 _NONE = (0.0, 0.0, 0.0)
-# Logarithms of seconds, from one to weeks, and of counts are brought to about one.
+# Scales the logarithms of seconds, from one to weeks, and of counts to about one.
 _SECONDS = 1 / 7
 _COUNT = 1 / 3
 
@@ -29,9 +29,9 @@ _PATIENCE = 1000.0
 
 
 class Weights(NamedTuple):
-    """Of the score. The number of waiting jobs and the load are the same for all, so alone they would order nobody.
+    """Of the score. The number of waiting jobs and the load are the same for all jobs, so alone they order nothing.
 
-    As it is by itself, only the length counts: the order of `sjf`.
+    With the defaults only the length counts: the order of `sjf`.
     """
 
     length: Slope = (-1.0, 0.0, 0.0)
@@ -40,7 +40,7 @@ class Weights(NamedTuple):
 
 
 def parse_weights(text: str) -> Weights:
-    """The weights in the text of a file. A ValueError is one sentence that says what is wrong with it."""
+    """Parse the text of a weights file. A ValueError says what is wrong with it in one sentence."""
     if len(text) > _MOST_CHARACTERS:
         raise ValueError(f"it has more than {_MOST_CHARACTERS:,} characters, so it is not a weights file")
     try:
@@ -69,9 +69,9 @@ def show_weights(weights: Weights) -> str:
 
 
 class Learned(Scored):
-    """The largest learned score first; in a queue he first whose patience ends first, nearly always the shortest.
+    """The largest learned score first; within a queue, the job whose patience ends first, nearly always the shortest.
 
-    So when anybody of a queue has been passed for too long, its first has.
+    So when any job of a queue has been passed over for too long, the first one has.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -80,7 +80,7 @@ class Learned(Scored):
 
 
 class _Linear:
-    """The score. What is the same for all that wait is reckoned once a decision."""
+    """The score. The parts that all waiting jobs share are computed once per decision."""
 
     __slots__ = ("_gpus", "_length", "_load", "_wait", "_weights")
 
@@ -119,7 +119,7 @@ def _slope(value: object, name: str) -> Slope:
 
 
 def _number(value: object) -> float:
-    """Not finite for what is none."""
+    """The number, or one that is not finite if the value is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return float("nan")
     try:

@@ -11,19 +11,19 @@ SHARING = ("fair", "round-robin")
 
 
 class Chosen(NamedTuple):
-    """As it was named, and how to make it, anew for each run."""
+    """The name as typed, and how to make a new policy for each run."""
 
     name: str
     make: Callable[[], Policy]
 
 
 def names() -> str:
-    """All of them, as they may be written."""
+    """All of them, as they can be typed."""
     return ", ".join([*POLICIES, f"{LEARNED}:FILE"])
 
 
 def parse_policy(text: str, read: Callable[[str], str]) -> Chosen:
-    """The one that is meant; a ValueError says what is wrong. `read` gives the text of a file, or an OSError."""
+    """Parse a policy; a ValueError says what is wrong. `read` returns the text of a file or raises OSError."""
     name, colon, knob = text.partition(":")
     if name == LEARNED:
         return Chosen(text, _learned(knob, read))
@@ -38,7 +38,7 @@ def parse_policy(text: str, read: Callable[[str], str]) -> Chosen:
 
 
 def parse_ageing(text: str) -> float:
-    """For how many times its own length a job is passed over by shorter ones."""
+    """How many times its own length shorter jobs may pass a job."""
     try:
         ageing = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Policies by a score that changes while a job waits: `hrrn`, and what has been learned."""
+"""Policies with a score that changes while a job waits: `hrrn` and `learned`."""
 
 from collections.abc import Callable
 
@@ -6,23 +6,23 @@ from simple_gpu_scheduler.base.jobs import Job
 
 from .base import Heads, Load, Ranked, WaitingJob
 
-# A job of no length at all would be infinitely urgent.
+# A job of length zero would be infinitely urgent.
 LEAST = 1.0
-# By `hrrn` nobody is passed by a job that came later by more than so many times his own length.
+# Under `hrrn`, a job is never passed by one that came later by more than this many times its own length.
 _PATIENCE = 100.0
 
 Score = Callable[[WaitingJob, float, Load], float]
 
 
 class Scored(Ranked):
-    """Orders by a score that changes while a job waits, the largest first; in a queue who came first is first.
+    """Orders by a score that changes while a job waits, largest first; within a queue, first come, first served.
 
-    A job that has waited for very long, by its own measure, is not passed by one that came much later: else there might
-    always be somebody with a larger score.
+    A job that has waited very long for its length is not passed by one that came much later: otherwise there might
+    always be one with a larger score.
     """
 
     def __init__(self, score: Score, patience: float) -> None:
-        """Nobody is passed by a job that came later by more than `patience` times the length of a first one."""
+        """No job is passed by one that came later by more than `patience` times the length of the first of a queue."""
         super().__init__(_came, by_time=True)
         self._score = score
         self._patience = patience
@@ -44,7 +44,7 @@ class Scored(Ranked):
         return sorted(heads, key=lambda each: (each.since > limit, -self._score(each, now, load), each))
 
     def _limit(self, heads: Heads) -> float:
-        """Who came later than this is not allowed: he would pass somebody who has been passed for long enough."""
+        """Jobs that came later than this may not start: they would pass a job that has been passed for long enough."""
         patience = self._patience
         return min([head.since + patience * (head.length or LEAST) for head in heads])
 
@@ -52,7 +52,7 @@ class Scored(Ranked):
 class HighestRatio(Scored):
     """`hrrn`: the largest (w + T) / T first.
 
-    Of equal ones the shortest: that is what they come to a moment later, when they came together.
+    Of equals the shortest, which would have the largest ratio a moment later if they came together.
     """
 
     def __init__(self) -> None:
