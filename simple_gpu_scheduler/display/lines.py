@@ -1,4 +1,4 @@
-"""Events as lines for people: what is worth one, how it is worded, and the sink that prints them on stderr."""
+"""Events as lines for people: which events get one, its wording, and the sink that prints them on stderr."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -28,9 +28,9 @@ _MOST_NUMBERS = 10
 
 
 class Words:
-    """`quiet` leaves failures only, `verbose` adds the successes; without `says_starts` starts and waits have no line.
+    """`quiet` keeps only failures, `verbose` adds successes; without `says_starts`, starts and waits have no line.
 
-    `can_resume`: what is left of the run can be gone on with.
+    `can_resume`: whether the run can be resumed.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Words:
         }
 
     def line(self, event: Event) -> str:
-        """The event's line, or lines; nothing when it has none."""
+        """The line or lines of an event; empty if it has none."""
         word = self._words.get(type(event))
         return word(event) if word else ""
 
@@ -184,5 +184,5 @@ class PlainLines:
             self._writer.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
-        """Wait until everything is written, or nobody reads any more."""
+        """Wait until everything is written, or nothing reads it any more."""
         self._writer.close()

@@ -1,4 +1,4 @@
-"""What the driver tells without NVML: the UUIDs of GPUs in its files under /proc, and whether NVML is there at all."""
+"""What the driver says without NVML: the UUIDs of GPUs, from its files under /proc, and whether NVML is installed."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ ABSENT = f"NVML was not found ({_LIBRARY}, part of the NVIDIA driver)"
 
 
 def has_nvml() -> bool:
-    """Whether its library is there; so it need not be found out by loading pynvml, a third of our start-up."""
+    """Whether its library is installed; loading pynvml to find out would take a third of our start-up."""
     try:
         ctypes.CDLL(_LIBRARY)
     except OSError:
@@ -22,7 +22,7 @@ def has_nvml() -> bool:
 
 
 def read_devices(directory: str = _DIRECTORY) -> tuple[Device, ...]:
-    """The GPUs in the order of the PCI bus; none where the files are not there or do not tell."""
+    """The GPUs in PCI bus order; none if the files are missing or do not say."""
     try:
         buses = sorted(os.listdir(directory))
         devices = [_read(index, os.path.join(directory, bus, "information")) for index, bus in enumerate(buses)]

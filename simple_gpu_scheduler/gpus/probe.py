@@ -1,4 +1,4 @@
-"""The probe that asks NVML who is on a GPU. It puts together what the files beside it know."""
+"""The probe that asks NVML which processes are on a GPU, and judges the answer."""
 
 from collections.abc import Collection
 
@@ -25,14 +25,16 @@ class NvmlProbe:
         self._family = family
         self._tolerance = tolerance
         self._tolerated = tolerated
-        self._remarks: dict[str, bool] = {}  # whether it was said
+        self._remarks: dict[str, bool] = {}  # whether it was reported
 
     def look(self, gpu: Gpu, *, shared: bool) -> Look:
         """See `Probe`."""
         wants_utilization = self._tolerance.max_utilization is not None
         reading, users = self._read(gpu, utilization=wants_utilization)
         if any(user.whose == "unseen" for user in users) and _UNSEEN not in self._remarks:
-            reading, users = self._read(gpu, utilization=wants_utilization)  # one that has just ended is gone from both
+            reading, users = self._read(
+                gpu, utilization=wants_utilization
+            )  # a process that just ended is gone from both
             self._remark_if(any(user.whose == "unseen" for user in users), _UNSEEN)
         self._remark_if(reading.processes is None and not reading.problem, _UNTOLD)
         is_untold = wants_utilization and reading.utilization is None and not reading.problem
@@ -40,7 +42,7 @@ class NvmlProbe:
         return judge(reading, users, self._tolerance, shared=shared)
 
     def examine(self, gpu: Gpu) -> tuple[Reading, list[User], Look]:
-        """All that can be told of a GPU, and what a look comes to."""
+        """All that is known of a GPU, and the result of a look."""
         reading, users = self._read(gpu, utilization=True)
         return reading, users, judge(reading, users, self._tolerance, shared=False)
 

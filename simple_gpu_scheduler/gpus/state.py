@@ -1,4 +1,4 @@
-"""One GPU of a run, and how it stands with us: leased or not, looked at, waited for, and why it is not free. Pure."""
+"""The state of one GPU of a run: leased or not, looked at, waited for, and why it is not free. Pure."""
 
 from typing import Protocol
 
@@ -9,24 +9,24 @@ from simple_gpu_scheduler.scheduling.slots import Room
 
 from . import Gpu, Look
 
-# What is told of the memory of a GPU that nobody has looked at yet.
+# The memory of a GPU that has not been looked at yet.
 UNKNOWN = Room()
 
 
 class Demand(Protocol):
-    """What waits for GPUs."""
+    """What the waiting jobs need."""
 
     @property
     def wants_gpus(self) -> int:
-        """How many the widest needs; 0 when nothing waits for them."""
+        """How many GPUs the widest job needs; 0 if none waits for GPUs."""
 
     @property
     def wants_memory(self) -> int:
-        """How much memory, in bytes, the largest needs on each; 0 when none said so."""
+        """The most memory per GPU, in bytes, that a job needs; 0 if none declared any."""
 
 
 class GpuState:
-    """Changed by the allotment only."""
+    """Changed only by the allotment."""
 
     def __init__(self, gpu: Gpu, lease: Lease) -> None:
         self.gpu = gpu
@@ -35,18 +35,18 @@ class GpuState:
         self.room = UNKNOWN
         self.marks: list[bytes] = []  # of our attempts on it
         self.is_held = self.in_line = self.was_free_behind_line = False
-        self.is_wanted = False  # by another scheduler, so no more of ours come to share it
+        self.is_wanted = False  # by another scheduler, so no more of our attempts may share it
         self.idle_since = 0.0
         self.gone = False
-        self.unleasable = ""  # what ails its lease files
+        self.unleasable = ""  # the problem with its lease files
 
     @property
     def may_be_used(self) -> bool:
-        """For all that is known."""
+        """As far as is known."""
         return not (self.in_line or self.is_wanted or self.unleasable or self.look.reason or self.gone)
 
     def wait(self, demand: Demand) -> Wait | None:
-        """Why it is not free, where that is not our own doing."""
+        """Why it is not free, unless because of our own jobs."""
         gpu, reason = self.gpu.id, self.look.reason
         holder = self.lease.holder() if self.in_line else None
         if self.gone:

@@ -1,6 +1,6 @@
-"""What is on the GPUs of this machine, for people and programs to read: a value for each, and how it is told.
+"""What is on the GPUs of this machine, for people and programs: a value per GPU, as JSON and as table cells.
 
-It only looks. Whether a job of ours may start is asked of the same judge as by a run.
+It only looks. Whether a job could start is judged by the same code as in a run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ class GpuReport(NamedTuple):
         return not self.leased and not self.reason
 
     def to_json(self) -> Mapping[str, object]:
-        """As JSON has it: bytes, per cent, degrees, watts, seconds; null for what is not told."""
+        """For JSON: bytes, per cent, degrees, watts, seconds; null for what is unknown."""
         reading, vitals = self.reading, self.vitals
         known = reading.total != float("inf") and not reading.problem
         return {

@@ -1,6 +1,6 @@
-"""How people name a run or a job of it, and how a run stands: for the commands that look at runs or speak to them.
+"""Finds runs and jobs as people name them, and the state of a run: for the commands that show or control runs.
 
-It finds and reads journals; it knows nothing of what is shown of them."""
+It finds and reads journals; it does not know what is shown of them."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ _HEAD = 64 * 1024
 
 
 class RunSnapshot(NamedTuple):
-    """A run as it was found: whether its scheduler lives, whether its keeper does, and what its journal tells."""
+    """A run as found: whether its scheduler and its keeper are running, and its state by the journal."""
 
     path: str
     is_alive: bool
@@ -34,21 +34,21 @@ class RunSnapshot(NamedTuple):
 
 
 def all_runs() -> list[str]:
-    """The journals of this user's runs, the newest first; not those that were put elsewhere and are gone."""
+    """The journals of this user's runs, newest first; without links to journals that are gone."""
     return [path for path in files.find_runs(files.runs_directory(os.environ)) if os.path.exists(path)]
 
 
 def living_runs() -> list[str]:
-    """The journals of those that live."""
+    """The journals of active runs."""
     return [path for path in all_runs() if files.is_alive(path)]
 
 
 def choose(word: str, *, alive: bool | None = None) -> str:
-    """The journal of the run that is meant: the newest, first of this directory, one by the begin of its id, or a file.
+    """Find the journal of a run: the newest, preferably of this directory; by a prefix of its ID; or a file.
 
-    Of an id its last part is enough.
+    A prefix of the last part of the ID is enough.
 
-    `alive`: only among those that live, or that do not.
+    `alive`: only active runs, or only others.
     """
     if "/" in word or (word and not files.is_run_id(word) and os.path.exists(word)):
         return _file(word, alive)
@@ -110,7 +110,7 @@ def _listed(paths: list[str], word: str = "or") -> str:
 
 
 def load(path: str) -> RunState:
-    """All that a journal tells. What could not be read of it is said on stderr."""
+    """The state of a run by its journal. Unreadable parts are reported on stderr."""
     return _state_of(path, read_records(files.read(path)))
 
 
@@ -128,18 +128,18 @@ def _state_of(path: str, contents: Contents) -> RunState:
 
 
 def _warn(path: str, text: str) -> None:
-    with suppress(OSError):  # nobody to tell, which changes nothing
+    with suppress(OSError):  # stderr is closed, which changes nothing
         print(f"{safe(path)}: {text}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
 def look(path: str) -> RunSnapshot:
-    """A run as it stands now."""
+    """A run as it is now."""
     return look_at_records(path)[0]
 
 
 def look_at_records(path: str) -> tuple[RunSnapshot, list[Record]]:
-    """A run as it stands now, and all that its journal tells, in its order."""
-    # In this order: else a run that ends between the two would seem to have died.
+    """A run as it is now, and all records of its journal."""
+    # In this order: otherwise a run that ends in between would seem to have died.
     is_alive = files.is_alive(path)
     is_kept = False
     with suppress(OSError), files.opened(path) as fd:
@@ -149,7 +149,7 @@ def look_at_records(path: str) -> tuple[RunSnapshot, list[Record]]:
 
 
 def standing(state: RunState, alive: bool) -> str:
-    """How a run stands, in a word. `alive` is to be asked before the journal is read: see `look`."""
+    """The state of a run, in a word. Find out `alive` before reading the journal: see `look`."""
     if alive:
         return "paused" if state.is_paused else "running"
     if state.ended:
@@ -166,7 +166,7 @@ _MOST_DIGITS = 15
 
 
 def find_numbers(words: Sequence[str], journal: str) -> list[int]:
-    """The numbers of these jobs. The journal is read only when one goes by its name."""
+    """The numbers of these jobs. The journal is read only if one is given by name."""
     if all(_is_number(word) for word in words):
         return [int(word) for word in words]
     state = load(journal)
@@ -174,7 +174,7 @@ def find_numbers(words: Sequence[str], journal: str) -> list[int]:
 
 
 def find_job(state: RunState, word: str) -> JobState:
-    """The job that goes by that; of several with one name the last."""
+    """The job with this number or name; of several with that name, the last."""
     if _is_number(word) and int(word) in state.jobs:
         return state.jobs[int(word)]
     for each in reversed(state.jobs.values()):

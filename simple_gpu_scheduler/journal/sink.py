@@ -1,4 +1,4 @@
-"""The journal as a sink: each event is appended, so that it is on record before what follows from it happens."""
+"""The journal as a sink: each event is recorded before anything follows from it."""
 
 import time
 from typing import Protocol
@@ -9,7 +9,7 @@ from .records import encode
 
 
 class Appends(Protocol):
-    """What takes the lines."""
+    """Takes the lines."""
 
     def append(self, lines: bytes, /) -> None:
         """Write them."""
@@ -19,7 +19,7 @@ class Appends(Protocol):
 
 
 class Journal:
-    """Writes what `records` makes of events."""
+    """Writes events as lines."""
 
     def __init__(self, appender: Appends) -> None:
         self._appender = appender

@@ -1,4 +1,4 @@
-"""Asking a living run something, through the socket beside its journal. It knows nothing of what is asked."""
+"""Sends a request to an active run, through the socket beside its journal. It knows nothing of requests."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ _LAST_MOMENT, _PAUSE = 1.0, 0.02
 
 
 def ask(journal: str, request: Answer) -> Answer:
-    """The run's answer. A UserError says why there is none, or why the run does not do it."""
+    """The run's answer. A UserError says why there is none, or why the run refused."""
     run = files.run_of(os.path.realpath(journal))
     if not files.is_alive(journal):
         raise UserError(_say_gone(journal, run))
@@ -68,14 +68,14 @@ def _connect(connection: socket.socket, path: str) -> None:
     while True:
         try:
             return connection.connect(path)
-        except BlockingIOError:  # many others come at the same time
+        except BlockingIOError:  # many clients connect at the same time
             if time.monotonic() > until:
                 raise TimeoutError from None
             time.sleep(_PAUSE)
 
 
 def _see_end(journal: str) -> None:
-    """A process that is killed loses its connections a moment before its locks; who looks next is to see it dead."""
+    """A killed process loses its connections a moment before its locks; wait, so that the next look sees it dead."""
     until = time.monotonic() + _LAST_MOMENT
     while files.is_alive(journal) and time.monotonic() < until:
         time.sleep(_PAUSE)

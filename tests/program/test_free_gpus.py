@@ -86,7 +86,7 @@ def attempt(program: Program, *args: str) -> str:
         (
             {"used": 11 * GIB},
             ["--max-used-memory", "20G", "--free-memory", "70G"],
-            "69.0 GiB free, less than the 70.0 GiB",
+            "69.0 GiB free, less than the required 70.0 GiB",
         ),
         ({"utilization": 99}, [], ""),
         ({"utilization": 10}, ["--max-utilization", "10"], ""),

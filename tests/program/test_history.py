@@ -271,7 +271,7 @@ class TestJobs:
     def test_options_that_go_with_something_else_are_refused(self) -> None:
         write(FIRST)
         assert "--null requires --commands" in refusal(FIRST, "--null")
-        assert "choose one" in refusal(FIRST, "--commands", "--json")
+        assert "exclude each other" in refusal(FIRST, "--commands", "--json")
         assert "-n and --here select runs" in refusal(FIRST, "--here")
         assert "'0' is not a whole number (1 or more)" in refusal("-n", "0")
         assert "--commands needs a RUN" in refusal("--failed", "--commands")
@@ -288,7 +288,7 @@ class TestChoosing:
             find.choose("")
         for run in (FIRST, SECOND, THIRD):
             write(run)
-        with pytest.raises(UserError, match=f"'2b4' may be {SECOND} or {FIRST}; use a longer prefix"):
+        with pytest.raises(UserError, match=f"'2b4' is ambiguous: {SECOND} or {FIRST}; use a longer prefix"):
             find.choose("2b4")
         with pytest.raises(UserError, match=r"no run matches 'dead\\x1b'"):
             find.choose("dead\x1b")
@@ -305,7 +305,7 @@ class TestChoosing:
         files.lock(fd, files.SCHEDULER)
         assert find.choose("", alive=True) == find.choose("2b4", alive=True) == paths[1]
         assert find.choose("2b4", alive=False) == paths[0]
-        with pytest.raises(UserError, match=f"the run {SECOND} still runs"):
+        with pytest.raises(UserError, match=f"run {SECOND} is still running"):
             find.choose(SECOND, alive=False)
         os.close(fd)
 

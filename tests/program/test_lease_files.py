@@ -84,7 +84,7 @@ def test_a_directory_with_a_relative_path_is_refused(program: Program, monkeypat
 
 def test_a_directory_that_is_a_file_is_refused(program: Program) -> None:
     leases().write_text("precious")
-    refused(program, str(leases()), "no directory", "SGS_LEASE_DIR")
+    refused(program, str(leases()), "not a directory", "SGS_LEASE_DIR")
     assert leases().read_text() == "precious"
 
 
@@ -121,7 +121,7 @@ def test_a_foreign_file_that_may_not_be_used_is_refused(open_directory: Path, na
     process = start_as(program, UID, *ALONE)
     err = process.communicate(b"touch ran\n", timeout=60)[1].decode()
     path = str(leases() / name)
-    check_refusal(program.directory, process.returncode, err, path, "root's", "Permission denied", "SGS_LEASE_DIR")
+    check_refusal(program.directory, process.returncode, err, path, "owned by root", "Permission denied", "SGS_LEASE_DIR")
     assert (leases() / name).read_text() == "precious"
 
 

@@ -318,7 +318,7 @@ class TestANotifier:
         subject.close()
         [sentence] = subject.said
         assert re.fullmatch(
-            r"the notifier failed with exit code 127: .*no-such-mail.*not found; the run goes on", sentence
+            r"the notifier failed with exit code 127: .*no-such-mail.*not found; the run continues", sentence
         )
 
     def test_that_fails_at_the_end_does_not_speak_of_a_run_that_goes_on(self, subject: Subject) -> None:

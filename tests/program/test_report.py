@@ -460,7 +460,7 @@ def test_an_empty_run_is_no_error(program: Program) -> None:
 
 def test_two_things_cannot_be_printed_at_once(program: Program) -> None:
     program.run("--gpus", "0", stdin="true\n")
-    assert "choose one" in ask("--csv", "--json", cwd=program.directory).stderr
+    assert "exclude each other" in ask("--csv", "--json", cwd=program.directory).stderr
 
 
 class TestWriting:

@@ -106,7 +106,7 @@ def test_several_gpus_are_had_all_or_none_and_wide_runs_do_not_block_each_other(
     assert ends(program, "-n", "2", *WHICH) == (0, "1,2 PCI_BUS_ID\n", "")
     code, out, err = ends(program, "--no-wait", "-n", "2", "--gpus", "0", "1", "true")
     assert (code, out) == (75, "")
-    assert re.fullmatch(r"there are no 2 GPUs free: gpu 0: leased by \w+ \(pid \d+, \S+\)\n", err)
+    assert re.fullmatch(r"fewer than 2 GPUs are free: gpu 0: leased by \w+ \(pid \d+, \S+\)\n", err)
     assert is_free(program, "1")
     wide = [program.start("run", "-n", "2", "--gpus", *gpus, "--", "true") for gpus in ("01", "10", "01", "10")]
     end()
@@ -161,7 +161,7 @@ def test_it_says_once_that_memory_decides_where_pids_cannot_be_seen(program: Pro
     [
         (["--wait", "soon", "true"], 2, "'soon' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         (["--wait", "2s", "--no-wait", "true"], 2, "--wait and --no-wait exclude each other"),
-        (["-n", "9", "true"], 2, "-n 9: there are 4 GPUs to use"),
+        (["-n", "9", "true"], 2, "-n 9: only 4 GPUs are available"),
         (["-n", "2", "--gpus", "3", "true"], 2, "-n 2: only 1 GPU is available"),
         (["-n", "0", "true"], 2, "0 is not in the range x>=1"),
         (["--gpus", "7", "true"], 2, "there is no GPU 7; there are 0 "),

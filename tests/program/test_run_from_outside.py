@@ -319,7 +319,7 @@ def test_logs_follows_no_longer_than_the_run_lives(program: Program, written: Wr
 def test_a_job_without_a_log_says_why_there_is_none(program: Program, written: Written) -> None:
     done = program.run("logs", "1")
     assert done.returncode == 2
-    assert b"job 1 of run 20260102-030405-abcdef has not been started" in done.stderr
+    assert b"job 1 of run 20260102-030405-abcdef has not started, so it has no output" in done.stderr
     written.add(event="job started", job=1, attempt=1, gpus=["0"], slots=[0])
     for args in (["logs", "1"], ["logs", "1", "-f"]):
         done = program.run(*args)

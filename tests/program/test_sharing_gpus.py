@@ -225,7 +225,7 @@ def test_a_gpu_on_which_all_fails_is_set_aside_with_one_line_and_its_jobs_are_tr
 def test_the_jobs_that_are_tried_elsewhere_are_named_and_so_is_how_many_failed(program: Program) -> None:
     _, said = aside(program, BAD_GPU * 12, "--quarantine", "2")
     assert "gpu 1 is set aside: 2 jobs in a row failed there" in said
-    assert "; jobs 2, 3 are tried elsewhere\n" in said
+    assert "; jobs 2, 3 are retried elsewhere\n" in said
 
 
 def test_jobs_after_one_that_is_tried_elsewhere_run_too(program: Program) -> None:

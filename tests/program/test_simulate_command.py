@@ -190,7 +190,7 @@ def test_the_table_and_json_tell_the_same(program: Program) -> None:
     lines = table.splitlines()
     for each in found["policies"]:
         assert row(each["policy"], measures_of(each)) in lines
-    assert lines[-1].startswith("Under priority and sjf a job may wait for ever")
+    assert lines[-1].startswith("Under priority and sjf a job may wait forever")
     assert "for ever" not in shown(program, *args, "--policy", "fifo", "hrrn")
 
 

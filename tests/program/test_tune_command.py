@@ -44,7 +44,7 @@ class TestWhatItSays:
         done = program.run("tune")
         assert (done.returncode, done.stdout) == (2, b"")
         [line] = done.stderr.decode().splitlines()
-        assert "no run yet" in line
+        assert "no runs yet" in line
 
     @pytest.mark.parametrize("rows", ["0,10,1\n", "0,10,1\n5,10,1\n11,1,1\n"])
     def test_where_nobody_would_have_waited(self, program: Program, rows: str) -> None:
@@ -73,7 +73,7 @@ class TestWhatItSays:
         assert "surely better than fifo" in text
         assert "not surely" not in text
         assert "sjf would have waited" in text
-        assert "may wait for ever" in text
+        assert "may wait forever" in text
 
     def test_that_what_differs_by_a_hair_is_no_better(self, program: Program) -> None:
         rows = "".join(f"{n * 0.1:.1f},10.1,1,{'ab'[n * n % 3 % 2]}\n" for n in range(30))
@@ -170,7 +170,7 @@ class TestLearn:
     def test_writes_what_a_run_and_simulate_load(self, program: Program, capsys: pytest.CaptureFixture[str]) -> None:
         self.tune(*QUEUES, "--learn", "w.json")
         text = capsys.readouterr().out
-        assert "kept in w.json (--policy learned:w.json)" in text
+        assert "saved in w.json (--policy learned:w.json)" in text
         assert "on workloads of other seeds: learned " in text
         done = program.run("simulate", *QUEUES, "--policy", "learned:w.json", "sjf", "--json")
         learned, sjf = json.loads(done.stdout)["policies"]

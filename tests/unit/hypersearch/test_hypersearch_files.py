@@ -230,7 +230,7 @@ def test_where_nothing_can_be_saved_nothing_is_printed_and_nothing_is_lost(tmp_p
         assert (tmp_path / "mine.json").read_text() == content
     refused(hypersearch(tmp_path, "x", "--save", "s.yaml"), "choose a file name that ends in .json")
     refused(hypersearch(tmp_path, "x", "--save", "d.json"), "it is not a regular file")
-    refused(hypersearch(tmp_path, "x", "--save", "no/s.json"), "no/s.json: it cannot be written: No such file")
+    refused(hypersearch(tmp_path, "x", "--save", "no/s.json"), "no/s.json: cannot write it: No such file")
     refused(hypersearch(tmp_path, "x", "--save", "mine.json/s.json"), "Not a directory")
     full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), "env": UNMEASURED}
     refused(hypersearch(tmp_path, "x", "--save", "s.json", **full), "s.json: it cannot be written: File too large")

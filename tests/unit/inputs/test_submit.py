@@ -294,7 +294,7 @@ def test_another_writer_is_waited_for_and_a_file_that_he_replaced_is_not_written
         (b"", "nothing to submit"),
         (b" \n\t\r\n", "nothing to submit"),
         (b"# a remark\n", "nothing to submit"),
-        (b"true\na\0b\n", "line 2: there is a NUL byte"),
+        (b"true\na\0b\n", "line 2: it contains a NUL byte"),
         (b"true\n\nfalse \\", "line 3: it ends in a backslash"),
         (b"a \\\nb \\\n", "line 1: it ends in a backslash"),
         (b"true\ntrue #: gpu=2", "line 2: unknown option 'gpu'; did you mean gpus?"),
@@ -341,7 +341,7 @@ def test_a_terminal_is_read_until_ctrl_d(submit: Submitters, file: Path) -> None
     ours, theirs = pty.openpty()
     process = submit.start("--to", "queue", stdin=theirs)
     os.close(theirs)
-    assert said(process) == "reading commands from the terminal, one a line; Ctrl-D ends the input\n"
+    assert said(process) == "reading commands from the terminal, one per line; Ctrl-D ends the input\n"
     os.write(ours, b"echo typed\n\x04")
     assert process.wait(20) == 0
     os.close(ours)
