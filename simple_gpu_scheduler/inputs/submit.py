@@ -1,7 +1,7 @@
-"""Whole lines -> the end of a queue: a named pipe that a scheduler reads, or a file that one follows.
+"""Appends whole lines to a queue: a named pipe that a scheduler reads, or a file that it follows.
 
-Lines of several submitters never mix, and no half line stays in a file. It does not know what is in a line, nor which
-queue is meant.
+Lines of several submitters never mix, and no half line stays in a file. It does not know what lines mean, nor which
+queue to use.
 """
 
 import errno
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 
 _ATOMIC = select.PIPE_BUF
-_ROOM = 1024 * 1024  # what everybody may make a pipe hold, unless the system says otherwise
+_ROOM = 1024 * 1024  # the pipe size that every user may set, unless the system says otherwise
 _PATIENCE, _PAUSE = 2.0, 0.01
 _ENDS_US = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
@@ -27,20 +27,20 @@ Say = Callable[[str], object]
 
 
 class NotWrittenError(UserError):
-    """Writing was begun and failed."""
+    """Writing had started, and failed."""
 
     code = SOME_DID_NOT_SUCCEED
 
 
 class WholeLine(NamedTuple):
-    """A logical line as it is written, with its newlines; and the number of its first one in the text."""
+    """A logical line as written, with its newlines; and the number of its first physical line."""
 
     number: int
     data: bytes
 
 
 def open_queue(path: str) -> int:
-    """Open a queue for writing. It never waits: a pipe that nobody reads is an error."""
+    """Open a queue for writing. It never waits: a pipe without a reader is an error."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
@@ -74,9 +74,9 @@ def _no_queue(path: str) -> str:
 
 
 def append(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
-    """Write whole lines behind all others, and close the queue. Waiting that takes long is said."""
+    """Append whole lines, and close the queue. A long wait is reported."""
     _lock(path, fd, say)
-    while not _is_still(path, fd):  # it was put aside and replaced while we waited
+    while not _is_still(path, fd):  # it was replaced while we waited
         os.close(fd)
         fd = open_queue(path)
         _lock(path, fd, say)
@@ -89,7 +89,7 @@ def append(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
 
 
 def _lock(path: str, fd: int, say: Say) -> None:
-    """Keep other submitters out, until the descriptor is closed. It works on a pipe as on a file."""
+    """Keep other submitters out until the descriptor is closed. It works on a pipe as on a file."""
     end = time.monotonic() + _PATIENCE
     try:
         while True:
@@ -116,7 +116,7 @@ def _is_still(path: str, fd: int) -> bool:
 
 
 def _write_to_pipe(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
-    # A line that fits as a whole is there or is not, even if we are killed.
+    # A line that fits is written completely or not at all, even if we are killed.
     if any(len(line.data) > _ATOMIC for line in lines):
         with suppress(OSError):
             if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < _ROOM:
@@ -134,7 +134,7 @@ def _write_to_pipe(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> 
 
 
 def _pieces(lines: Sequence[WholeLine]) -> Iterator[WholeLine]:
-    """As many lines at a time as no writer can come between, whether he locks or not; a longer line is alone."""
+    """As many lines at a time as can be written atomically, even without locks; a longer line is alone."""
     number, data = 0, b""
     for line in lines:
         if data and len(data) + len(line.data) > _ATOMIC:
@@ -148,7 +148,7 @@ def _pieces(lines: Sequence[WholeLine]) -> Iterator[WholeLine]:
 def _write(path: str, fd: int, data: bytes, say: Say) -> None:
     rest = memoryview(data)
     _wait_for_room(path, fd, say)
-    with _uninterrupted():  # half a line would become another's begin
+    with _uninterrupted():  # half a line would be joined to the next one's
         while rest:
             try:
                 rest = rest[os.write(fd, rest) :]
@@ -166,7 +166,7 @@ def _wait_for_room(path: str, fd: int, say: Say) -> None:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Put off what would end us; SIGQUIT (Ctrl-\\) still does."""
+    """Defer signals that would end us; SIGQUIT (Ctrl-\\) still does."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS_US)
     try:
         yield
@@ -191,7 +191,7 @@ def _append_to_file(path: str, fd: int, data: bytes) -> None:
 
 def _take_back(fd: int, size: int, written: int) -> bool:
     try:
-        if os.fstat(fd).st_size != size + written:  # somebody without the lock has written behind it
+        if os.fstat(fd).st_size != size + written:  # another process has written after it without the lock
             return not written
         os.ftruncate(fd, size)
     except OSError:
@@ -200,10 +200,10 @@ def _take_back(fd: int, size: int, written: int) -> bool:
 
 
 def _before_ours(fd: int, size: int) -> bytes:
-    """What ends a line that somebody has left unfinished. An empty line more does no harm."""
+    """Newlines to end an unfinished line of another writer. An extra empty line does no harm."""
     try:
         reading = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # it may be written and not read
+    except OSError:  # writable but not readable
         return b"\n\n"
     end = os.pread(reading, 3, max(0, size - 3))
     os.close(reading)

@@ -27,8 +27,8 @@ DIVIDED = [a_gpu(0, mig=True, instances=[an_instance(0, 0), an_instance(0, 1)]),
 LOST = {"*": GPU_IS_LOST}
 NO_LIBRARY = "NVML was not found (libnvidia-ml.so.1, part of the NVIDIA driver)"
 MISMATCH = (
-    "NVML does not work: the NVIDIA driver and its library differ in version; "
-    "after an update of the driver, a reboot mends it"
+    "NVML does not work: the NVIDIA driver and its library have different versions; "
+    "after a driver update, a reboot fixes that"
 )
 NOT_CHECKED = ": whether others use the GPUs is not checked\n"
 

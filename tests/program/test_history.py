@@ -294,9 +294,9 @@ class TestChoosing:
             find.choose("dead\x1b")
         with pytest.raises(UserError, match="no run is active"):
             find.choose("", alive=True)
-        with pytest.raises(UserError, match=f"the run {FIRST} has ended or died"):
+        with pytest.raises(UserError, match=f"run {FIRST} has ended or died"):
             find.choose(FIRST, alive=True)
-        with pytest.raises(UserError, match=f"each of {SECOND} or {FIRST} has ended or died"):
+        with pytest.raises(UserError, match=f"each of {SECOND} and {FIRST} has ended or died"):
             find.choose("2b4", alive=True)
 
     def test_looks_only_at_runs_that_live_or_do_not(self) -> None:

@@ -121,7 +121,9 @@ def test_a_foreign_file_that_may_not_be_used_is_refused(open_directory: Path, na
     process = start_as(program, UID, *ALONE)
     err = process.communicate(b"touch ran\n", timeout=60)[1].decode()
     path = str(leases() / name)
-    check_refusal(program.directory, process.returncode, err, path, "owned by root", "Permission denied", "SGS_LEASE_DIR")
+    check_refusal(
+        program.directory, process.returncode, err, path, "owned by root", "Permission denied", "SGS_LEASE_DIR"
+    )
     assert (leases() / name).read_text() == "precious"
 
 

@@ -136,7 +136,7 @@ def test_what_others_use_counts_as_well(program: Program, idle_gpus: StandIn) ->
     ("option", "problem"),
     [
         ("mem=81G", "mem=81.0 GiB: the largest GPU has 80.0 GiB"),
-        ("mem=41G gpus=2", "mem=41.0 GiB: only 1 of the GPUs have that"),
+        ("mem=41G gpus=2", "mem=41.0 GiB: only 1 of the GPUs have that much"),
     ],
 )
 def test_more_memory_than_any_gpu_has_is_refused_before_anything_starts(

@@ -233,7 +233,7 @@ def test_where_nothing_can_be_saved_nothing_is_printed_and_nothing_is_lost(tmp_p
     refused(hypersearch(tmp_path, "x", "--save", "no/s.json"), "no/s.json: cannot write it: No such file")
     refused(hypersearch(tmp_path, "x", "--save", "mine.json/s.json"), "Not a directory")
     full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), "env": UNMEASURED}
-    refused(hypersearch(tmp_path, "x", "--save", "s.json", **full), "s.json: it cannot be written: File too large")
+    refused(hypersearch(tmp_path, "x", "--save", "s.json", **full), "s.json: cannot write it: File too large")
     assert sorted(os.listdir(tmp_path)) == ["d.json", "mine.json"]
 
 
