@@ -1,4 +1,4 @@
-"""What must be right before the first line: everything about a sweep that no single part can see."""
+"""Checks before the first line is printed: everything about a sweep that no single part can see."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from .values import NUMBER, Values
 
 
 def check_sweep(sweep: Sweep) -> None:
-    """What can be seen without knowing any values."""
+    """Checks that need no values."""
     for name in sweep.parameters:
         if not NAME.fullmatch(name):
             raise UserError(
@@ -39,7 +39,7 @@ def _check_sampler(sweep: Sweep) -> None:
 
 
 def check_random(sweep: Sweep, name: str, values: Values) -> None:
-    """Whether it is said how often to draw, where a parameter is drawn."""
+    """Check that a drawn parameter comes with a number of samples."""
     if values.needs_samples and sweep.samples is None:
         raise UserError(f"the values of {name} are drawn at random; add --n-samples N: how many commands to print")
     if values.needs_samples and not values.draw and sweep.sampling_mode == IN_ORDER:
@@ -47,7 +47,7 @@ def check_random(sweep: Sweep, name: str, values: Values) -> None:
 
 
 def check_use(sweep: Sweep, pattern: Pattern) -> None:
-    """What is in the pattern and what is not."""
+    """Check what the pattern uses."""
     for name in sweep.parameters:
         if name not in pattern.names:
             raise UserError(
@@ -66,7 +66,7 @@ def check_use(sweep: Sweep, pattern: Pattern) -> None:
 
 
 def check_line(pattern: Pattern, *, lines_end: bool) -> None:
-    """Whether the pattern is one line, and a whole one. `lines_end`: whether a newline ends a command."""
+    """Check that the pattern is one complete line. `lines_end`: whether a newline ends a command."""
     always = pattern.always().lstrip()
     if not always or always.startswith("#"):
         raise UserError("the pattern has nothing that always runs: it is empty, a comment, or entirely optional")
@@ -79,7 +79,7 @@ def check_line(pattern: Pattern, *, lines_end: bool) -> None:
 
 
 def check_values(pattern: Pattern, listed: Iterable[tuple[str, str]], *, lines_end: bool) -> None:
-    """What the values themselves would do to a line."""
+    """Check what the values would do to a line."""
     raw = {placeholder.name: placeholder for placeholder in pattern.placeholders if placeholder.is_raw}
     for name, value in listed:
         if lines_end and "\n" in value:
@@ -92,7 +92,7 @@ def check_values(pattern: Pattern, listed: Iterable[tuple[str, str]], *, lines_e
 
 
 def _problem_of_raw(placeholder: Placeholder, value: str) -> str:
-    """A raw value is shell on purpose, but not the half of something that its neighbours would complete."""
+    """A raw value may be shell syntax, but not half of something that its neighbours would complete."""
     if ENDS_ESCAPED.search(value):
         return "ends in a backslash, which would escape what follows"
     opened = left_open(value) if placeholder.place in WORDS else ""
@@ -100,7 +100,7 @@ def _problem_of_raw(placeholder: Placeholder, value: str) -> str:
 
 
 def check_options(line: str, *, has_name: bool) -> None:
-    """The scheduler's options behind `#:` in one of the lines, as the scheduler will read them."""
+    """Check the scheduler's options after `#:` in a line, as the scheduler will read them."""
     if "#:" not in line:
         return
     from simple_gpu_scheduler.jobfile.parse import split_options  # noqa: PLC0415 - most sweeps have none
@@ -117,7 +117,7 @@ _FEW = 4096
 
 
 def could_repeat(sweep: Sweep, pattern: Pattern, space: Space) -> bool:
-    """Whether it is not sure that all lines differ."""
+    """Whether lines might repeat."""
     zipped = {name for factor in space.factors if len(factor.names) > 1 for name in factor.names}
     when = set(sweep.when)
     if space.draws or sweep.sampler or len(when) > 1 or when & zipped:
@@ -128,7 +128,7 @@ def could_repeat(sweep: Sweep, pattern: Pattern, space: Space) -> bool:
 
 
 def _told_apart(pattern: Pattern, space: Space) -> bool:
-    """Whether each parameter stands somewhere where each of its values makes a difference."""
+    """Whether every value of each parameter makes a difference somewhere."""
     if _are_separate(space, pattern.separate(are_numbers=False)):
         return True
     if any(one.spec for one in pattern.placeholders) or not set(space.kinds().values()) <= {NUMBER}:

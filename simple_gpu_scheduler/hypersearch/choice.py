@@ -14,10 +14,10 @@ _LOOKED_THROUGH = 100_000
 
 
 class Selection:
-    """Points against conditions."""
+    """Tests points against conditions."""
 
     def __init__(self, space: Space, conditions: Conditions, *, is_once: bool) -> None:
-        """`is_once`: the points that mean the same, since they differ in what does not exist there, count once."""
+        """`is_once`: points that differ only in parameters that do not exist there count once."""
         self._space = space
         self._conditions = conditions
         self._alone = {
@@ -25,7 +25,7 @@ class Selection:
         }
 
     def missing(self, point: Point) -> set[str] | None:
-        """The parameters that do not exist at this point, or None where it is not part of the sweep."""
+        """The parameters that do not exist at this point, or None if it is not part of the sweep."""
         if not (self._conditions.when or self._conditions.where):
             return set()
         values: dict[str, str] = {}
@@ -39,7 +39,7 @@ class Selection:
 
 
 def count_points(space: Space, conditions: Conditions) -> int:
-    """How many points are part of the sweep, by looking at the factors that the conditions are about."""
+    """Count the points of the sweep, by looking at the factors that the conditions use."""
     part = _asked(space, conditions)
     if part.size > _COUNTABLE:
         raise UserError(
@@ -51,14 +51,14 @@ def count_points(space: Space, conditions: Conditions) -> int:
 
 
 def bound(space: Space, conditions: Conditions) -> int:
-    """At most so many points are part of the sweep; exactly so many, where that can be told soon. Nothing is drawn."""
+    """The most points that the sweep can have; the exact number if that is quick to find. Only if nothing is drawn."""
     if not conditions.all or _asked(space, conditions).size > _LOOKED_THROUGH:
         return space.size
     return count_points(space, conditions)
 
 
 def look_ahead(space: Space, conditions: Conditions) -> set[str]:
-    """Meet a division by 0 now, as far as can be seen soon; and the parameters that never exist."""
+    """Find a division by 0 early, as far as that is quick; and the parameters that never exist."""
     if conditions.names.intersection(name for name, _ in space.draws):
         return set()
     part = _asked(space, conditions)
@@ -79,6 +79,6 @@ def _look(part: Space, conditions: Conditions) -> Iterator[set[str] | None]:
 
 
 def _asked(space: Space, conditions: Conditions) -> Space:
-    """The part of a space that the conditions are about."""
+    """The part of a space that the conditions use."""
     names = conditions.names
     return Space(tuple(factor for factor in space.factors if names.intersection(factor.names)), ())

@@ -1,4 +1,4 @@
-"""A sweep as a mapping, as files hold it, and back. The keys are the options of the command, by the same names."""
+"""A sweep as a mapping, as in files, and back. The keys are the names of the command-line options."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from .order import SAMPLERS
 from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, WrittenValues, meant, shown
 from .values import is_whole
 
-_MARK = "simple_hypersearch"  # a saved file says so, and the version of its form
+_MARK = "simple_hypersearch"  # marks a saved file, with the version of its format
 VERSION = "1"
 
 
@@ -40,7 +40,7 @@ def _mapping(value: Any, what: str) -> Mapping[str, Any]:
 
 
 def _parameters(value: Any, what: str) -> dict[str, WrittenValues]:
-    """A name that ends in `=` has values as they stand, as in `-p NAME=VALUE`."""
+    """A name that ends in `=` has literal values, as in `-p NAME=VALUE`."""
     found: dict[str, WrittenValues] = {}
     for written, words in _mapping(value, what).items():
         name = written.removesuffix("=")
@@ -79,7 +79,7 @@ def _conditions(value: Any, what: str) -> dict[str, str]:
 
 
 def parse_whole(text: str) -> int:
-    """A whole number, of a length that somebody may have typed; a ValueError says that it is none."""
+    """A whole number of reasonable length; a ValueError says that it is not one."""
     if not is_whole(text):
         raise ValueError(f"{shown(text)} is not a whole number")
     return int(text)
@@ -126,7 +126,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
 
 
 def read_sweeps(data: Any) -> list[Sweep]:
-    """The sweeps in a file; what stands beside `sweeps` holds for all of them."""
+    """The sweeps in a file; settings beside `sweeps` apply to all of them."""
     whole = dict(_mapping(data, "a sweep"))
     if str(whole.pop(_MARK, VERSION)) != VERSION:
         raise UserError("this was saved by a newer version of simple_hypersearch")
@@ -155,7 +155,7 @@ def _read(data: Mapping[str, Any]) -> Sweep:
 
 
 def combine(common: Sweep, more: Sweep) -> Sweep:
-    """Both: parameters and conditions of the two, single settings of the second where it has any."""
+    """Both sweeps: parameters and conditions of the two, single settings of the second if it has them."""
     empty = Sweep()
     said = {field: value for field, value in more._asdict().items() if value != getattr(empty, field)}
     return common._replace(**said)._replace(
@@ -176,7 +176,7 @@ def save_sweeps(sweeps: list[Sweep]) -> str:
 
 
 def is_saved(data: Any) -> bool:
-    """Whether a file is one that was saved here, and may be written over."""
+    """Whether a file was saved by this program, and may be overwritten."""
     return isinstance(data, Mapping) and _MARK in data
 
 

@@ -1,7 +1,7 @@
 """Conditions such as `lr * bs < 1` or `opt in ("sgd", "adam")`, read by Python's parser and evaluated here.
 
-Only what is listed below is understood: no calls, no attributes, no names but the parameters'. Numbers are exact, so
-that 0.1 * 3 == 0.3. What is wrong with a condition for all values is found before it is first asked.
+Only what is listed below is supported: no calls, no attributes, no names except parameters. Numbers are exact, so that
+0.1 * 3 == 0.3. Errors that do not depend on values are found before the first evaluation.
 """
 
 import ast
@@ -28,7 +28,7 @@ TRUTH = "true or false"
 
 
 def _power(base: int | Fraction, exponent: int | Fraction) -> Fraction:
-    """Exact where that is short; else in floating point, since a root has no end and 9**9**9 too many digits."""
+    """Exact if that is short; else in floating point, since roots are irrational and 9**9**9 has too many digits."""
     base, exponent = Fraction(base), Fraction(exponent)
     size = base.numerator.bit_length() + base.denominator.bit_length()
     if exponent.denominator == 1 and abs(exponent) * size < _EXACT_BITS:
@@ -59,15 +59,15 @@ _MEMBERSHIP: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
 
 
 class Condition(NamedTuple):
-    """A condition that is ready to be asked, and the parameters that it is about."""
+    """A parsed condition, and the parameters that it uses."""
 
     text: str
     names: frozenset[str]
     evaluate: _Evaluate
-    may_fail: bool  # for some values: by a division by nought
+    may_fail: bool  # for some values, such as by a division by zero
 
     def holds(self, values: Mapping[str, str]) -> bool:
-        """Whether it is true of these values; the UserError says where it has no answer."""
+        """Whether it is true for these values; a UserError says where it cannot be evaluated."""
         try:
             return bool(self.evaluate(values))
         except (ArithmeticError, ValueError) as error:
@@ -228,7 +228,7 @@ _READERS: Mapping[type[ast.expr], Callable[[_Reader, Any], _Part]] = {
 
 
 def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
-    """Read a condition on parameters of these kinds; the UserError says what is wrong with it."""
+    """Parse a condition on parameters of these kinds; a UserError says what is wrong with it."""
     reader = _Reader(text, kinds)
     if not reader.source:
         raise UserError("a condition is empty; write one, as --where 'lr < 1', or leave it out")
@@ -236,7 +236,7 @@ def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
         raise reader.wrong(f"it has more than {_LONGEST} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's on what is allowed but odd differ from version to version
+            warnings.simplefilter("ignore")  # Python's syntax warnings differ between versions
             tree = ast.parse(reader.source, mode="eval")
         whole = reader.truth(tree.body)
     except SyntaxError as error:

@@ -1,7 +1,6 @@
-"""The formats of files: JSON, TOML, YAML and CSV -> mappings, lists and texts.
+"""File formats: JSON, TOML, YAML and CSV -> mappings, lists and strings.
 
-Numbers stay as they were written: 1e-5 is not read and written again as 1e-05. It opens no files, and does not know
-what a sweep is. The only place that knows yaml.
+Numbers stay as written: 1e-5 does not become 1e-05. The only file that knows yaml.
 """
 
 import os
@@ -58,7 +57,7 @@ def _load_yaml(text: str) -> Any:
         raise UserError(f"YAML needs PyYAML; {install('pyyaml', 'files')}") from None
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc] # it is not typed
-        """Leaves all scalars texts, as they were written."""
+        """Keeps all scalars as strings, as written."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             names = [key.value for key, _ in node.value]
@@ -75,7 +74,7 @@ def _load_yaml(text: str) -> Any:
 
 
 def _load_csv(text: str) -> Any:
-    """Rows of texts under names, as what `rows` is in the other formats."""
+    """Rows of strings under names, like `rows` in the other formats."""
     import csv  # noqa: PLC0415 - only for such files
     import io  # noqa: PLC0415
 
@@ -107,7 +106,7 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
 
 
 def load(suffix: str, data: bytes) -> Any:
-    """What the bytes of a file with this suffix say."""
+    """Parse the bytes of a file with this suffix."""
     if suffix.lower() not in FORMATS:
         raise UserError(f"a sweep file must end in one of {', '.join(FORMATS)}")
     try:
@@ -119,7 +118,7 @@ def load(suffix: str, data: bytes) -> Any:
 
 
 def read_sweep_file(path: str) -> list[Sweep]:
-    """The sweeps that a file describes."""
+    """The sweeps in a file."""
     try:
         return read_sweeps(load(Path(path).suffix, Path(path).read_bytes()))
     except OSError as error:
@@ -129,8 +128,8 @@ def read_sweep_file(path: str) -> list[Sweep]:
 
 
 def save_sweep_file(path: str, sweeps: list[Sweep]) -> None:
-    """Write it whole or not at all. An older one is only written over by the same."""
-    target = Path(os.path.realpath(path))  # what a link points to, not the link, is written anew
+    """Write it completely or not at all. An existing file is only overwritten by the same sweep."""
+    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     text = save_sweeps(sweeps)
     try:
         _check_target(target, text)
@@ -146,7 +145,7 @@ def _check_target(target: Path, text: str) -> None:
         raise ValueError("a sweep is saved as JSON; choose a file name that ends in .json")
     if not target.exists():
         return
-    if not target.is_file():  # a pipe would be waited for
+    if not target.is_file():  # reading a pipe would block
         raise ValueError("it is not a regular file")
     data = target.read_bytes()
     if data in (b"", text.encode()):

@@ -1,4 +1,4 @@
-"""The words after `-p NAME` and the values that they make: listed, or computed by a generator."""
+"""The words after `-p NAME` and their values: listed, or computed by a generator."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from .sweep import WrittenValues, shown
 from .values import LISTED, MOST, Computed, Draw, Fixed, Values, is_number, parse_fixed, show_fixed
 
 _FEW = 1000
-_EXACT = 10**30  # below it the digits of a whole number are surely right
+_EXACT = 10**30  # below it, all digits of a whole number are right
 _ONE = Fixed(1, 0)
 
 
@@ -42,7 +42,7 @@ def _logspace(first: Fixed, last: Fixed, count: Fixed) -> Values:
     number = _number(count)
     if min(first.units, last.units) <= 0:
         raise ValueError("both ends must be above 0; they are values, not exponents")
-    # Far beyond a float, so that 0.0001 comes out as that, with any C library.
+    # Far more precise than a float, so that 0.0001 comes out exactly so with any C library.
     fine, coarse = Context(prec=60), Context(prec=50)
     low, high = (fine.ln(fine.create_decimal(show_fixed(*end))) for end in (first, last))
     gaps = max(number - 1, 1)
@@ -60,7 +60,7 @@ def _logspace(first: Fixed, last: Fixed, count: Fixed) -> Values:
 
 
 def _spaced(size: int, at: Callable[[int], str]) -> Values:
-    """A few are listed, so that what is there twice is seen; of many, neighbours are closest at one of the two ends."""
+    """A few are listed, so that repetitions are found; of many, neighbours are closest at one of the two ends."""
     if size <= _FEW:
         return Values(tuple(at(place) for place in range(size)))
     values = _computed(size, at)
@@ -94,7 +94,7 @@ def _drawn(make: Callable[[Fixed, Fixed], Draw]) -> Callable[..., Values]:
 
 
 class Generator(NamedTuple):
-    """How one is made of the numbers behind its name, how many of them there are, and what one looks like."""
+    """How to make values from the numbers after its name, how many numbers it takes, and an example."""
 
     make: Callable[..., Values]
     counts: tuple[int, ...]
@@ -126,7 +126,7 @@ def _numbers(texts: list[str], name: str, counts: tuple[int, ...]) -> list[Fixed
 
 
 def generate(word: str) -> Values | None:
-    """The values that the word stands for, nothing where it is a literal; a ValueError says what is wrong with it."""
+    """The values that the word stands for, None if it is literal; a ValueError says what is wrong with it."""
     name, colon, rest = word.partition(":")
     generator = GENERATORS.get(name) if colon else None
     if not generator:
@@ -138,7 +138,7 @@ def generate(word: str) -> Values | None:
 
 
 def parse_values(name: str, written: WrittenValues) -> Values:
-    """What the words mean. A value that is there twice stays so."""
+    """The values of the words. Repeated values stay."""
     words = written.words
     if not words:
         raise UserError(f"the parameter {name} has no values; write -p {name} VALUE...")
@@ -165,7 +165,7 @@ def _parse_word(name: str, word: str) -> Values:
 
 
 def doubts(name: str, written: WrittenValues) -> list[str]:
-    """What looks as if something else were meant."""
+    """Notes on words that look like mistakes."""
     if written.are_literal:
         return []
     found = [_doubt(word) for word in written.words]

@@ -1,4 +1,4 @@
-"""One placeholder, as `{lr}`, `{lr:.0e}`, `{opt!s}` or `{--momentum m}`: how it is written, how a value fills it."""
+"""Placeholders such as `{lr}`, `{lr:.0e}`, `{opt!s}` or `{--momentum m}`: their syntax, and how values fill them."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -11,12 +11,12 @@ from .sweep import bare, meant, shown
 from .values import is_number, is_whole
 
 NAME = re.compile(r"[^\W\d][\w.-]*")
-# Nothing of a flag means anything to a shell.
+# The characters of a flag mean nothing to a shell.
 _FLAG = r"[\w.:/+,@%-]+"
 _PLACEHOLDER = re.compile(
     rf"(?P<before>-{_FLAG}(?:=| +)|{_FLAG}=|-(?:=| +)|\?)?(?P<name>{NAME.pattern})(?P<raw>!s)?(?::(?P<spec>[^{{}}]*))?"
 )
-COUNTED = ("i", "n")  # what is no parameter and always known
+COUNTED = ("i", "n")  # not parameters, but always known
 _TOO_WIDE = re.compile(r"\d{4}")
 
 
@@ -27,15 +27,15 @@ class Placeholder(NamedTuple):
     name: str
     spec: str = ""
     is_raw: bool = False
-    before: str | None = None  # what comes and goes with the value, its flag; None where it must be there
+    before: str | None = None  # the flag that comes and goes with the value; None if the value is always present
     place: str = WORD  # what a value is to the shell there
 
     def __str__(self) -> str:
-        """As it is written, braces included."""
+        """As written, including braces."""
         return f"{{{bare(self.written)}}}"
 
     def fill(self, value: str) -> str:
-        """What stands there for this value; the UserError says why it cannot."""
+        """The text for this value; a UserError says why there is none."""
         try:
             formatted = _format(value, self.spec) if self.spec else value
             return (self.before or "") + (formatted if self.is_raw else quoted(formatted, self.place))
@@ -60,7 +60,7 @@ def _format(value: str, spec: str) -> str:
 
 
 def read_placeholder(written: str, known: Collection[str]) -> Placeholder:
-    """What is written between braces; `known` are the names that are good there."""
+    """Parse the text between braces; `known` are the valid names."""
     match = _PLACEHOLDER.fullmatch(written)
     if not match:
         way_out = f"write {{{{{bare(written)}}}}} for braces of the shell"
@@ -96,7 +96,7 @@ _MAY_FOLLOW = (" ", "\t", "\n", ")", ";", "&", "|", "'", '"')
 
 
 class Pattern(NamedTuple):
-    """Texts and placeholders by turns: one text more than placeholders."""
+    """Alternating texts and placeholders: one text more than placeholders."""
 
     texts: tuple[str, ...]
     placeholders: tuple[Placeholder, ...]
@@ -105,11 +105,11 @@ class Pattern(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """The parameters that it needs."""
+        """The parameters that it uses."""
         return {placeholder.name for placeholder in self.placeholders}
 
     def always(self) -> str:
-        """What is there in any case, with a letter for each value."""
+        """The part that is always present, with a letter for each value."""
         values = ["x" if placeholder.before is None else "" for placeholder in self.placeholders]
         return "".join(text + value for text, value in zip(self.texts, [*values, ""], strict=True))
 
@@ -130,7 +130,7 @@ class Pattern(NamedTuple):
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
-    """The texts as they stand, and what is written in the braces between them."""
+    """The texts, and the contents of the braces between them."""
     texts, written = [""], []
     at = 0
     for match in _BRACES.finditer(text):
@@ -151,13 +151,13 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def parse_text(text: str, known: Collection[str]) -> Pattern:
-    """The pattern of something that no shell will read, so that values stand in it as they are."""
+    """The pattern of something that no shell reads, so that values are not quoted."""
     texts, written = _split(text)
     return Pattern(tuple(texts), tuple(read_placeholder(one, known)._replace(is_raw=True) for one in written))
 
 
 def parse_command(text: str, known: Collection[str]) -> Pattern:
-    """The pattern of a command; `known` are the names that are good in it."""
+    """The pattern of a command; `known` are the valid names."""
     texts, written = _split(text)
     placeholders = []
     read = ""  # what the shell has seen, with a letter for each value
@@ -181,7 +181,7 @@ def parse_command(text: str, known: Collection[str]) -> Pattern:
 def _with_blanks(
     texts: Sequence[str], placeholders: Sequence[Placeholder]
 ) -> tuple[tuple[str, ...], tuple[Placeholder, ...]]:
-    """The blanks before what may be missing, made part of it, so that they go with it."""
+    """Make the blanks before an optional placeholder part of it, so that they disappear with it."""
     kept, found = [], []
     for text, placeholder in zip(texts, placeholders, strict=False):
         bare = text if placeholder.before is None else text.rstrip(" ")
@@ -194,7 +194,7 @@ def _with_blanks(
 
 
 def _check_before(read: str, found: Placeholder) -> None:
-    """Refuse what would make the shell read the first character of a value otherwise."""
+    """Refuse text that would change how the shell reads the first character of a value."""
     if found.place in (SINGLE, OPTIONS, COMMENT):
         return
     read = read.replace("\\\n", "")
@@ -208,7 +208,7 @@ def _check_before(read: str, found: Placeholder) -> None:
 
 
 def _check_behind(text: str, found: Placeholder, *, goes_with_blank: bool, is_last: bool) -> None:
-    """Refuse what would be read otherwise together with the value, or without it."""
+    """Refuse text that would be read differently after the value, or without it."""
     if text.startswith("#:") and found.place in WORDS:
         raise UserError(f"put a space between {found} and #:, or the shell reads both as one word")
     if found.before is None or text.startswith(_MAY_FOLLOW) or (is_last and not text):

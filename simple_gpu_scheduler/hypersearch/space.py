@@ -1,6 +1,6 @@
-"""The space of a sweep: its factors, which vary freely of each other, and its draws. A point is a place in each factor.
+"""The space of a sweep: its factors, which vary independently, and its draws. A point is a place in each factor.
 
-It knows how parameters go together, not in which order points are visited nor which are left out.
+It knows how parameters are combined, not in which order points are visited or which are left out.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,16 +14,16 @@ from .values import LISTED, MOST, NUMBER, Draw, Values, kind_of
 
 
 class Factor(NamedTuple):
-    """Some parameters, and the values that they have together: by place, for each parameter one."""
+    """Parameters that vary together: at each place, one value for each."""
 
     names: tuple[str, ...]
     size: int
     row: Callable[[int], tuple[str, ...]]
-    is_listed: bool  # so that the values may be anything; those that are computed are all of one kind
+    is_listed: bool  # so the values may be of any kind; computed values are all of one kind
 
 
 class Space(NamedTuple):
-    """All of it. `notes` say what was left out."""
+    """All factors and draws. `notes` say what was left out."""
 
     factors: tuple[Factor, ...]
     draws: tuple[tuple[str, Draw], ...]
@@ -31,22 +31,22 @@ class Space(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many points there are, not counting what is drawn."""
+        """The number of points, ignoring draws."""
         return prod(factor.size for factor in self.factors)
 
     @property
     def names(self) -> list[str]:
-        """Of all parameters."""
+        """The names of all parameters."""
         return [name for factor in self.factors for name in factor.names] + [name for name, _ in self.draws]
 
     def listed(self) -> Iterator[tuple[str, str]]:
-        """The names and values of what is listed."""
+        """The names and values of listed parameters."""
         for factor in self.factors:
             for place in range(factor.size if factor.is_listed else 0):
                 yield from zip(factor.names, factor.row(place), strict=True)
 
     def kinds(self) -> dict[str, str]:
-        """What the values of each parameter are: numbers, texts or either."""
+        """The kind of each parameter's values: numbers, text or either."""
         values: dict[str, list[str]] = {}
         for name, value in self.listed():
             values.setdefault(name, []).append(value)
@@ -54,7 +54,7 @@ class Space(NamedTuple):
 
 
 def make_space(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]], rows: Rows) -> Space:
-    """Put together what goes together."""
+    """Build the space of these parameters."""
     notes: list[str] = []
     zipped = _check_zips(parameters, zips)
     factors = [_listed(rows.columns, list(rows.rows), notes)] if rows.columns else []

@@ -1,4 +1,4 @@
-"""A sweep as somebody wrote it, on the command line or in a file. Nothing in it is checked yet."""
+"""A sweep as written on the command line or in a file. Nothing in it is checked yet."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -7,21 +7,21 @@ SHUFFLED, IN_ORDER = "shuffled_grid", "grid"
 
 
 class WrittenValues(NamedTuple):
-    """What was written behind a parameter's name. Literal words are values as they stand, whatever is in them."""
+    """The words after a parameter's name. Literal words are taken as values without interpretation."""
 
     words: tuple[str, ...]
     are_literal: bool = False
 
 
 class Rows(NamedTuple):
-    """Configurations that are listed whole, as in a CSV file. Not all of the columns need to be used."""
+    """Complete configurations, as in a CSV file. Not every column must be used."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
 
 
 class Sweep(NamedTuple):
-    """Its commands are those of all combinations; parameters of one zip go together, and so do the columns of rows."""
+    """Its commands are all combinations; parameters of one zip vary together, and so do the columns of rows."""
 
     pattern: str = ""
     parameters: Mapping[str, WrittenValues] = {}
@@ -31,7 +31,7 @@ class Sweep(NamedTuple):
     when: Mapping[str, str] = {}
     repeat: int | None = None
     name: str | None = None
-    sampling_mode: str = ""  # SHUFFLED where nothing else is said
+    sampling_mode: str = ""  # SHUFFLED by default
     sampler: str = ""
     samples: int | None = None
     seed: int | None = None
@@ -53,7 +53,7 @@ def shown(text: str) -> str:
 
 
 def meant(word: str, known: Collection[str]) -> str:
-    """The known word that it is like, or all of them where they are few, as the end of a sentence."""
+    """The most similar known word, or all of them if they are few, as the end of a sentence."""
     from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
 
     by_lower = {name.lower(): name for name in known}

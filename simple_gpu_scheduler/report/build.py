@@ -1,7 +1,6 @@
-"""The journal of a run and the logs of its jobs -> the report, as JSON has it.
+"""The journal of a run and the logs of its jobs -> the report, as JSON.
 
-What it takes from the journal is decided by the rooms beside it; it puts that together, and has the logs read. It does
-not know how a report is shown.
+It puts together what the other files take from the journal and the logs. It does not know how a report is shown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +21,10 @@ _HAS_CODE = ("succeeded", "failed", "killed")
 
 
 class Basis(NamedTuple):
-    """What a report is made of: a run as it was found, and what somebody wants to know of it.
+    """The input of a report: a run as it was found, and what the user wants to know.
 
-    `standing` is how the run stands; `goes_on` says whether its jobs do, and `is_alive` whether its scheduler does. Of
-    a run on another host, which `is_unseen`, nobody knows more here than was last written.
+    `standing` is the state of the run; `goes_on` says whether its jobs are running, and `is_alive` whether its scheduler
+    is. A run on another host `is_unseen`: only what was last written is known.
     """
 
     state: RunState
@@ -76,7 +75,7 @@ def build(basis: Basis) -> Report:
 
 
 def visible(text: str) -> str:
-    """Text of a journal, with the bytes that are not UTF-8 written out."""
+    """Text of a journal, with bytes that are not UTF-8 escaped."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -106,7 +105,7 @@ def _run(basis: Basis, sessions: Sequence[tuple[float, float]]) -> Report:
 
 
 def _runtime(row: JobRow, spans: Sequence[Span]) -> float | None:
-    """Of one that outlived its scheduler the journal has the time until somebody wrote its end down."""
+    """For an attempt that outlived its scheduler, the journal has the time until its end was recorded."""
     if row.runtime is None or not spans or spans[-1].lost is None or spans[-1].ended is None:
         return row.runtime
     return min(row.runtime, round(spans[-1].ended - spans[-1].started, 3))

@@ -14,7 +14,7 @@ _BAR = 24
 _MOST_FAILURES, _LAST_LINES, _MOST_TEMPLATES, _BEST = 10, 3, 15, 5
 _LONGEST_TEXT = 160
 _BETWEEN = "  "
-# Of what was waited for: how much memory it used, for how long it had run, and its pid. The rest says who it was.
+# The changing parts of a wait: memory used, age, and pid. The rest says whose process it was.
 _AS_IT_WAS = re.compile(r"(?: [\d.]+ [MG]iB)? for [\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?=,|$)|(?<=\()pid \d+, ")
 NO_LOGS = "job output was not kept; --output files or --logs DIR keeps it"
 _COLUMNS = (
@@ -38,7 +38,7 @@ _COLUMNS = (
 
 
 def show(report: Report, width: int | None) -> list[str]:
-    """All of it. On a terminal of this width the tables are cut to it, and the rest may take several of its lines."""
+    """The whole report. Tables are cut to the width of the terminal, if given; other lines may wrap."""
     jobs = {job["job"]: job for job in report["jobs"]}
     blocks = (
         _head(report),
@@ -63,7 +63,7 @@ def _cut(lines: list[str], width: int | None) -> list[str]:
 
 
 def table(report: Report) -> Iterable[Sequence[object]]:
-    """A row for each job below that of the headings: with a column for each parameter, and one for the result."""
+    """The headings and a row for each job, with a column for each parameter and one for the result."""
     names, metric = report["parameters"], report["metric"]
     taken = {*_COLUMNS, metric}
     yield [
@@ -75,7 +75,7 @@ def table(report: Report) -> Iterable[Sequence[object]]:
         cells = {**job, "attempts": len(job["attempts"]), "gpus": ",".join(job["gpus"])}
         values = [job["parameters"].get(name, "") for name in names]
         row = [*(cells[column] for column in _COLUMNS), *values, *([job["result"]] if metric else [])]
-        # A spreadsheet is no better at control characters than a terminal.
+        # Spreadsheets handle control characters no better than terminals.
         yield [safe(cell) if isinstance(cell, str) else cell for cell in row]
 
 
@@ -159,7 +159,7 @@ def _failure(job: Report) -> list[str]:
 
 
 def _not_started(report: Report) -> list[str]:
-    """Each reason once: one job that failed may have kept thousands from being started."""
+    """Each reason once: one failed job may have kept thousands from starting."""
     counts = Counter(job["reason"] for job in report["jobs"] if job["state"] == "not started" and job["reason"])
     rows = [(str(count), _short(reason)) for reason, count in counts.most_common(_MOST_FAILURES)]
     lines = _aligned(("NOT STARTED", "WHY"), rows, ">") if rows else []
@@ -212,7 +212,7 @@ def _result(job: Report, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _aligned(headings: Sequence[str], rows: Sequence[Sequence[str]], sides: str) -> list[str]:
-    """In columns: each to the side that is said for it, and else to the left."""
+    """In columns, each aligned as given, else to the left."""
     whole = [headings, *rows]
     widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
     sides = sides.ljust(len(widths), "<")

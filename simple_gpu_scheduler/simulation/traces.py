@@ -1,4 +1,4 @@
-"""The workload to simulate: read from a trace or from past runs, or made up."""
+"""The workload to simulate: read from a trace or from past runs, or generated."""
 
 import os
 import sys
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 HISTORY = "history"
 _JOURNAL = '{"event":"'
-_APART = 1_000_003  # the seeds of --repeat, so that no workload comes again under the next --seed
+_APART = 1_000_003  # between the seeds of --repeat, so that the next --seed repeats no workload
 
 
 class Trace(NamedTuple):
-    """What is simulated: one workload or several like it, where, under which name, and what is to be known of it."""
+    """What is simulated: one workload or several alike, where, its name, and remarks for the user."""
 
     name: str
     workloads: Sequence[Sequence[Arrival]]
@@ -34,7 +34,7 @@ class Trace(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was read or invented: workloads, what is usually known of their lengths, and on how many GPUs they ran."""
+    """Workloads as read or generated, with the default for --estimates, and the number of GPUs they ran on."""
 
     name: str
     workloads: Sequence[Sequence[TraceJob]]
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 def to_trace(found: Found, site: Site, estimates: str) -> Trace:
-    """The jobs of what was found, as they would come to this site."""
+    """The jobs as they would arrive at this site."""
     name, remarks = safe(found.name), list(found.remarks)
     if estimates == "requested" and not any(row.requested is not None for rows in found.workloads for row in rows):
         raise UserError(f"{name} has no requested times; choose other --estimates")
@@ -59,13 +59,13 @@ def to_trace(found: Found, site: Site, estimates: str) -> Trace:
 
 
 def invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> Found:
-    """So many workloads of one kind; a ValueError says what cannot be."""
+    """Generate `repeat` workloads of one kind; a ValueError says what is impossible."""
     rows = [generate(synthetic, gpus, seed + _APART * number) for number in range(repeat)]
     return Found("synthetic", rows, "exact")
 
 
 def read_trace(trace: str) -> Found:
-    """What a word stands for: stdin, all past runs, a file, or one past run."""
+    """Read a trace: stdin, all past runs, a file, or one past run."""
     if trace == "-":
         return _found_in("stdin", sys.stdin.buffer.read())
     if trace == HISTORY:  # a file of that name is ./history
@@ -118,7 +118,7 @@ def _history() -> Found:
         raise UserError("no runs yet, so there is no history; give a trace file or --synthetic")
     states = []
     for path in reversed(paths):
-        with suppress(UserError):  # it is told how many cannot be read
+        with suppress(UserError):  # a remark says how many cannot be read
             states.append(find.load(path))
     unread = len(paths) - len(states)
     return _found_of("your history", states, [left_out(unread, "run", "that cannot be read")] if unread else [])
@@ -131,6 +131,6 @@ def _found_of(name: str, states: "Sequence[RunState]", remarks: Sequence[str] = 
     on_gpus = [each for state in states for each in state.jobs.values() if each.job.gpus]
     untold = len(on_gpus) - len(rows)
     remarks = [*remarks, *([left_out(untold, "job", "that did not end by itself")] if untold else [])]
-    # Not those of all runs together: a GPU may have two names, and each run is one of those that are simulated.
+    # Not the GPUs of all runs together: a GPU may have two names.
     gpus = max((len({gpu for each in state.jobs.values() for gpu in each.gpus}) for state in states), default=0)
     return Found(name, [rows], "past", remarks, gpus)

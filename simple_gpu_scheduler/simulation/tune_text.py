@@ -1,4 +1,4 @@
-"""What `tune` has found, as sentences and as JSON. Pure."""
+"""The result of `tune`, as sentences and as JSON. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from .tune import BASE, FEW_PARTS, Candidate, Tuned
 
 
 def advice(tuned: Tuned, fair_by: str) -> list[str]:
-    """Which one, what it would have gained and cost, and how sure that is."""
+    """The best policy, its gain and its price, and how sure that is."""
     base, best, least = tuned.candidates[0], tuned.best, tuned.least
     if not base.measures.wait.max:
         return ["No job would have waited under any policy, so there is nothing to choose."]

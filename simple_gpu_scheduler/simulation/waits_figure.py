@@ -1,4 +1,4 @@
-"""What policies made of a workload -> a picture: which share of the jobs waited no longer than how long."""
+"""Results of policies -> a picture: the share of jobs that waited no longer than a given time."""
 
 import io
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _UNITS = ((3 * 86400, 86400, "days"), (3 * 3600, 3600, "hours"), (300, 60, "minu
 
 
 def _shown(text: str) -> str:
-    """As it is: neither mathematics nor bytes that are no text."""
+    """Literal text: without mathematics, and with invalid bytes escaped."""
     return safe(text).encode("ascii", "replace").decode().replace("$", r"\$")
 
 

@@ -1,4 +1,4 @@
-"""The numbers in traces, each with a sentence for what is none. It knows no format of a trace. Pure."""
+"""Parses the numbers in traces, with an error sentence for each kind. It knows no trace format. Pure."""
 
 import re
 from contextlib import suppress
@@ -44,5 +44,5 @@ def whole(name: str, text: str, least: int = 0) -> int:
 
 
 def shown(text: str) -> str:
-    """What was found, quoted, safe to print and not too long."""
+    """The text found, quoted, safe to print and not too long."""
     return repr(text[:_LONGEST_SHOWN]) + "…" * (len(text) > _LONGEST_SHOWN)

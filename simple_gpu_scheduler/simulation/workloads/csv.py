@@ -1,6 +1,6 @@
-"""A trace as CSV -> rows: a header that names the columns, a line a job. -1 is unknown, as logs of clusters have it.
+"""A trace as CSV -> rows: a header that names the columns, one line per job. -1 means unknown, as in cluster logs.
 
-It does not know where the text is from. Pure.
+It does not know where the text comes from. Pure.
 """
 
 import csv
@@ -14,7 +14,7 @@ from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 from .cells import length, seconds, shown, whole
 from .rows import TraceJob, left_out
 
-# What each may be called; the first that is there counts.
+# Possible names of each column; the first one present counts.
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "submit": ("submit",),
     "duration": ("duration", "runtime"),
@@ -35,7 +35,7 @@ _UNKNOWN = ("", "-1")
 
 
 def read_csv(text: str) -> tuple[list[TraceJob], list[str]]:
-    """All its rows, and remarks on those that are left out; a ValueError says which line is wrong, and how."""
+    """All rows, and remarks on those left out; a ValueError says which line is wrong, and how."""
     reader = csv.reader(StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     rows: list[TraceJob] = []
     unfinished = without_gpu = 0
@@ -68,7 +68,7 @@ def _header(lines: Iterator[list[str]]) -> Sequence[str]:
 
 
 def _columns(header: Sequence[str]) -> Sequence[int]:
-    """Where each value stands; -1 where there is no such column."""
+    """The column of each value; -1 if there is none."""
     found = {}
     for value, names in _COLUMNS.items():
         found[value] = next((header.index(name) for name in names if name in header), -1)
@@ -85,7 +85,7 @@ def _listed(header: Sequence[str]) -> str:
 def _row(
     submit: str, duration: str, gpus: str, user: str, requested: str, command: str, priority: str
 ) -> TraceJob | None:
-    """Nothing where it is not known how long it took."""
+    """One row; None if its duration is unknown."""
     if duration.strip() in _UNKNOWN:
         return None
     return TraceJob(
@@ -100,7 +100,7 @@ def _row(
 
 
 def _submitted(text: str) -> float:
-    """In seconds since whenever, or of the epoch for a date, which is in UTC where it does not say."""
+    """Seconds from any origin, or epoch seconds for a date, in UTC unless it says otherwise."""
     if "-" in text[1:]:  # not a sign; 1e-3 is no time of a submission
         try:
             # Python 3.10 knows no Z.

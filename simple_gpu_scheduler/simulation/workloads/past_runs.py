@@ -1,6 +1,6 @@
 """Our own journals -> rows.
 
-It does not know where journals are, nor which of them count. Pure.
+It does not know where journals are or which to use. Pure.
 """
 
 from simple_gpu_scheduler.journal.run_state import RunState
@@ -11,7 +11,7 @@ _OWN_ENDS = ("succeeded", "failed", "timed out")
 
 
 def rows_of(state: RunState) -> list[TraceJob]:
-    """The jobs of a run that came to their own end or their time-out; not those that need no GPU."""
+    """The GPU jobs of a run that ended by themselves or by their time-out."""
     rows = []
     for each in state.jobs.values():
         job, outcome = each.job, each.outcome

@@ -1,6 +1,6 @@
-"""A workload as rows, and the arrivals that the simulator takes, with what the scheduler is told of lengths.
+"""A workload as rows, and as arrivals for the simulator, with what the scheduler may know of lengths.
 
-It does not know where rows come from, nor what is made of the arrivals. Pure.
+It does not know where rows come from or how arrivals are used. Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,7 @@ from simple_gpu_scheduler.simulation.simulate import Arrival
 
 
 class TraceJob(NamedTuple):
-    """One job as it was recorded: when it came, how long it took, and how long its user said. All in seconds."""
+    """One job as recorded: when it arrived, how long it took, and the time its user requested. All in seconds."""
 
     submit: float
     duration: float
@@ -28,12 +28,12 @@ _TIMES: Mapping[str, Callable[[TraceJob], float | None]] = {
     "past": lambda _row: None,
     "none": lambda _row: None,
 }
-# What the scheduler may know of how long a job takes; with `none` its `Estimates` are to learn nothing.
+# What the scheduler may know of the length of a job; with `none`, its `Estimates` must not learn.
 ESTIMATES = tuple(_TIMES)
 
 
 def arrivals(rows: Iterable[TraceJob], most_gpus: int, estimates: str) -> tuple[list[Arrival], list[str]]:
-    """In the order of their submission, the first at 0, without those that could never fit; and what to say of these.
+    """In order of submission, the first at 0, without jobs that could never fit; and remarks on those.
 
     `estimates` is one of ESTIMATES.
     """
@@ -60,9 +60,9 @@ def left_out(count: int, noun: str, which: str) -> str:
 
 
 class _Commands:
-    """The command of each row; where it has none, one for each user and width, so that what they took tells them apart.
+    """The command of each row; without one, one per user and width, so that lengths can be learned for them.
 
-    It is numbered in letters, since a number or a quote in a user's name would be left open in a template.
+    Letters number them, since a template would leave open a number, or a quote in a user's name.
     """
 
     _LETTERS = str.maketrans("0123456789", "abcdefghij")

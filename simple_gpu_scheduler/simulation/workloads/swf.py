@@ -1,6 +1,6 @@
-"""A log in the Standard Workload Format -> rows: 18 fields a line, comments behind `;`, -1 for what is unknown.
+"""A log in the Standard Workload Format -> rows: 18 fields per line, comments after `;`, -1 for unknown.
 
-It does not know where the text is from. Pure.
+It does not know where the text comes from. Pure.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from .rows import TraceJob, left_out
 
 _FIELDS = 18
 _UNKNOWN = -1
-# Where each value stands, counted from 0.
+# The field of each value, counted from 0.
 _SUBMIT, _RUNTIME, _ALLOCATED, _ASKED, _REQUESTED, _USER = 1, 3, 4, 7, 8, 11
 
 
 def read_swf(text: str) -> tuple[list[TraceJob], list[str]]:
-    """All its rows, and a remark on those that are left out; a ValueError says which line is wrong, and how."""
+    """All rows, and a remark on those left out; a ValueError says which line is wrong, and how."""
     rows: list[TraceJob] = []
     unknown = 0
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
@@ -37,7 +37,7 @@ def read_swf(text: str) -> tuple[list[TraceJob], list[str]]:
 
 
 def _row(fields: Sequence[str]) -> TraceJob | None:
-    """Nothing where it does not say enough."""
+    """One row; None if values are missing."""
     if len(fields) != _FIELDS:
         found = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
         raise ValueError(f"{found} instead of {_FIELDS}; expected the Standard Workload Format, with comments after ;")

@@ -1,6 +1,6 @@
-"""A workload that is invented: `jobs=1000 load=0.9 time=10-1000 gpus=1*8,2*2,4 users=5` -> rows.
+"""A generated workload: `jobs=1000 load=0.9 time=10-1000 gpus=1*8,2*2,4 users=5` -> rows.
 
-It knows neither what they are simulated for nor on what. Pure: the same seed gives the same rows.
+It does not know how they are simulated. Pure: the same seed gives the same rows.
 """
 
 import re
@@ -22,7 +22,7 @@ _MOST_JOBS = 10_000_000
 
 
 class Synthetic(NamedTuple):
-    """The distribution. Without a gap, that is so long that the jobs are so much of what the GPUs can do."""
+    """The distribution. Without a gap, `load` sets it: the share of the GPUs' capacity that the jobs need."""
 
     jobs: int = 1000
     gap: float | None = None  # the mean of the time between two jobs, which is exponential
@@ -33,7 +33,7 @@ class Synthetic(NamedTuple):
 
 
 def parse_synthetic(text: str) -> Synthetic:
-    """What the words say; a ValueError names the one that is wrong."""
+    """Parse the words; a ValueError names the wrong one."""
     values: dict[str, object] = {}
     for word in text.split():
         key, _, value = word.partition("=")
@@ -51,7 +51,7 @@ def parse_synthetic(text: str) -> Synthetic:
 
 
 def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[TraceJob]:
-    """So many jobs, the first at 0. When jobs come and how long they take is the same whatever the users and widths."""
+    """Generate the jobs, the first at 0. Arrivals and lengths do not depend on users and widths."""
     draw = Random(seed)  # noqa: S311 - a simulation keeps no secret
     low, high = synthetic.time
     gap = _gap_for(synthetic, gpus) if synthetic.gap is None else synthetic.gap
@@ -71,7 +71,7 @@ def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[TraceJob]:
 
 
 def _gap_for(synthetic: Synthetic, gpus: int) -> float:
-    """Jobs that are too wide to run at all are no load."""
+    """Jobs that are too wide to run do not count as load."""
     low, high = synthetic.time
     mean_time = (high - low) / log(high / low) if high > low else low
     weights = sum(weight for _, weight in synthetic.gpus)
