@@ -1,7 +1,7 @@
-"""`lease()`: GPUs for a Python program, by the same rules and from the same leases as the command's.
+"""`lease()`: GPUs for a Python program, with the same rules and leases as the command.
 
-It knows nothing of what the program does with them. It changes the environment of this process while it holds them, so
-that CUDA and whatever the program starts see these GPUs only.
+While it holds GPUs, it changes the environment of this process, so that CUDA and everything the program starts see only
+these GPUs.
 """
 
 import os
@@ -30,7 +30,7 @@ _NEVER = float("inf")
 
 
 class LeaseTimeout(TimeoutError):  # noqa: N818 - as TimeoutError itself; the name says enough
-    """The GPUs were not free in time; the text says who has them."""
+    """The GPUs were not free in time; the text says who is using them."""
 
 
 @contextmanager
@@ -43,9 +43,9 @@ def lease(
     share_with: Iterable[str] | str = (),
     ignore_occupancy: bool = False,
 ) -> Iterator[tuple[str, ...]]:
-    """Wait until `count` GPUs are free, and have them while the `with` block runs.
+    """Wait until `count` GPUs are free, and hold them while the `with` block runs.
 
-    It gives what CUDA_VISIBLE_DEVICES is set to in the meantime: indexes, or UUIDs. Call it before anything initialises
+    It yields what CUDA_VISIBLE_DEVICES is set to meanwhile: indexes, or UUIDs. Call it before anything initialises
     CUDA, which reads that only once.
 
     `timeout` is how long to wait, in seconds or as "30m"; 0 does not wait, None waits for as long as it takes.
@@ -99,13 +99,13 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
         with _environment(got.gpus, tree + mark):
             yield got.gpus
     finally:
-        if os.getpid() == me:  # a forked child that leaves the block has nothing to give back
+        if os.getpid() == me:  # a forked child that leaves the block has nothing to release
             allotment.close()
 
 
 @contextmanager
 def _environment(gpus: tuple[str, ...], tree: bytes) -> Iterator[None]:
-    """What jobs find too: which GPUs to use, that CUDA counts as we do, and that what runs below is of this lease."""
+    """Set the variables that jobs get too: the GPUs to use, CUDA's numbering, and the mark of this lease."""
     changes = {_VISIBLE: ",".join(gpus), _ORDER: os.environ.get(_ORDER, "PCI_BUS_ID"), TREE.decode(): tree.decode()}
     before: Mapping[str, str | None] = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)
@@ -127,7 +127,7 @@ def _check(count: int) -> None:
 def _warn_if_too_late() -> None:
     late = []
     for name, is_initialised in _FRAMEWORKS.items():
-        with suppress(AttributeError, TypeError):  # half loaded, or of a version that cannot be asked like this
+        with suppress(AttributeError, TypeError):  # half loaded, or of a version without this function
             if sys.modules.get(name) and is_initialised():
                 late.append(name)
     if late:

@@ -1,4 +1,4 @@
-"""The job log: a row for each job that ran, in the columns of GNU parallel, so that people's scripts for it work.
+"""The job log: a row for each job that ran, in the columns of GNU parallel, so that scripts for it work.
 
 `Send` is 0, and so is `Receive`: a job's output is its own and is not counted. It does not know what runs again.
 """
@@ -19,7 +19,7 @@ _BEGIN = 100  # enough of a row to tell its host
 
 
 class JobLog:
-    """Appends to a file that only its owner may read, since commands hold what people type.
+    """Appends to a file that only its owner may read, since commands may hold secrets.
 
     With `keeps` what is in the file stays, and the next row stands behind it. What `is_simulated` says so, and replaces
     no log of what really ran.

@@ -1,1 +1,1 @@
-"""Telling somebody when a run or a job has ended."""
+"""Notifications when a run or a job has ended."""

@@ -1,4 +1,4 @@
-"""The attempts that outlived an earlier scheduler of this run, their deadlines, and how they end. Owned by the loop."""
+"""The attempts of an earlier scheduler that are still running, their deadlines, and how they end. Owned by the loop."""
 
 import signal
 from collections.abc import Callable, Collection
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .remaining import Outliving
 
 _NEVER = float("inf")
-# What a process forks while it is looked for is missed; so who does not end is looked for again.
+# A process forked during the search is missed, so search again for attempts that do not end.
 _TRY_AGAIN = 1.0
 
 

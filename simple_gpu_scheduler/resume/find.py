@@ -1,4 +1,4 @@
-"""Which run `--resume` goes on with, and making it ours: nobody else may resume it, and its keeper must have spoken."""
+"""Which run to resume, and locking it: no other process may resume it, and its keeper must have recorded its state."""
 
 import os
 import time
@@ -18,7 +18,7 @@ _HEAD, _TAIL = 64 * 1024, 64 * 1024
 
 
 class Resumed(NamedTuple):
-    """A run that is ours to go on with."""
+    """A run that is locked for us to resume."""
 
     path: str
     fd: int
@@ -31,16 +31,16 @@ class Resumed(NamedTuple):
         return self.state.run
 
     def alive(self) -> dict[Key, int]:
-        """The attempts that still run, and the pids of their main processes where they are known."""
+        """The attempts that are still running, and the pids of their main processes where known."""
         found = dict.fromkeys(find_alive(self.run_id.encode()), 0)
         return found | self.state.outliving
 
 
 def find(word: str, *, failed_too: bool) -> str:
-    """The journal of the run that is meant; nothing when no word names it and there is none in this directory.
+    """The journal of the run to resume; empty if none is named and there is none in this directory.
 
-    Of those of this directory, the newest that did not finish; else the newest. A UserError says that one is running,
-    which is most likely what is meant.
+    Of the runs of this directory, the newest unfinished one; else the newest. A UserError says that one is still running,
+    which is most likely the one meant.
     """
     if word:
         return choose(word)
@@ -59,7 +59,7 @@ def find(word: str, *, failed_too: bool) -> str:
 
 
 def find_follower(path: str) -> str:
-    """The journal of the newest run that followed a file; nothing when there is none."""
+    """The journal of the newest run that followed a file; empty if there is none."""
     for journal in files.find_runs(files.runs_directory(os.environ)):
         inputs = _first_record(journal).get("inputs", [])
         if isinstance(inputs, list) and any(
@@ -70,7 +70,7 @@ def find_follower(path: str) -> str:
 
 
 def take(path: str) -> Resumed:
-    """Make a run ours."""
+    """Lock a run for us."""
     path = os.path.abspath(path)  # we may go to another directory
     try:
         fd = files.open_to_append(path)
@@ -95,7 +95,7 @@ def _name(path: str) -> str:
 
 
 def _wait_for_keeper(fd: int, path: str) -> None:
-    """Until it has written what still runs: it learns a moment later than we that its scheduler is dead."""
+    """Wait until it has recorded what is still running: it notices the death of its scheduler later than we do."""
     until = time.monotonic() + _PATIENCE
     pid = _newest(path, "run began").get("pid")
     while isinstance(pid, int) and files.is_locked(fd, files.keeper_of(pid)):
@@ -122,14 +122,14 @@ def _first_record(path: str) -> dict[str, object]:
 
 
 def _is_done(path: str, *, failed_too: bool) -> bool:
-    """Whether there is nothing left to do, from what stands last in a journal."""
+    """Whether nothing is left to do, by the end of a journal."""
     records = read_records(_read(path, -_TAIL, _TAIL)).records
     last = [each for each in records if each["event"] in ("run began", "run ended", "job requeued")]
     if not last or last[-1]["event"] != "run ended":
         return False
     counts = last[-1]
     if counts.get("code") == BAD_INPUT and not counts.get("elapsed"):
-        return True  # it was refused before it began
+        return True  # it was refused before it started
     failed = any(counts.get(name) for name in ("failed", "timed_out", "not_started"))
     return bool(counts.get("all_read")) and not counts.get("left") and not (failed_too and failed)
 

@@ -1,4 +1,4 @@
-"""What is left to do of a run that an earlier scheduler began, and which lines of an input it had already. Pure."""
+"""What is left to do of a run started by an earlier scheduler, and which input lines it already had. Pure."""
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
@@ -12,9 +12,9 @@ from simple_gpu_scheduler.scheduling import Begin
 
 
 class Outliving(NamedTuple):
-    """An attempt that its scheduler's death did not end: its process, where that is known, and since when it runs.
+    """An attempt that is still running without its scheduler: its process, if known, and when it started.
 
-    With a `status` it has ended since, and that is what nobody has acted on yet.
+    With a `status` it has ended since, but no scheduler has acted on that yet.
     """
 
     attempt: Attempt
@@ -27,7 +27,7 @@ class Outliving(NamedTuple):
 
 
 class Resumption(NamedTuple):
-    """What the new scheduler is told of the run before its first line."""
+    """What the new scheduler needs to know of the run before it reads its first line."""
 
     waiting: tuple[tuple[Job, Begin], ...] = ()
     outliving: tuple[Outliving, ...] = ()
@@ -35,7 +35,7 @@ class Resumption(NamedTuple):
     refused: tuple[int, ...] = ()
 
     def as_event(self, runtimes: Iterable[tuple[Attempt, float]]) -> TakenOver:
-        """The same, with how long those have run that still do."""
+        """The same as an event, with the runtimes of running attempts."""
         outliving = {each.attempt.key: each for each in self.outliving}
         return TakenOver(
             [(job, fate) for job, fate, _ in self.ended],
@@ -48,7 +48,7 @@ class Resumption(NamedTuple):
         )
 
     def sentence(self, run: str) -> str:
-        """What a person should know of it."""
+        """A summary for the user."""
         counts: Counter[str] = Counter(
             fate if fate in ("succeeded", "cancelled") else "did not succeed" for _, fate, _ in self.ended
         )
@@ -68,7 +68,7 @@ class Resumption(NamedTuple):
 
 
 def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool) -> Resumption:
-    """`alive` are the attempts that still run, and their pids; 0 where that is not known."""
+    """`alive` are the attempts that are still running, and their pids; 0 if unknown."""
     waiting: list[tuple[Job, Begin]] = []
     outliving: list[Outliving] = []
     ended: list[tuple[Job, Fate, Begin]] = []
@@ -90,7 +90,7 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
 
 
 def _begin(each: JobState, *, failed_too: bool) -> Begin:
-    """An attempt that was interrupted tells nothing; and who asks for failed jobs means a fresh start."""
+    """Interrupted attempts do not count; and retrying failed jobs starts afresh."""
     interrupted = each.interrupted + (each.state == "running")
     fresh = failed_too and each.state in ("failed", "not started")
     return Begin(each.attempts + 1, each.attempts if fresh else interrupted)
@@ -103,10 +103,10 @@ def _fate(each: JobState) -> Fate:
 
 
 class Matcher:
-    """Passes on the jobs of an input that the run did not have, by command and options, whatever line they are on.
+    """Passes on the jobs of an input that the run did not have, by command and options, regardless of their line.
 
-    A job that is there twice must have been there twice. Of a source whose place is remembered, only what was read
-    behind that place is compared.
+    A job that occurs twice must have occurred twice before. In a source with a known position, only what was read after
+    that position is compared.
     """
 
     def __init__(self, parser: LineParser, state: RunState) -> None:
@@ -132,7 +132,7 @@ class Matcher:
         self._parser.begin(source, mark)
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
-        """The job, with its number in the run, or nothing when the run has it."""
+        """The job, with its number in the run, or None if the run has it already."""
         found = self._parser.parse(line, text, size)
         if found is None:
             return None
@@ -148,7 +148,7 @@ class Matcher:
 
 
 class _Known:
-    """The jobs and refused lines of a run that have not been met again yet; with `numbers` only those."""
+    """The jobs and refused lines of a run that were not matched yet; with `numbers` only those."""
 
     def __init__(self, state: RunState, numbers: Collection[int] | None) -> None:
         self._state = state
@@ -156,8 +156,8 @@ class _Known:
         self._by_content: dict[object, deque[int]] | None = None
 
     def take(self, found: Job | Refusal) -> int:
-        """The number of one like this, which is not given again; 0 when there is none."""
-        if self._by_content is None:  # made when it is needed: of a long run it takes a while
+        """The number of a matching one, which is then used up; 0 if there is none."""
+        if self._by_content is None:  # computed when needed: for a long run it takes a while
             self._by_content = self._index()
         numbers = self._by_content.get(_content(found))
         return numbers.popleft() if numbers else 0

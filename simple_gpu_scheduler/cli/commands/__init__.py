@@ -1,1 +1,1 @@
-"""The commands, a file for each word that is typed."""
+"""The commands, one file per command."""

@@ -1,4 +1,4 @@
-"""`stop`, `pause`, `continue`, `cancel` and `retry`: what is asked of a living run, and its answer in words."""
+"""`stop`, `pause`, `continue`, `cancel` and `retry`: requests to an active run, and its answer in words."""
 
 import sys
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _RUN_OPTION = "Which run: its id, or how it begins.  [default: the only one that
 
 
 def _choose(word: str) -> str:
-    """The journal of the run that is meant; nobody is to stop another run than that."""
+    """The journal of the run that is meant; never guess, since another run must not be stopped."""
     from simple_gpu_scheduler.journal import find  # noqa: PLC0415 - not for --help
 
     if word:

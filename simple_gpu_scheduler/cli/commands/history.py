@@ -129,7 +129,7 @@ def _runs(*, here: bool) -> "Iterable[RunRow]":
     for path in all_runs():
         try:
             seen = look(path)
-        except UserError as error:  # one that cannot be read hides no other
+        except UserError as error:  # an unreadable one must not hide the others
             print(f"simple_gpu_scheduler history: {error}", file=sys.stderr)
             continue
         if not here or os.path.realpath(seen.state.began.get("directory", "")) == os.path.realpath(os.getcwd()):
@@ -176,7 +176,7 @@ def _print_commands(rows: "Sequence[JobRow]", seen: "RunSnapshot", *, null: bool
 def _run_cells(row: "RunRow") -> tuple[str, ...]:
     from simple_gpu_scheduler.base.units import show_duration  # noqa: PLC0415 - as above
 
-    # A run that died runs nothing.
+    # Nothing is running in a run that died.
     words = {} if row.state in ("running", "paused") else {"running": "unfinished"}
     counts = [f"{count} {words.get(group, group)}" for group, count in row.counts.items() if count]
     directory = _shown(row.directory)
@@ -209,14 +209,14 @@ def _job_cells(row: "JobRow") -> tuple[str, ...]:
 
 
 def _shown(text: str) -> str:
-    """Safe to print; bytes that are not UTF-8 come as lone surrogates."""
+    """Safe to print; bytes that are not UTF-8 are lone surrogates here."""
     from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - as above
 
     return safe(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
 
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """In columns; on a terminal cut to its width, and whole anywhere else."""
+    """In columns; cut to the width of a terminal, else whole."""
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - as above
 
     table = [headings, *([_shown(cell) for cell in row] for row in rows)]

@@ -1,4 +1,4 @@
-"""`run`: waits for free GPUs, runs one command with the terminal, and ends as it does."""
+"""`run`: waits for free GPUs, runs one command with the terminal, and exits with its exit code."""
 
 import os
 import signal
@@ -117,7 +117,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
             lambda waits: say(f"waiting: {show_waits(waits)}"),
             say,
         )
-    if isinstance(got, Acquired):  # outside, or the thread would take signals that are for the command
+    if isinstance(got, Acquired):  # outside, or the thread would take signals meant for the command
         return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, heeded)
     if got is None:
         say(_sorry(errand, allotment.waits(Wanted(errand.gpus))))

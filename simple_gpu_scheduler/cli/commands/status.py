@@ -1,4 +1,4 @@
-"""A report on a run -> lines for people, safe to print. Pure but for the time of day, which is passed in."""
+"""`status`: reports on runs, as lines for people that are safe to print, or as JSON."""
 
 import json
 import os
@@ -114,7 +114,7 @@ def _status(run: str, as_json: bool, watch: bool) -> int:
 
 
 def _watch(run: str, *, as_json: bool) -> None:
-    """Until none of them lives any more."""
+    """Show it again until no run is active."""
     while True:
         reports = _reports(run)
         _print(reports, as_json=as_json, indent=None, redraws=not as_json and _has_screen())
@@ -153,7 +153,7 @@ def _reports(run: str) -> list[Report]:
 
 
 def _report_if_any(path: str) -> Report | None:
-    """Nothing for a file that is broken, which must not keep the others from being shown."""
+    """None for a broken file, which must not hide the others."""
     try:
         return _report(path)
     except UserError as error:
@@ -166,7 +166,7 @@ def _report(path: str) -> Report:
     if files.is_alive(path):
         try:
             return _of_living(path)
-        except UserError as error:  # it has ended meanwhile, or cannot be asked
+        except UserError as error:  # it has ended meanwhile, or does not respond
             problem = str(error)
     look = find.look(path)
     state = look.state

@@ -1,4 +1,4 @@
-"""`submit`: a command, or the lines of stdin, for a scheduler that runs.
+"""`submit`: a command, or the lines of stdin, for a running scheduler.
 
 What stands here is which queue is meant, and what a text must be so that it can stand in one; `submitting` writes it.
 """
@@ -51,7 +51,7 @@ class _Submission(NamedTuple):
 def _submit(to: str | None, quiet: bool, command: tuple[str, ...]) -> int:
     path = to or _find_queue()
     try:
-        queue = open_queue(path)  # before anybody types for nobody
+        queue = open_queue(path)  # before the user types in vain
         submission = _cut(_join(command) if command else _read_stdin())
         _refuse_mistakes(submission)
         append(path, queue, submission.lines, _say)
@@ -71,7 +71,7 @@ def _say(text: str) -> None:
 
 
 def _find_queue() -> str:
-    """The queue of the newest run that lives, in this directory first."""
+    """The queue of the newest active run, preferably of this directory."""
     found = [queue for path in files.find_runs(files.runs_directory(os.environ)) for queue in _queues_of(path)]
     try:
         here = os.getcwd()
@@ -94,14 +94,14 @@ def _find_queue() -> str:
 
 
 def _queues_of(journal: str) -> list[tuple[str, str]]:
-    """The directory and the queue of a run that lives: inputs are read one after another, so the first counts."""
+    """The directory and the queue of an active run: inputs are read one after another, so the first counts."""
     if not files.is_alive(journal):
         return []
     try:
         data = files.read(journal)
     except UserError:
         return []
-    # Of a run that was resumed, the last; no other text can look like its begin.
+    # Of a resumed run, the last; no other text can look like its start.
     records = read_records(data[max(0, data.rfind(_BEGAN)) :].partition(b"\n")[0] + b"\n").records
     began = records[0] if records else {}
     paths = [each["path"] for each in began.get("inputs", ()) if each.get("kind") in _QUEUES and each.get("path")]
@@ -109,7 +109,7 @@ def _queues_of(journal: str) -> list[tuple[str, str]]:
 
 
 def _join(words: Sequence[str]) -> bytes:
-    """A command's words as one line for the shell; a single word is such a line, or several, already."""
+    """A command's words as one line for the shell; a single word is already such a line, or several."""
     if len(words) == 1:
         return os.fsencode(words[0])
     for word in words:
@@ -137,13 +137,13 @@ def _read_some() -> bytes:
     while True:
         try:
             return os.read(_STDIN, _CHUNK)
-        except BlockingIOError:  # somebody who shares the pipe or terminal has made it non-blocking
+        except BlockingIOError:  # a process that shares the pipe or terminal has made it non-blocking
             select.select([_STDIN], [], [])
 
 
 def _cut(text: bytes) -> _Submission:
-    """The lines of a text, looked at as a scheduler will; those that are blank are left out."""
-    # At the begin of a file it says how the file is written; in the middle of a queue it would be part of a command.
+    """The lines of a text, checked as a scheduler would; blank lines are left out."""
+    # At the start of a file it marks the encoding; in the middle of a queue it would be part of a command.
     text = text.removeprefix(_BYTE_ORDER_MARK).removesuffix(b"\n") + b"\n"
     cutter = LineCutter()
     found = cutter.feed(text)

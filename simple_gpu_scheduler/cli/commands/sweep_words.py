@@ -1,4 +1,4 @@
-"""The words of `simple_hypersearch` -> a sweep, and what to say where they are none."""
+"""The words of `simple_hypersearch` -> a sweep, or an error message."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -13,7 +13,7 @@ _NEGATIVE_NUMBER = re.compile(r"-\.?\d")
 
 
 def is_value(word: str) -> bool:
-    """Whether a word behind `-p` is one of its own, and no option."""
+    """Whether a word after `-p` is a value of it, and not an option."""
     if word == "-0":  # --null
         return False
     return not word.startswith("-") or word == "-" or " " in word or bool(_NEGATIVE_NUMBER.match(word))
@@ -26,7 +26,7 @@ def typed_sweep(
     when: tuple[tuple[str, str], ...],
     **said: Any,
 ) -> Sweep:
-    """The sweep that was typed; what was not said is left empty."""
+    """The sweep that was typed; what was not given is left empty."""
     conditions, parameters = _conditions(when), _parameters(parameter)
     if len(pattern) > 1:
         raise UserError(_beside(pattern[0], pattern[1], parameters, together))
@@ -36,7 +36,7 @@ def typed_sweep(
 
 
 def _beside(pattern: str, word: str, parameters: Collection[str], together: Sequence[str]) -> str:
-    """What is wrong with a second word that belongs to no option."""
+    """The error for a second word that belongs to no option."""
     wrong = f"unexpected {shown(word)} next to the pattern {shown(pattern)}"
     name, equals, value = word.partition("=")
     if equals and name.isidentifier():
@@ -80,7 +80,7 @@ def _conditions(given: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def without_pattern(typed: Sweep) -> str:
-    """What to say where there is no pattern."""
+    """The error if there is no pattern."""
     for name, words in typed.parameters.items():
         for word in words.words:
             if "{" in word:

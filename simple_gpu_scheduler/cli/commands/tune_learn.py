@@ -1,4 +1,4 @@
-"""`tune --learn FILE`: trains a policy, examines it, and keeps its weights."""
+"""`tune --learn FILE`: trains a policy, tests it, and saves its weights."""
 
 import os
 import sys
@@ -26,19 +26,19 @@ _BASE = "sjf"
 
 
 class Taught(NamedTuple):
-    """What came of it: whether the weights are other than those of sjf, and the exams."""
+    """The result: whether the weights differ from those of sjf, and the exams."""
 
     is_new: bool
     exams: Sequence[Exam]
 
 
 def check_target(path: str) -> None:
-    """What is wrong with where the weights are to be written: nothing but older weights is written over."""
+    """Check that the weights can be written there: only older weights are overwritten."""
     check_directory(path)
     if not os.path.lexists(path):
         return
     try:
-        if os.path.isfile(path) and os.path.getsize(path):  # a pipe would be waited for
+        if os.path.isfile(path) and os.path.getsize(path):  # reading a pipe would block
             choose_policy(f"{LEARNED}:{path}")
         elif not os.path.isfile(path):
             raise UserError(f"cannot write {safe(path)}: it is not a regular file")
@@ -48,7 +48,7 @@ def check_target(path: str) -> None:
 
 
 def find_school(trace: Trace, seed: int) -> School:
-    """What there is to learn from; a UserError says that it is too little."""
+    """What to learn from; a UserError says that there is too little."""
     try:
         return school_of(trace.workloads, trace.site.gpus, seed)
     except ValueError as error:
@@ -56,7 +56,7 @@ def find_school(trace: Trace, seed: int) -> School:
 
 
 def teach(school: School, site: Site, best: str, seed: int, path: str) -> Taught:
-    """Train, write the weights, and compare them with the best one-knob policy and with sjf on what was held out."""
+    """Train, write the weights, and compare them with the best one-knob policy and with sjf on held-out jobs."""
     is_shown = sys.stderr.isatty()
     try:
         weights = learn(school.lessons, site, seed, say=_say if is_shown else _quietly)
@@ -70,7 +70,7 @@ def teach(school: School, site: Site, best: str, seed: int, path: str) -> Taught
 
 
 def say_exams(taught: Taught, best: str, path: str) -> list[str]:
-    """How it did, for people."""
+    """How it did, as lines for people."""
     kept = f"saved in {safe(path)} (--policy learned:{safe(path)})"
     if taught.is_new:
         lines = [f"Learned, and {kept}. On jobs it had not seen:"]
@@ -100,4 +100,4 @@ def _say(text: str) -> None:
 
 
 def _quietly(_text: str) -> None:
-    """Nobody is looking."""
+    """Show no progress."""

@@ -1,4 +1,4 @@
-"""`wait`: sleeps until a run is over, and exits as it did."""
+"""`wait`: sleeps until a run is over, and exits with its exit code."""
 
 import click
 
