@@ -23,7 +23,7 @@ def _text(value: Any, what: str) -> str:
     try:
         text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
-        raise UserError(f"{what} contains half a character") from None
+        raise UserError(f"{what} contains an incomplete character") from None
     if "\0" in text:
         raise UserError(f"{what} contains a NUL byte, which no command can hold")
     return text

@@ -71,10 +71,11 @@ class Condition(NamedTuple):
         try:
             return bool(self.evaluate(values))
         except (ArithmeticError, ValueError) as error:
-            where = ", ".join(f"{name}={bare(values[name])}" for name in sorted(self.names)) or "nothing varies"
+            shown_values = ", ".join(f"{name}={bare(values[name])}" for name in sorted(self.names))
+            where = f" for {shown_values}" if shown_values else ""
             too_large = "a number is too large" if isinstance(error, OverflowError) else "the result is undefined"
-            why = "a division by 0" if isinstance(error, ZeroDivisionError) else too_large
-            raise UserError(f"the condition {shown(self.text)} cannot be evaluated for {where}: {why}") from None
+            why = "division by 0" if isinstance(error, ZeroDivisionError) else too_large
+            raise UserError(f"the condition {shown(self.text)} cannot be evaluated{where}: {why}") from None
 
 
 class _Part(NamedTuple):

@@ -202,7 +202,7 @@ def _check_before(read: str, found: Placeholder) -> None:
         raise UserError(f"${found} would be a shell variable; write ${{{found}}} if that is intended")
     if variable := _VARIABLE.search(read):
         name = variable["name"]
-        raise UserError(f"${name}{found} would be one longer name to the shell; write ${{{{{name}}}}}{found}")
+        raise UserError(f"the shell would read ${name}{found} as one longer name; write ${{{{{name}}}}}{found}")
     if ENDS_ESCAPED.search(read):
         raise UserError(f"the backslash before {found} would take the first character of its values")
 

@@ -170,17 +170,17 @@ class FollowedFile:
         names = [file.path for file in rotation.beside(self._path) if file.identity == at[:2]]
         for path in [self._path, *names]:
             fd = rotation.open_plain(path)
-            if fd >= 0 and rotation.identity_of(os.fstat(fd)) == at[:2] and self._go_on_in(fd, is_same=True):
+            if fd >= 0 and rotation.identity_of(os.fstat(fd)) == at[:2] and self._resume_in(fd, is_same=True):
                 return True
             rotation.close(fd)
         if names != [file.path for file in rotation.beside(self._path) if file.identity == at[:2]]:
             return self._begin()  # it was rotated just now
         fd = rotation.open_plain(self._path)
-        if fd >= 0 and not (at.inode and self._go_on_in(fd, is_same=False)):
+        if fd >= 0 and not (at.inode and self._resume_in(fd, is_same=False)):
             self._start(fd, is_new=at.inode != 0)
         return fd >= 0
 
-    def _go_on_in(self, fd: int, *, is_same: bool) -> bool:
+    def _resume_in(self, fd: int, *, is_same: bool) -> bool:
         """Resume in a file if it starts with all that was read; if it `is_same`, no checksum is needed."""
         known = self._at.crc != 0 or self._at.offset == 0
         crc = rotation.checksum_of(fd, self._at.offset)
@@ -240,7 +240,7 @@ class FollowedFile:
             if may_be_half and os.fstat(fd).st_size < self._at.offset:
                 rotation.close(fd)
                 return False
-            if self._go_on_in(fd, is_same=False):
+            if self._resume_in(fd, is_same=False):
                 return True
         self._start(fd, is_new=True)
         return True

@@ -90,7 +90,7 @@ class Spooled:
         if receive(self._notify):
             self._keep_open()
         else:
-            self._take_over()
+            self._replace_keeper()
 
     def read(self) -> Piece:
         """See `Feed`."""
@@ -101,14 +101,14 @@ class Spooled:
                 return Piece()
             message = receive(self._notify) if self._notify else None
             if message is None:
-                self._take_over()
+                self._replace_keeper()
             elif message.fields[0] == b"open":  # again, after the keeper was killed
                 self._keep_open()
             elif message.fields[0] == b"end":
                 self._is_over = not self._is_named
                 return Piece(more_may_come=self._is_named)
             elif message.fields[0] == b"failed":
-                return Piece(problem=self._go_on_directly(message.fields[1].decode(), b"\0".join(message.fields[2:])))
+                return Piece(problem=self._bypass_file(message.fields[1].decode(), b"\0".join(message.fields[2:])))
             else:
                 self._is_over = message.fields[0] == b"closed"
                 self._size = int(message.fields[-1])
@@ -164,13 +164,13 @@ class Spooled:
         start_thread(intake.run)
         return ours
 
-    def _take_over(self) -> None:
+    def _replace_keeper(self) -> None:
         """The keeper was killed; what it had read is in the file."""
         with self._lock:
             self._size = os.fstat(self._spool).st_size
             self._notify = self._take_in_here()
 
-    def _go_on_directly(self, why: str, unwritten: bytes) -> str:
+    def _bypass_file(self, why: str, unwritten: bytes) -> str:
         """The disk is full. Jobs must still run; say what may be lost now."""
         self._most_kept = os.fstat(self._spool).st_size
         self._unused = os.pread(self._spool, max(0, self._most_kept - self._at), self._at) + unwritten

@@ -55,7 +55,7 @@ def open_queue(path: str) -> int:
 def _why_closed(path: str, error: OSError) -> str:
     shown = shlex.quote(path)
     if error.errno == errno.ENOENT:
-        return f"there is no {path}; start `simple_gpu_scheduler --follow {shown}`, or create the file that it follows"
+        return f"there is no {path}; start `simple_gpu_scheduler --follow {shown}` first, or create the file"
     if error.errno == errno.ENXIO:  # sockets and devices without a driver say so too
         with suppress(OSError):
             if stat.S_ISFIFO(os.stat(path).st_mode):

@@ -49,7 +49,7 @@ class LineParser:
         """The defaults for the next line."""
         return self._defaults
 
-    def go_on(self, count: int, numbers: dict[str, int]) -> None:
+    def resume(self, count: int, numbers: dict[str, int]) -> None:
         """Resume after `count` jobs, of which some had names."""
         self._count = count
         self._numbers = numbers

@@ -23,8 +23,8 @@ _HAS_CODE = ("succeeded", "failed", "killed")
 class Basis(NamedTuple):
     """The input of a report: a run as it was found, and what the user wants to know.
 
-    `standing` is the state of the run; `goes_on` says whether its jobs are running, `is_alive` whether its scheduler is.
-    A run on another host `is_unseen`: only what was last written is known.
+    `standing` is the state of the run; `goes_on`: its jobs are running; `is_alive`: its scheduler is. A run on another
+    host `is_unseen`: only what was last written is known.
     """
 
     state: RunState

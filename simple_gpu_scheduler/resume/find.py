@@ -39,8 +39,8 @@ class Resumed(NamedTuple):
 def find(word: str, *, failed_too: bool) -> str:
     """The journal of the run to resume; empty if none is named and there is none in this directory.
 
-    Of the runs of this directory, the newest unfinished one; else the newest. A UserError says that one is still running,
-    which is most likely the one meant.
+    Of the runs of this directory, the newest unfinished one; else the newest. A UserError says that one is still
+    running, which is most likely the one meant.
     """
     if word:
         return choose(word)

@@ -114,7 +114,7 @@ class Matcher:
         self._parser = parser
         self._state = state
         self._next = max((*state.jobs, *state.refused), default=0) + 1
-        parser.go_on(self._next - 1, names)
+        parser.resume(self._next - 1, names)
         self._all = _Known(state, None)
         self._known = self._all
         self._ours: dict[int, int] = {}  # the run's numbers of the jobs that the parser has numbered

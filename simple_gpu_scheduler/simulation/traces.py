@@ -47,7 +47,7 @@ def to_trace(found: Found, site: Site, estimates: str) -> Trace:
     """The jobs as they would arrive at this site."""
     name, remarks = safe(found.name), list(found.remarks)
     if estimates == "requested" and not any(row.requested is not None for rows in found.workloads for row in rows):
-        raise UserError(f"{name} has no requested times; choose other --estimates")
+        raise UserError(f"{name} has no requested times; choose another value for --estimates")
     workloads = []
     for rows in found.workloads:
         workload, more = arrivals(rows, site.gpus, estimates)
@@ -130,7 +130,14 @@ def _found_of(name: str, states: "Sequence[RunState]", remarks: Sequence[str] = 
     rows = [row for state in states for row in rows_of(state)]
     on_gpus = [each for state in states for each in state.jobs.values() if each.job.gpus]
     untold = len(on_gpus) - len(rows)
-    remarks = [*remarks, *([left_out(untold, "job", "that did not end by itself")] if untold else [])]
+    remarks = [
+        *remarks,
+        *(
+            [left_out(untold, "job", f"that did not end by {'itself' if untold == 1 else 'themselves'}")]
+            if untold
+            else []
+        ),
+    ]
     # Not the GPUs of all runs together: a GPU may have two names.
     gpus = max((len({gpu for each in state.jobs.values() for gpu in each.gpus}) for state in states), default=0)
     return Found(name, [rows], "past", remarks, gpus)

@@ -579,7 +579,7 @@ def test_a_journal_that_is_none_or_of_a_newer_version_is_refused_with_a_sentence
         '{"event":"run began","version":1}\n',
     ):
         (scene.directory / "x.jsonl").write_text(text)
-        assert "cannot be used" in refused(scene, "x.jsonl")
+        assert "cannot use the journal" in refused(scene, "x.jsonl")
     changed(journal, lambda record: record.update(version=99))
     assert "newer version (format 99)" in refused(scene)
     assert "no such file" in refused(scene, "./nowhere.jsonl")

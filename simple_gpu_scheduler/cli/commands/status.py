@@ -84,7 +84,7 @@ def _outlook(report: Report) -> Iterable[str]:
         yield (
             f"done in about {show_duration(report['eta'])}"
             if report["all_read"]
-            else (f"running jobs done in about {show_duration(report['eta'])}")
+            else (f"running jobs will be done in about {show_duration(report['eta'])}")
         )
     elif report["eta_unknown"]:
         yield f"no ETA: {safe(report['eta_unknown'])}"

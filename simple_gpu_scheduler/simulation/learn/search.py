@@ -55,7 +55,7 @@ def learn(
     search = _Search(rng)
     for generation in range(1, generations + 1):
         some = rng.sample(lessons.to_learn, a_generation)
-        change = search.go_on(partial(_wait, some, site))
+        change = search.step(partial(_wait, some, site))
         say(f"generation {generation} of {generations}: mean wait {100 * change:+.2f} % compared with sjf")
     return _choose([weights_of(_rounded(each)) for each in (search.mean, search.late_mean)], to_choose, site)
 
@@ -82,7 +82,7 @@ class _Search:
         """The mean of the means of the second half of the search, which has less noise."""
         return [fmean(column) for column in zip(*self._means[len(self._means) // 2 :], strict=True)]
 
-    def go_on(self, cost: Callable[[Weights], float]) -> float:
+    def step(self, cost: Callable[[Weights], float]) -> float:
         """One generation, all tried on the same workloads; how much the elites cost relative to the start."""
         drawn = [[*map(self._rng.gauss, self.mean, self._deviations)] for _ in range(_CANDIDATES)]
         costs = [cost(weights_of(numbers)) for numbers in drawn]

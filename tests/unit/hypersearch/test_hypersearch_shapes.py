@@ -181,7 +181,7 @@ def test_lines_that_look_alike_are_there_once(args) -> None:
 @pytest.mark.parametrize("d", [["1"], pytest.param(["uniform:0:1", "--n-samples", "9"])])
 def test_a_condition_without_an_answer_is_told_before_the_first_line(d) -> None:
     args = ["{a} {d}", "--seed", "1", "-p", "a", "1", "0", "-p", "d", *d, "--where", "1 / a > 0"]
-    assert "cannot be evaluated for a=0: a division by 0" in refusal(*args)
+    assert "cannot be evaluated for a=0: division by 0" in refusal(*args)
 
 
 def test_a_division_asked_of_a_long_range_does_not_walk_through_it() -> None:
@@ -239,6 +239,6 @@ def test_numbers_and_names_are_those_that_are_written(text, values) -> None:
 )  # fmt: skip
 def test_what_is_no_condition_is_refused_in_one_line(text) -> None:
     start = monotonic()
-    with pytest.raises(UserError, match=r"\Athe condition '.*(is wrong: |cannot be evaluated for ).*\Z"):
+    with pytest.raises(UserError, match=r"\Athe condition '.*(is wrong: |cannot be evaluated).*\Z"):
         holds(text, lr="0.1", opt="sgd\n")
     assert monotonic() - start < 1
