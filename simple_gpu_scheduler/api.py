@@ -1,7 +1,7 @@
-"""`lease()`: GPUs for a Python program, by the same rules and from the same leases as the command's.
+"""`lease()`: GPUs for a Python program, with the same rules and leases as the command.
 
-It knows nothing of what the program does with them. It changes the environment of this process while it holds them, so
-that CUDA and whatever the program starts see these GPUs only.
+While it holds GPUs, it changes the environment of this process, so that CUDA and everything the program starts see only
+these GPUs.
 """
 
 import os
@@ -31,7 +31,7 @@ _NEVER = float("inf")
 
 
 class LeaseTimeout(TimeoutError):  # noqa: N818 - as TimeoutError itself; the name says enough
-    """The GPUs were not free in time; the text says who has them."""
+    """The GPUs were not free in time; the text says who is using them."""
 
 
 @contextmanager
@@ -44,9 +44,9 @@ def lease(
     share_with: Iterable[str] | str = (),
     ignore_occupancy: bool = False,
 ) -> Iterator[tuple[str, ...]]:
-    """Wait until `count` GPUs are free, and have them while the `with` block runs.
+    """Wait until `count` GPUs are free, and hold them while the `with` block runs.
 
-    It gives what CUDA_VISIBLE_DEVICES is set to in the meantime: indexes, or UUIDs. Call it before anything initialises
+    It yields what CUDA_VISIBLE_DEVICES is set to meanwhile: indexes, or UUIDs. Call it before anything initialises
     CUDA, which reads that only once.
 
     `timeout` is how long to wait, in seconds or as "30m"; 0 does not wait, None waits for as long as it takes.
@@ -60,14 +60,14 @@ def lease(
     _check(count)
     words = ["all"] if gpus is None else [gpus] if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
     if not any(word.strip() for word in words):
-        raise ValueError("gpus is empty; leave it out for all")
+        raise ValueError("gpus is empty; leave it out to use all")
     names = parse_gpus(words)
     tolerance = Tolerance(free_memory if isinstance(free_memory, int) else parse_size(free_memory))
     tolerated = frozenset(user_id(name) for name in ([share_with] if isinstance(share_with, str) else share_with))
     wants = Wants(names, ignore_occupancy, tolerance, tolerated, example="gpus=[0, 1]")
     seconds = parse_duration(timeout) if isinstance(timeout, str) else timeout
     if seconds is not None and not seconds >= 0:  # nor is nan
-        raise ValueError(f"timeout={timeout!r} is no time to wait; write seconds, or '30m'")
+        raise ValueError(f"timeout={timeout!r} is not a time to wait; use seconds or '30m'")
     _warn_if_too_late()
     with _leased(count, _NEVER if seconds is None else seconds, wants) as got:
         yield got
@@ -82,7 +82,7 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
     tree = os.environb.get(TREE, b"")
     machine = find_machine(wants, os.environ)
     if count > len(machine.gpus):
-        raise UserError(f"{count} GPUs are wanted, and there are {len(machine.gpus)}")
+        raise UserError(f"{count} GPUs were requested, but there are only {len(machine.gpus)}")
     for remark in machine.remarks:
         warnings.warn(remark, RuntimeWarning, stacklevel=5)
     remarks: list[str] = []
@@ -106,7 +106,7 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
 
 @contextmanager
 def _environment(gpus: tuple[str, ...], tree: bytes) -> Iterator[None]:
-    """What jobs find too: which GPUs to use, that CUDA counts as we do, and that what runs below is of this lease."""
+    """Set the variables that jobs get too: the GPUs to use, CUDA's numbering, and the mark of this lease."""
     changes = {_VISIBLE: ",".join(gpus), _ORDER: os.environ.get(_ORDER, "PCI_BUS_ID"), TREE.decode(): tree.decode()}
     before: Mapping[str, str | None] = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)
@@ -122,18 +122,18 @@ def _environment(gpus: tuple[str, ...], tree: bytes) -> Iterator[None]:
 
 def _check(count: int) -> None:
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ValueError(f"{count!r} is not a number of GPUs; write 1 or more")
+        raise ValueError(f"{count!r} is not a number of GPUs (1 or more)")
 
 
 def _warn_if_too_late() -> None:
     late = []
     for name, is_initialised in _FRAMEWORKS.items():
-        with suppress(AttributeError, TypeError):  # half loaded, or of a version that cannot be asked like this
+        with suppress(AttributeError, TypeError):  # half loaded, or of a version without this function
             if sys.modules.get(name) and is_initialised():
                 late.append(name)
     if late:
         warnings.warn(
-            f"{late[0]} has initialised CUDA already, so it does not see which GPUs are leased; call lease() before",
+            f"{late[0]} has already initialised CUDA, so it does not see which GPUs are leased; call lease() first",
             RuntimeWarning,
             stacklevel=4,
         )

@@ -1,1 +1,1 @@
-"""What every room may know: errors, units, jobs and their outcomes, text for people, time."""
+"""What every room may use: errors, units, jobs and their outcomes, text for people, time."""

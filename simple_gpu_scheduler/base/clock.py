@@ -1,17 +1,17 @@
-"""The time of this machine. The only place from which the loop takes it, so that a test can hand it another."""
+"""The clock of this machine. The loop takes its time only from here, so that a test can pass another clock."""
 
 import time
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two times: one that only goes forward, and the one on the wall."""
+    """Two times: one that only moves forward, and wall-clock time."""
 
     def now(self) -> float:
         """Seconds that never jump; compare them only with each other."""
 
     def wall(self) -> float:
-        """Seconds since the epoch, as anybody may have set them."""
+        """Seconds since the epoch; somebody may set this clock."""
 
 
 class SystemClock:

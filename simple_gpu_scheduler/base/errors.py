@@ -1,4 +1,4 @@
-"""What a run can end with: the exit codes, and the error that a user can mend. Knows no other file."""
+"""Exit codes, and the error that a user can fix. Imports no other file."""
 
 from typing import NamedTuple
 
@@ -10,18 +10,18 @@ BY_SIGNAL = 128
 
 
 class UserError(Exception):
-    """Something the user can mend. Its text says what happened, where, and what to do."""
+    """Something the user can fix. Its text says what happened, where, and what to do."""
 
     code = BAD_INPUT
 
 
 class Trouble(NamedTuple):
-    """A message to the loop: something went wrong beside the jobs, which the exit code is to tell of."""
+    """A message to the loop: something other than a job went wrong, which the exit code must show."""
 
     sentence: str
 
 
 class Broken(NamedTuple):
-    """A message to the loop: a thread has met an error that is a bug. The loop raises it, so that it is reported."""
+    """A message to the loop: a thread hit a bug. The loop raises the error, so that it is reported."""
 
     error: BaseException

@@ -1,4 +1,4 @@
-"""Libraries that only some need: how to get one, and matplotlib without its windows."""
+"""Optional libraries: how to install one, and matplotlib without its windows."""
 
 import sys
 from collections.abc import Callable
@@ -8,21 +8,21 @@ from .errors import UserError
 
 
 def install(library: str, extra: str) -> str:
-    """Which words get it; `extra` is the name of those dependencies of ours."""
+    """How to install it; `extra` is our name for that group of dependencies."""
     from importlib.util import find_spec  # noqa: PLC0415 - only an error needs it
 
     python = sys.executable
     pip = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
-    return f"install it with {pip} {library}, or this program with its extra [{extra}]"
+    return f"install it with {pip} {library}, or reinstall this program with the extra [{extra}]"
 
 
 def figure_maker() -> Callable[..., Any]:
-    """What makes a figure. A UserError says how to get matplotlib."""
+    """A function that makes a figure. A UserError says how to install matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - half a second to load
         from matplotlib.figure import Figure  # noqa: PLC0415 - as above
     except ImportError:
-        raise UserError(f"a picture needs matplotlib; {install('matplotlib', 'plot')}") from None
+        raise UserError(f"drawing needs matplotlib; {install('matplotlib', 'plot')}") from None
 
     def figure(**settings: Any) -> Figure:
         made = Figure(**settings)

@@ -1,14 +1,14 @@
-"""What to say of why jobs wait: each change once, and nothing that lasts no longer than a moment. Pure."""
+"""Why jobs wait, as messages: each change once, and nothing for what lasts only a moment. Pure."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# Two schedulers that hand a GPU to each other do so many times a second.
+# Two schedulers that pass a GPU back and forth do so many times a second.
 _MOMENT = 1.0
 
 
 class Wait(NamedTuple):
-    """Why one GPU is not free; `cause` is the same for as long as it is the same reason."""
+    """Why one GPU is not free; `cause` stays the same as long as the reason does."""
 
     gpu: str
     sentence: str
@@ -17,7 +17,7 @@ class Wait(NamedTuple):
 
 
 class Waiting:
-    """Remembers what was said."""
+    """Remembers which waits were reported."""
 
     def __init__(self, patience: float = _MOMENT) -> None:
         self._patience = patience
@@ -26,7 +26,7 @@ class Waiting:
         self._said: Sequence[tuple[str, str]] = ()
 
     def say(self, waits: Sequence[Wait], now: float) -> Sequence[Wait] | None:
-        """What is worth saying of these, also that it is over; None when it was said, or may be over in a moment."""
+        """The waits to report, empty when they are over; None if already reported, or if too recent to be worth it."""
         causes = [(wait.gpu, wait.cause) for wait in waits]
         if causes != self._now:
             self._now, self._since = causes, now

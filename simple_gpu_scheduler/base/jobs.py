@@ -7,9 +7,9 @@ written, where GPUs come from or what a process is.
 from typing import Literal, NamedTuple
 
 Kind = Literal["succeeded", "failed", "timed out", "killed", "not started"]
-# What became of a job in the end: how its last attempt ended, unless somebody cancelled it.
+# What became of a job: how its last attempt ended, unless it was cancelled.
 Fate = Literal["succeeded", "failed", "timed out", "killed", "not started", "cancelled"]
-# Why we end an attempt; nothing while we do not.
+# Why we end an attempt; empty while we do not.
 Ending = Literal["", "timed out", "stopped", "cancelled"]
 
 
@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
 
 class Job(NamedTuple):
-    """One command to run, with its options. `None` in an option means that the run's own setting counts."""
+    """One command to run, with its options. An option that is `None` leaves it to the setting of the run."""
 
     number: int
     command: bytes
@@ -41,7 +41,7 @@ class Job(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """One run of a job, and where: the ids of its GPUs and the run-wide numbers of the slots that it takes."""
+    """One run of a job, and where: the ids of its GPUs and the run-wide numbers of its slots."""
 
     job: Job
     number: int
@@ -50,12 +50,12 @@ class Attempt(NamedTuple):
 
     @property
     def key(self) -> tuple[int, int]:
-        """What tells it from every other attempt of the run."""
+        """Unique among the attempts of the run."""
         return self.job.number, self.number
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended. `code` is the exit code or the signal; `reason` says why one was not started."""
+    """How an attempt ended. `code` is the exit code or the signal; `reason` says why it was not started."""
 
     kind: Kind
     code: int = 0
@@ -66,7 +66,7 @@ SUCCESS = Outcome("succeeded")
 
 
 def outcome_of(wait_status: int) -> Outcome:
-    """What the status that the kernel's wait gives means."""
+    """The outcome for a wait status of the kernel."""
     if wait_status == 0:
         return SUCCESS
     signal = wait_status & 0x7F

@@ -1,4 +1,4 @@
-"""How jobs, places and outcomes are worded for people, safe to print on a terminal; and printing it."""
+"""Jobs, places and outcomes as text that is safe to print on a terminal; and printing it."""
 
 import re
 import signal
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from .gpu_waits import Wait
 from .jobs import Attempt, Job, Outcome
 
-# Control characters, and what turns the direction of text round: a command must not move the cursor or hide its end.
+# Control characters, and those that reverse text: a command must not move the cursor or hide its end.
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _LONGEST_SHOWN = 1000
 
 
 def show_command(command: bytes) -> str:
-    """The command as one line; what cannot be shown is escaped, and what is very long is cut."""
+    """The command on one line; unprintable characters are escaped, and a very long command is cut."""
     if len(command) > _LONGEST_SHOWN:
         return safe(command[:_LONGEST_SHOWN].decode("utf-8", "backslashreplace")) + "…"
     return safe(command.decode("utf-8", "backslashreplace").strip())
@@ -37,7 +37,7 @@ def show_gpus(attempt: Attempt) -> str:
 
 
 def show_job(job: Job) -> str:
-    """Which job: `job 3 (line 7)`, with its name where it has one."""
+    """Which job: `job 3 (line 7)`, with its name if it has one."""
     name = f' "{job.name}"' if job.name else ""
     return f"job {job.number}{name} ({safe(str(job.place))})"
 
@@ -45,20 +45,20 @@ def show_job(job: Job) -> str:
 def show_outcome(outcome: Outcome) -> str:
     """How it ended: `failed with exit code 1`, `was killed by SIGKILL`, `timed out`."""
     if outcome.kind == "failed":
-        # A shell whose command was killed says so like this: 137 is KILL, which often means that memory ran out.
+        # This is how a shell reports a killed command: 137 is KILL, which often means that memory ran out.
         by_signal = f" ({_signal_name(outcome.code - 128)})" if 128 < outcome.code < 160 else ""  # noqa: PLR2004
         return f"failed with exit code {outcome.code}{by_signal}"
     if outcome.kind == "killed":
         return f"was killed by {_signal_name(outcome.code)}"
     if outcome.kind == "not started":
-        return f"could not be started: {outcome.reason}"
+        return f"was not started: {outcome.reason}"
     return outcome.kind
 
 
 def show_waits(waits: Sequence[Wait], override: str = "--ignore-occupancy") -> str:
     """Why GPUs are not free: `gpu 1: alice python 11.2 GiB for 2 h · gpu 2: leased by bob (pid 4242, train.py)`."""
     reasons = " · ".join(f"gpu {wait.gpu}: {safe(wait.sentence)}" for wait in waits)
-    way_out = f" ({override} starts all the same)" if any(wait.by_occupancy for wait in waits) else ""
+    way_out = f" (to start anyway: {override})" if any(wait.by_occupancy for wait in waits) else ""
     return reasons + way_out
 
 
@@ -70,7 +70,7 @@ def _signal_name(number: int) -> str:
 
 
 def print_text(text: str) -> None:
-    """Print; what the locale cannot say is escaped."""
+    """Print; characters that the locale lacks are escaped."""
     print_bytes(text.encode(sys.stdout.encoding, "backslashreplace") + b"\n")
 
 
@@ -81,5 +81,5 @@ def print_bytes(data: bytes) -> None:
 
 
 def show_moment(at: float) -> str:
-    """The time by the clock on the wall."""
+    """A date and time, as a wall clock shows it."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

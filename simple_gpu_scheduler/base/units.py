@@ -1,4 +1,4 @@
-"""Durations and sizes as people write them, both ways. Knows nothing of what they are used for."""
+"""Parses and shows durations and sizes as people write them."""
 
 import re
 
@@ -29,7 +29,7 @@ def parse_size(text: str) -> int:
 
 def show_duration(seconds: float) -> str:
     """A duration with the two units that matter: `0.3 s`, `42 s`, `5 min 3 s`, `1 h 30 min`, `2 d 4 h`."""
-    if seconds < 9.95:  # noqa: PLR2004 - above it a tenth of a second tells nobody anything
+    if seconds < 9.95:  # noqa: PLR2004 - above it, tenths of a second mean nothing
         return f"{seconds:.1f} s"
     whole = round(seconds)
     for size, unit, smaller_size, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
@@ -40,7 +40,7 @@ def show_duration(seconds: float) -> str:
 
 
 def show_size(size: float) -> str:
-    """Bytes as GPUs' tools show them: `11.2 GiB`, `300 MiB`."""
+    """Bytes as GPU tools show them: `11.2 GiB`, `300 MiB`."""
     if size >= 1000 * 2**20:
         return f"{size / 2**30:.1f} GiB"
     return f"{size / 2**20:.0f} MiB"

@@ -24,7 +24,9 @@ def simple_gpu_scheduler() -> NoReturn:
 
     def call() -> object:
         if sys.platform != "linux":
-            raise UserError("this runs on Linux only: it needs its ways to find what a job leaves behind")
+            raise UserError(
+                "this runs on Linux only: elsewhere it could not find the processes that a job leaves behind"
+            )
         keeper = _make_keeper() if _may_run_jobs(sys.argv[1:]) else None
         from .group import main  # noqa: PLC0415 - what a command needs is loaded under the guard
 
@@ -57,7 +59,7 @@ def simple_hypersearch() -> NoReturn:
 
     def call() -> object:
         if not is_open:
-            raise _NoOutputError("the output cannot be written: stdout is closed")
+            raise _NoOutputError("cannot write the output: stdout is closed")
         from simple_gpu_scheduler.cli.commands.hypersearch import hypersearch  # noqa: PLC0415 - as above
 
         return hypersearch.main(prog_name="simple_hypersearch", standalone_mode=False)
@@ -107,7 +109,7 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
         return 0
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and its report is all that helps
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            _say(f"{name}: the output cannot be written: {error.strerror}")
+            _say(f"{name}: cannot write the output: {error.strerror}")
             return SOME_DID_NOT_SUCCEED
         return _report_bug(name)
     return result if isinstance(result, int) else 0
@@ -123,9 +125,9 @@ def _report_bug(name: str) -> int:
     import traceback  # noqa: PLC0415 - see above
 
     _say(
-        f"{traceback.format_exc()}\n{name}: this is a bug in the program, not in what you typed. Please report the "
-        f"lines above (they may show your commands), with: {name} {__version__}, Python {platform.python_version()}, "
-        f"{platform.platform()}. Jobs that were running run on."
+        f"{traceback.format_exc()}\n{name}: this is a bug in the program, not a mistake of yours. Please report the "
+        f"lines above (they may show your commands) with: {name} {__version__}, Python {platform.python_version()}, "
+        f"{platform.platform()}. Running jobs continue."
     )
     return BUG
 

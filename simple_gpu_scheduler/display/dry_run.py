@@ -1,4 +1,4 @@
-"""The dry-run sink: prints on stdout what would run where. It does not know that nothing is run."""
+"""The dry-run sink: prints on stdout what would run where. It does not know that nothing runs."""
 
 from simple_gpu_scheduler.base.text import show_gpus
 from simple_gpu_scheduler.events import Event, JobStarted
@@ -8,7 +8,7 @@ _STDOUT = 1
 
 
 class DryRun:
-    """Writes `gpu 0: command`, the command's bytes as they are, for each job in the order of starting."""
+    """Writes `gpu 0: command`, with the raw bytes of the command, for each job in order of starting."""
 
     def take(self, event: Event, /) -> None:
         """Print a start."""

@@ -1,4 +1,4 @@
-"""Events as lines for people: what is worth one, how it is worded, and the sink that prints them on stderr."""
+"""Events as lines for people: which events get one, its wording, and the sink that prints them on stderr."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -30,7 +30,7 @@ _MOST_NUMBERS = 10
 class EventWords:
     """`quiet` leaves failures only, `verbose` adds the successes; without `says_starts` starts and waits have no line.
 
-    `can_resume`: what is left of the run can be gone on with.
+    `can_resume`: whether the run can be resumed.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class EventWords:
         }
 
     def line(self, event: Event) -> str:
-        """The event's line, or lines; nothing when it has none."""
+        """The line or lines of an event; empty if it has none."""
         word = self._words.get(type(event))
         return word(event) if word else ""
 
@@ -76,14 +76,14 @@ class EventWords:
             return ""
         if fate_of(outcome.kind, is_cancelled=event.is_cancelled) == "cancelled":
             return f"{show_job(job)} was cancelled after {show_duration(event.runtime)}: {show_command(job.command)}"
-        again = "" if event.is_final else ", trying again"
+        again = "" if event.is_final else ", retrying"
         took = "" if outcome.kind == "not started" else f" after {show_duration(event.runtime)}"
         return f"{show_job(job)} {show_outcome(outcome)}{took}{again}: {show_command(job.command)}"
 
     def _left_behind(self, event: LeftBehind) -> str:
         job = show_job(event.attempt.job)
         if event.beyond_us:
-            return f"{job} left processes that this user may not end: {event.beyond_us}"
+            return f"{job} left processes running that this user may not end: {event.beyond_us}"
         was = "a process running, which was" if event.swept == 1 else f"{event.swept} processes running, which were"
         return "" if self._quiet else f"{job} left {was} ended (does the command end in `&`?)"
 
@@ -93,7 +93,7 @@ class EventWords:
     def _paused(self, event: Paused) -> str:
         if not self._says_starts:
             return ""
-        return "paused: starting nothing more until `simple_gpu_scheduler continue`" if event.is_paused else "going on"
+        return "paused: no new jobs until `simple_gpu_scheduler continue`" if event.is_paused else "continued"
 
     def _noticed(self, event: Noticed) -> str:
         return "" if self._quiet and not (event.is_failure or event.is_warning) else safe(event.sentence)
@@ -105,8 +105,7 @@ class EventWords:
 
 
 def _left(jobs: int) -> str:
-    are, them = ("is", "it") if jobs == 1 else ("are", "them")
-    return f"\n{jobs} {are} left: simple_gpu_scheduler --resume goes on with {them}"
+    return f"\n{jobs} job{'' if jobs == 1 else 's'} left; continue with: simple_gpu_scheduler --resume"
 
 
 def _summary(event: RunEnded) -> str:
@@ -118,7 +117,7 @@ def _summary(event: RunEnded) -> str:
     )
     numbers += f", {event.cancelled} cancelled" if event.cancelled else ""
     numbers += f", {event.interrupted} interrupted" if event.interrupted else ""
-    unread = "" if event.all_read else ", the rest of the input was not read"
+    unread = "" if event.all_read else ", rest of the input not read"
     return f"{numbers}{unread} in {show_duration(event.elapsed)}"
 
 
@@ -126,12 +125,14 @@ def _set_aside(event: GpuSetAside) -> str:
     numbers = ", ".join(str(job.number) for job in event.again[:_MOST_NUMBERS])
     more = f" and {len(event.again) - _MOST_NUMBERS} more" if len(event.again) > _MOST_NUMBERS else ""
     one = len(event.again) == 1
-    again = f"; job{'' if one else 's'} {numbers}{more} {'is' if one else 'are'} tried elsewhere" if event.again else ""
+    again = (
+        f"; job{'' if one else 's'} {numbers}{more} {'is' if one else 'are'} retried elsewhere" if event.again else ""
+    )
     return f"gpu {event.gpu} is set aside: {safe(event.reason)}{again}"
 
 
 def _returned(event: GpuReturned) -> str:
-    return f"gpu {event.gpu} is used again: what failed there failed elsewhere too"
+    return f"gpu {event.gpu} is back in use: the jobs that failed there failed elsewhere too"
 
 
 def _dropped(event: JobDropped) -> str:
@@ -153,8 +154,8 @@ def _stopping(event: StopAsked) -> str:
         what = f"ending {jobs}"
     else:
         again = "again " if event.why == "Ctrl-C" else ""
-        what = f"waiting for {jobs} (Ctrl-C {again}ends {'it' if event.running == 1 else 'them'})"
-    return f"{event.why}: starting nothing more, {what}"
+        what = f"waiting for {jobs} (Ctrl-C {again}to end {'it' if event.running == 1 else 'them'})"
+    return f"{event.why}: stopping; no new jobs, {what}"
 
 
 def _status(event: StatusAsked) -> str:
@@ -183,5 +184,5 @@ class PlainLines:
             self._writer.write(f"{line}\n".encode("utf-8", "backslashreplace"))
 
     def close(self) -> None:
-        """Wait until everything is written, or nobody reads any more."""
+        """Wait until everything is written, or nothing reads it any more."""
         self._writer.close()

@@ -1,6 +1,6 @@
 """What happened in a run, in the past tense.
 
-An event says what happened, not how it is shown or kept. Times are in seconds of the epoch, durations in seconds.
+An event says what happened, not how it is shown or recorded. Times are in seconds since the epoch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome, Place
 
 
 class RunBegan(NamedTuple):
-    """A run has begun, or goes on: which, where, by whom, with which command line, and from which inputs."""
+    """A run was started or resumed: which, where, by what version, with which command line and inputs."""
 
     run: str
     version: int
@@ -27,9 +27,9 @@ class RunBegan(NamedTuple):
 
 
 class ReadMark(NamedTuple):
-    """How far a growing input was read: `offset` bytes, the number of the next line, and which defaults hold there.
+    """How far a growing input was read: `offset` bytes, the number of the next line, and the defaults in force there.
 
-    `device`, `inode` and the checksum of all bytes before it tell whether a file is still the same.
+    `device`, `inode` and the checksum of all bytes before it show whether a file is still the same.
     """
 
     source: str
@@ -42,7 +42,7 @@ class ReadMark(NamedTuple):
 
 
 class JobsRead(NamedTuple):
-    """Jobs were read from the input, and how far it was read where that is to be remembered."""
+    """Jobs were read from the input, and how far it was read, if that must be remembered."""
 
     jobs: Sequence[Job]
     mark: ReadMark | None = None
@@ -55,13 +55,13 @@ class InputEnded(NamedTuple):
 
 
 class AllRead(NamedTuple):
-    """The input has come to its end, for now at least."""
+    """The input has ended, at least for now."""
 
 
 class TakenOver(NamedTuple):
-    """How a run stood that is gone on with.
+    """The state of a run that is being resumed.
 
-    Of those that run still: for how long, and to which log they print. `refused` are the numbers of lines.
+    `running` has the attempts still running, for how long, and the log of each. `refused` are line numbers.
     """
 
     ended: Sequence[tuple[Job, Fate]] = ()
@@ -71,7 +71,7 @@ class TakenOver(NamedTuple):
 
 
 class JobStarted(NamedTuple):
-    """An attempt is being started; what it prints goes to the file `log` where it does not go where ours goes."""
+    """An attempt is being started; its output goes to the file `log`, or to our own output if that is empty."""
 
     attempt: Attempt
     log: str = ""
@@ -85,10 +85,10 @@ class JobBegan(NamedTuple):
 
 
 class JobEnded(NamedTuple):
-    """An attempt has ended and nothing of it is left; `is_final` unless the job is tried again.
+    """An attempt has ended and no process of it is left; `is_final` unless the job is retried.
 
-    `is_interrupted` when it did not end by itself, or was to be tried again, but the run was stopped; `is_cancelled`
-    when somebody wanted it to end.
+    `is_interrupted` if the run was stopped, so that it was ended, or is not retried; `is_cancelled` if somebody
+    cancelled it.
     """
 
     attempt: Attempt
@@ -109,14 +109,14 @@ class JobDropped(NamedTuple):
 
 
 class JobRequeued(NamedTuple):
-    """A job that had ended, or will never have started, waits again."""
+    """A job that had ended, or was never started, waits again."""
 
     job: Job
     why: str
 
 
 class LeftBehind(NamedTuple):
-    """An attempt had left processes: so many were ended, and these pids are another user's."""
+    """An attempt had left processes: `swept` were ended; the pids in `beyond_us` belong to another user."""
 
     attempt: Attempt
     swept: int
@@ -132,13 +132,13 @@ class LineRefused(NamedTuple):
 
 
 class Paused(NamedTuple):
-    """Nothing more is started until told; or, with False, that is over."""
+    """No more jobs are started until the run continues; with False, it does."""
 
     is_paused: bool
 
 
 class StopAsked(NamedTuple):
-    """Nothing more is started; `ends_running` when the running jobs are ended too, at once with `by_force`."""
+    """No more jobs are started; with `ends_running` running jobs are ended too, at once with `by_force`."""
 
     why: str
     ends_running: bool
@@ -147,20 +147,20 @@ class StopAsked(NamedTuple):
 
 
 class StatusAsked(NamedTuple):
-    """Somebody wants to know what runs and what waits."""
+    """Somebody asked what is running and what is waiting."""
 
     running: Sequence[tuple[Attempt, float]]
     waiting: int
 
 
 class Waited(NamedTuple):
-    """Jobs wait, and this is why; said once for each change, and with nothing when that is over."""
+    """Why jobs wait; sent once for each change, and empty when that is over."""
 
     waits: Sequence[Wait]
 
 
 class GpuSetAside(NamedTuple):
-    """A GPU is used no more; `again` are the jobs that failed there and are tried elsewhere."""
+    """A GPU is no longer used; `again` are the jobs that failed there and are retried elsewhere."""
 
     gpu: str
     reason: str
@@ -168,15 +168,15 @@ class GpuSetAside(NamedTuple):
 
 
 class GpuReturned(NamedTuple):
-    """A GPU is used again: what had failed there failed elsewhere too."""
+    """A GPU is back in use: the jobs that failed there failed elsewhere too."""
 
     gpu: str
 
 
 class Noticed(NamedTuple):
-    """Something worth a sentence; `is_failure` when it is one that the exit code tells of.
+    """Something worth a message; `is_failure` if it must show in the exit code.
 
-    One that `is_warning` is said also to those who want to hear of failures only.
+    If it `is_warning`, it is shown even when only failures are.
     """
 
     sentence: str
@@ -185,10 +185,10 @@ class Noticed(NamedTuple):
 
 
 class RunEnded(NamedTuple):
-    """All is over. `not_started` counts also what still waits; `all_read` says whether there was more to read.
+    """The run is over. `not_started` includes jobs still waiting; `all_read` is false if there was more to read.
 
-    `left` counts the jobs that a scheduler which resumes the run has to do. Of these, `interrupted` were ended, or not
-    tried again, because the run was stopped.
+    `left` counts the jobs left for a scheduler that resumes the run. Of these, `interrupted` were ended, or not
+    retried, because the run was stopped.
     """
 
     succeeded: int

@@ -1,4 +1,4 @@
-"""When a run will have done its jobs, as far as that can be known from how long others took. Pure."""
+"""Estimates when a run will be done, from how long its jobs took so far. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ from simple_gpu_scheduler.base.jobs import Job
 
 
 class Eta(NamedTuple):
-    """In how many seconds; or None, and why that is not known."""
+    """Seconds left; or None, and why there is no estimate."""
 
     seconds: float | None
     why_not: str = ""
 
 
-class Estimates(NamedTuple):
-    """What the `time=` of several jobs come to."""
+class ExpectedLengths(NamedTuple):
+    """The sum of the `time=` of several jobs."""
 
     jobs: int = 0
     total: float = 0.0
@@ -23,64 +23,64 @@ class Estimates(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What an estimate is made of: the mean runtime of what has succeeded, and the `time=` of those that said it."""
+    """The basis of an estimate: the mean runtime of the jobs that succeeded, and the `time=` of those that have one."""
 
     mean: float | None
-    running: Sequence[tuple[float | None, float]]  # each one's `time=`, and for how long it has run
+    running: Sequence[tuple[float | None, float]]  # the `time=` of each, and how long it has been running
     waiting: int
-    estimates: Estimates = Estimates()  # of those that wait and have one
+    estimates: ExpectedLengths = ExpectedLengths()  # of the waiting jobs that have one
 
 
 def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
-    """As many as run now are taken to run until nothing waits; `starts` says whether anything is started at all."""
+    """Assumes that as many jobs as now keep running until none waits; `starts`: whether jobs are started at all."""
     waiting = known.waiting if starts else 0
     if starts and not all_read:
-        return Eta(None, "the input is still open")
+        return Eta(None, "still reading the input")
     if waiting and not known.running:
-        return Eta(None, "nothing runs now")
+        return Eta(None, "no job is running")
     has_unknown = waiting > known.estimates.jobs or any(time is None for time, _ in known.running)
     if has_unknown and known.mean is None:
-        return Eta(None, "nothing has succeeded yet")
+        return Eta(None, "no job has succeeded yet")
     mean = known.mean or 0.0
     left = [max(0.0, (mean if time is None else time) - runtime) for time, runtime in known.running]
-    to_come = known.estimates if waiting else Estimates()
+    to_come = known.estimates if waiting else ExpectedLengths()
     others = max(0, waiting - to_come.jobs) * mean
     longest = max([*left, to_come.longest, mean if others else 0.0])
     seconds = max(longest, (sum(left) + to_come.total + others) / max(1, len(left)))
-    return Eta(None, "what runs takes longer than was expected") if left and not seconds else Eta(seconds)
+    return Eta(None, "running jobs have exceeded their estimates") if left and not seconds else Eta(seconds)
 
 
 class Lengths:
-    """What an estimate is made of: the runtimes of what has succeeded here, and the `time=` of jobs that wait."""
+    """Collects the basis of an estimate: runtimes of jobs that succeeded, and the `time=` of waiting jobs."""
 
     def __init__(self) -> None:
         self._succeeded = 0
         self._runtime = 0.0
-        self._times: Counter[float] = Counter()  # how many waiting jobs there are of each
+        self._times: Counter[float] = Counter()  # how many waiting jobs have each
         self._total = 0.0
 
     def succeeded(self, runtime: float) -> None:
-        """A job has, and took so long."""
+        """A job succeeded after this long."""
         self._succeeded += 1
         self._runtime += runtime
 
     def expect(self, time: float) -> None:
-        """A job waits that says how long it takes."""
+        """A job with this `time=` waits."""
         self._times[time] += 1
         self._total += time
 
     def expect_no_more(self, time: float) -> None:
-        """It waits no more."""
+        """It no longer waits."""
         self._total -= time
         self._times[time] -= 1
         if not self._times[time]:
             del self._times[time]
 
     def known(self, running: Sequence[tuple[Job, float]], waiting: int) -> Known:
-        """All that is known, given what runs and for how long, and how many jobs wait."""
+        """The basis of an estimate, given the running jobs, how long each has run, and how many wait."""
         mean = self._runtime / self._succeeded if self._succeeded else None
-        if mean is not None:  # what has run for longer already will raise it
+        if mean is not None:  # jobs that have already run for longer will raise it
             longer = [runtime for job, runtime in running if job.time is None and runtime > mean]
             mean = (self._runtime + sum(longer)) / (self._succeeded + len(longer))
-        estimates = Estimates(self._times.total(), self._total, max(self._times, default=0.0))
+        estimates = ExpectedLengths(self._times.total(), self._total, max(self._times, default=0.0))
         return Known(mean, [(job.time, runtime) for job, runtime in running], waiting, estimates)

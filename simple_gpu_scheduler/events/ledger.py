@@ -1,7 +1,7 @@
-"""What became of each job: a fold over the events, from which counts, summary, exit code and status are read. Pure.
+"""What became of each job: a fold over the events; source of counts, summary, exit code and status. Pure.
 
-The rule is in docs/decisions/events.md. It keeps nothing of what has succeeded but the count, since a run may have a
-million jobs. It knows no clock: `now` is passed in, and says only since when something runs.
+The rule is in docs/decisions/events.md. Of jobs that succeeded it keeps only the count, since a run may have a
+million jobs. It has no clock: `now` is passed in, and only tells since when something has been running.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,21 +43,21 @@ _STATES: Mapping[Fate, State] = {
 
 
 def fate_of(kind: Kind, *, is_cancelled: bool) -> Fate:
-    """What became of a job whose last attempt ended like this. A result that is there counts."""
+    """What became of a job whose last attempt ended like this. A success counts even if it was cancelled."""
     return "cancelled" if is_cancelled and kind != "succeeded" else kind
 
 
 def state_after(
     kind: Kind, *, is_final: bool = True, is_interrupted: bool = False, is_cancelled: bool = False
 ) -> State:
-    """The state that the end of an attempt puts its job in, or with "not started" its being dropped."""
+    """The state of a job after an attempt ended, or, for "not started", after the job was dropped."""
     if is_interrupted or not is_final:
         return "waiting"
     return _STATES[fate_of(kind, is_cancelled=is_cancelled)]
 
 
 class Started(NamedTuple):
-    """An attempt that runs, since when by the reader's clock, and its log."""
+    """A running attempt, when it started by the reader's clock, and its log."""
 
     attempt: Attempt
     since: float
@@ -65,16 +65,16 @@ class Started(NamedTuple):
 
 
 class End(NamedTuple):
-    """A job that has not succeeded, and its last attempt if this scheduler made one."""
+    """A job that ended without success, and its last attempt if this scheduler made one."""
 
     attempt: Attempt | None
     job: Job
     fate: Fate
-    is_earlier: bool = False  # it ended before this scheduler began
+    is_earlier: bool = False  # it ended before this scheduler started
 
 
 class Counts(NamedTuple):
-    """How many jobs there are of each kind. Those that were killed are `failed`; refused lines are `not_started`."""
+    """How many jobs there are of each kind. Killed jobs count as `failed`, refused lines as `not_started`."""
 
     waiting: int = 0
     running: int = 0
@@ -86,16 +86,16 @@ class Counts(NamedTuple):
 
     @property
     def unsuccessful(self) -> int:
-        """Those that have ended, and not as they should."""
+        """Jobs that ended without success."""
         return self.failed + self.timed_out + self.not_started + self.cancelled
 
     @property
     def total(self) -> int:
-        """All that were read."""
+        """All jobs that were read."""
         return self.waiting + self.running + self.succeeded + self.unsuccessful
 
     def by_state(self) -> dict[State, int]:
-        """The same, by the states of jobs."""
+        """The same, by job state."""
         return {
             "waiting": self.waiting,
             "running": self.running,
@@ -107,10 +107,10 @@ class Counts(NamedTuple):
 
 
 class Ledger:
-    """Of one scheduler's part of a run: what earlier ones left comes to it as one event.
+    """Covers one scheduler's part of a run: what earlier schedulers left arrives as one event.
 
-    `ended` are the jobs that did not succeed, `to_retry` the failures after which a job waits for its next attempt, and
-    `interrupted` those that wait because the run was stopped.
+    `ended` holds the jobs that ended without success, `to_retry` the failures whose jobs wait for another attempt, and
+    `interrupted` the jobs that wait because the run was stopped.
     """
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class Ledger:
         self.last_read = 0
         self.waits: Sequence[Wait] = ()
         self.is_paused = self.is_stopping = self.is_over = self.all_read = False
-        self.has_trouble = False  # something other than a job went wrong, and the exit code tells of it
+        self.has_trouble = False  # something other than a job went wrong, which the exit code shows
         self._fates: dict[Fate, int] = dict.fromkeys(_STATES, 0)
         self._failed_earlier = 0
         self._lengths = Lengths()
@@ -152,7 +152,7 @@ class Ledger:
             act(event, now)
 
     def counts(self) -> Counts:
-        """How the jobs stand."""
+        """The counts now."""
         fates = self._fates
         return Counts(
             len(self.waiting),
@@ -170,7 +170,7 @@ class Ledger:
         return self._fates["failed"] + self._fates["killed"] + self._fates["timed out"] - self._failed_earlier
 
     def state_of(self, number: int) -> State | None:
-        """How a job stands; nothing when there is none of that number."""
+        """The state of a job; None if there is no such number."""
         if number in self.waiting:
             return "waiting"
         if number in self.ended:
@@ -180,12 +180,12 @@ class Ledger:
         return "running" if self._attempts_at(number) else "succeeded"
 
     def eta(self, running: Sequence[tuple[Job, float]]) -> Eta:
-        """When all will be done, given what runs and for how long."""
+        """When all will be done, given the running jobs and how long each has run."""
         known = self._lengths.known(running, len(self.waiting))
         return estimate(known, starts=not (self.is_paused or self.is_stopping), all_read=self.all_read)
 
     def summary(self, elapsed: float, signal: int) -> RunEnded:
-        """The last event; what waits now has not been started, or was interrupted."""
+        """The last event; jobs that still wait were not started, or were interrupted."""
         counts, interrupted = self.counts(), len(self.interrupted)
         return RunEnded(
             counts.succeeded,
@@ -244,7 +244,7 @@ class Ledger:
         attempt, kind = event.attempt, event.outcome.kind
         job = attempt.job
         self.running.pop(attempt.key, None)
-        if kind == "succeeded":  # one that fails in its first second says nothing of the others
+        if kind == "succeeded":  # a job that fails in its first second tells nothing about the others
             self._lengths.succeeded(event.runtime)
         if event.is_interrupted:
             self._wait(job)
@@ -265,7 +265,7 @@ class Ledger:
         if end:
             self._fates[end.fate] -= 1
             self._failed_earlier -= _is_earlier_failure(end)
-        for key in self._attempts_at(job.number):  # it was another scheduler's, and nobody knows how it ended
+        for key in self._attempts_at(job.number):  # it belonged to another scheduler, and its end is unknown
             del self.running[key]
         self._wait(job)
 

@@ -1,4 +1,4 @@
-"""Handing events to the sinks, and going on whatever ails one. It does not know what events mean."""
+"""Hands events to the sinks, and keeps going when one fails. It does not know what events mean."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -9,17 +9,17 @@ from .ledger import Ledger
 
 
 class Sink(Protocol):
-    """Consumes events. It may raise; it must not wait for anybody."""
+    """Consumes events. It may raise; it must not block."""
 
     def take(self, event: Event, /) -> None:
-        """One event, in the order in which they happened."""
+        """Take one event; they come in the order in which they happened."""
 
     def close(self) -> None:
         """No event follows."""
 
 
 class SinkTroubleError(Exception):
-    """A sink could not do something, says so, and goes on trying; the exit code tells of it if it `is_failure`."""
+    """A sink failed at something, but keeps trying; it shows in the exit code if it `is_failure`."""
 
     def __init__(self, sentence: str, *, is_failure: bool = True) -> None:
         super().__init__(sentence)
@@ -27,9 +27,9 @@ class SinkTroubleError(Exception):
 
 
 class Publisher:
-    """Hands each event to every sink. A sink that fails is left out from then on, and the others are told.
+    """Hands each event to every sink. A sink that raises is dropped, and the others are notified.
 
-    The ledger has each event before the sinks, and belongs to the thread that publishes.
+    The ledger gets each event before the sinks do, and belongs to the publishing thread.
     """
 
     def __init__(self, sinks: Iterable[Sink]) -> None:
@@ -37,19 +37,19 @@ class Publisher:
         self.ledger = Ledger()
 
     def publish(self, event: Event) -> None:
-        """Tell every sink."""
+        """Hand it to every sink."""
         self.ledger.take(event)
         for sink in self._sinks:
             try:
                 sink.take(event)
             except SinkTroubleError as trouble:
                 self._say(trouble)
-            except Exception as error:  # noqa: BLE001 - whatever ails a sink, the jobs go on
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with a sink, jobs continue
                 self._lose(sink, error)
 
     def close(self) -> None:
-        """Tell every sink that it is over; those that are closed are told no more."""
-        while self._sinks:  # the first one, which is the last here, tells people, also of what ails the others
+        """Close every sink; a closed sink gets no more events."""
+        while self._sinks:  # the first, closed last, shows messages, including those about the others
             sink = self._sinks[-1]
             try:
                 sink.close()
@@ -62,7 +62,7 @@ class Publisher:
                 self._sinks.remove(sink)
 
     def close_first(self) -> None:
-        """Close the one that shows things, and no other, when there is a bug and nobody knows what else is broken."""
+        """After a bug, close only the sink that shows messages: nothing else can be trusted."""
         with suppress(Exception):
             self._sinks[0].close()
 
@@ -72,5 +72,7 @@ class Publisher:
     def _lose(self, sink: Sink, error: Exception) -> None:
         if sink not in self._sinks:
             return
-        self._sinks = [other for other in self._sinks if other is not sink]  # a new list: the old is being walked
-        self.publish(Noticed(f"{type(sink).__name__} stopped recording: {error}; the jobs go on", is_failure=True))
+        self._sinks = [
+            other for other in self._sinks if other is not sink
+        ]  # a new list: the old one is being iterated over
+        self.publish(Noticed(f"{type(sink).__name__} stopped recording: {error}; jobs continue", is_failure=True))

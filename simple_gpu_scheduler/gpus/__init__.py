@@ -1,6 +1,6 @@
-"""GPUs as values, and the probe that looks at them. The files beside this one name, list, read and judge them.
+"""GPUs as values, and the probe protocol. The other files name, list, read and judge them.
 
-A GPU is known by what a job finds in CUDA_VISIBLE_DEVICES (its id) and by its UUID, which means the same to everybody.
+A GPU is known by its id, as in a job's CUDA_VISIBLE_DEVICES, and by its UUID, which means the same to every process.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ class Device(NamedTuple):
 
 
 class Gpu(NamedTuple):
-    """A GPU, or a MIG instance, that a run may use. Its `uuid` is empty where nobody can tell it."""
+    """A GPU, or a MIG instance, that a run may use. Its `uuid` is empty if unknown."""
 
     id: str
     uuid: str = ""
@@ -33,12 +33,12 @@ class Gpu(NamedTuple):
 
     @property
     def lease_name(self) -> str:
-        """What all schedulers of this machine call it."""
+        """Its name among all schedulers of this machine."""
         return (self.uuid or f"index-{self.id}").replace("/", "_")
 
 
 class Reason(NamedTuple):
-    """Why a GPU is not free: in words, and what makes it another reason than the last one was."""
+    """Why a GPU is not free: in words, and a cause that changes when the reason does."""
 
     sentence: str
     cause: str
@@ -46,9 +46,9 @@ class Reason(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What one look at a GPU told: why others leave it not free, and the memory for jobs of ours.
+    """The result of one look at a GPU: why it is not free because of others, and the memory for our jobs.
 
-    `free` is what NVML shows as free, and `held` what each of our attempts has of the rest.
+    `free` is what NVML shows as free, and `held` what each of our attempts uses.
     """
 
     reason: Reason | None = None
@@ -58,7 +58,7 @@ class Look(NamedTuple):
 
 
 class Tolerance(NamedTuple):
-    """What the user lets pass."""
+    """What the user tolerates on a free GPU."""
 
     free_memory: int = 0
     max_used_memory: int = DEFAULT_MAX_USED
@@ -72,23 +72,23 @@ class Probe(Protocol):
         """One GPU, now; `shared` when attempts of ours are on it."""
 
     def remarks(self) -> list[str]:
-        """What a person should know of how it looks, each said once."""
+        """Remarks for the user, each once."""
 
 
 class FixedProbe:
-    """Takes the user's word: the GPUs are free."""
+    """Trusts the user: the GPUs are free."""
 
     def look(self, _gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
-        """Nobody is there."""
+        """Nothing is there."""
         return Look()
 
     def remarks(self) -> list[str]:
-        """There is nothing to say."""
+        """There are none."""
         return []
 
 
 class GpuVitals(NamedTuple):
-    """What a GPU does, as far as that is told: per cent, bytes, degrees, watts."""
+    """What a GPU is doing, as far as known: per cent, bytes, degrees, watts."""
 
     gpu: str
     utilization: int | None = None

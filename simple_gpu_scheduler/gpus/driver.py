@@ -1,4 +1,4 @@
-"""What the driver tells without NVML: the UUIDs of GPUs in its files under /proc, and whether NVML is there at all."""
+"""What the driver says without NVML: the UUIDs of GPUs, from its files under /proc, and whether NVML is installed."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from . import Device
 _DIRECTORY = "/proc/driver/nvidia/gpus"
 
 _LIBRARY = "libnvidia-ml.so.1"
-ABSENT = f"NVML is not there ({_LIBRARY}, which comes with NVIDIA's driver)"
+ABSENT = f"NVML was not found ({_LIBRARY}, part of the NVIDIA driver)"
 
 
 def has_nvml() -> bool:
@@ -19,7 +19,7 @@ def has_nvml() -> bool:
 
 
 def read_devices(directory: str = _DIRECTORY) -> tuple[Device, ...]:
-    """The GPUs in the order of the PCI bus; none where the files are not there or do not tell."""
+    """The GPUs in PCI bus order; none if the files are missing or do not say."""
     try:
         buses = sorted(os.listdir(directory))
         devices = [_read(index, os.path.join(directory, bus, "information")) for index, bus in enumerate(buses)]

@@ -1,6 +1,6 @@
-"""How people name GPUs, and which ones they mean. Pure: what there is was listed by another.
+"""Names of GPUs as people type them, and the GPUs they mean. Pure: the devices are passed in.
 
-`0`, `0-3`, `0,2`, a UUID or its begin, a MIG instance by its UUID or as `0:1`, and `all`.
+`0`, `0-3`, `0,2`, a UUID or a prefix of it, a MIG instance by its UUID or as `0:1`, and `all`.
 """
 
 import re
@@ -24,39 +24,39 @@ def looks_like_gpus(word: str) -> bool:
 
 
 def parse_gpus(words: Iterable[str]) -> tuple[str, ...]:
-    """The names in the words, ranges written out; nothing for `all`. A ValueError says what is wrong."""
+    """The names in the words, with ranges expanded; nothing for `all`. A ValueError says what is wrong."""
     parts = [part for word in words for part in _parts(word)]
     if ALL in parts:
         if len(parts) > 1:
-            raise ValueError("'all' stands for every GPU; name no others beside it")
+            raise ValueError("'all' means every GPU; do not name others with it")
         return ()
     names: dict[str, None] = {}
     for name in (name for part in parts for name in _expand(part)):
         if name in names:
-            raise ValueError(f"GPU {name} is named twice")
+            raise ValueError(f"GPU {name} is given twice")
         names[name] = None
     return tuple(names)
 
 
 def choose(names: Sequence[str], devices: Sequence[Device], *, by_uuid: bool = False) -> tuple[Gpu, ...]:
-    """The GPUs that the names mean among those that there are; a ValueError lists these."""
+    """The GPUs that the names mean; a ValueError lists those that exist."""
     found = [device for name in names for device in _instances(_find(name, devices))]
     for at, device in enumerate(found):
         if device in found[:at]:
-            raise ValueError(f"GPU {device.number} ({device.uuid}) is named twice")
+            raise ValueError(f"GPU {device.number} ({device.uuid}) is given twice")
     # CUDA is not known to take indexes and UUIDs in one list, so one UUID makes all of them UUIDs.
     by_uuid = by_uuid or any(not _INDEXES.fullmatch(name) for name in names)
     return as_gpus(found, by_uuid=by_uuid)
 
 
 def choose_all(devices: Sequence[Device], *, by_uuid: bool = False) -> tuple[Gpu, ...]:
-    """Every GPU that there is."""
+    """All GPUs."""
     usable = [device for device in devices if device.instances or not device.has_mig]
     return as_gpus([each for device in usable for each in _instances(device)], by_uuid=by_uuid)
 
 
 def as_gpus(devices: Sequence[Device], *, by_uuid: bool) -> tuple[Gpu, ...]:
-    """These devices, named as CUDA is to be told: by index, but a MIG instance has none that CUDA knows."""
+    """These devices, named as CUDA needs it: by index, except MIG instances, which have no index for CUDA."""
     by_uuid = by_uuid or any(":" in device.number for device in devices)
     return tuple(
         Gpu(device.uuid if by_uuid and device.uuid else device.number, device.uuid, device.total) for device in devices
@@ -64,20 +64,20 @@ def as_gpus(devices: Sequence[Device], *, by_uuid: bool) -> tuple[Gpu, ...]:
 
 
 def choose_unlisted(names: Sequence[str]) -> tuple[Gpu, ...]:
-    """The GPUs that the names mean where nobody can list what there is: indexes and whole UUIDs are believed."""
+    """The GPUs that the names mean if none can be listed: indexes and full UUIDs are trusted."""
     for name in names:
         if not _INDEXES.fullmatch(name) and not _WHOLE_UUID.fullmatch(name):
-            raise ValueError(f"{name} cannot be looked up without NVML; write an index (0) or a whole UUID")
+            raise ValueError(f"{name} cannot be looked up without NVML; use an index (0) or a full UUID")
     return tuple(Gpu(name, "" if _INDEXES.fullmatch(name) else name) for name in names)
 
 
 def need_listing(names: Sequence[str], *, has_uuids: bool) -> bool:
-    """Whether it takes NVML to tell which GPUs the names mean, with the UUIDs of all indexes at hand or without."""
+    """Whether NVML is needed to tell which GPUs the names mean; `has_uuids`: the UUIDs of all indexes are known."""
     return not all(_WHOLE_UUID.fullmatch(name) or (has_uuids and _INDEXES.fullmatch(name)) for name in names)
 
 
 def visible(variable: str, devices: Sequence[Device]) -> tuple[str, ...]:
-    """The names in an inherited CUDA_VISIBLE_DEVICES. As with CUDA, `-1` and what comes behind it hides the rest."""
+    """The names in an inherited CUDA_VISIBLE_DEVICES. As in CUDA, `-1` hides itself and what follows."""
     names = []
     for name in _parts(variable):
         if name.startswith("-") or name.lower() in ("nodevfiles", "none", "void"):
@@ -88,7 +88,7 @@ def visible(variable: str, devices: Sequence[Device]) -> tuple[str, ...]:
 
 
 def order_is_ours(environment: Mapping[str, str]) -> bool:
-    """Whether CUDA will count GPUs as we do: in the order of the PCI bus."""
+    """Whether CUDA will number GPUs as we do: in PCI bus order."""
     return environment.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID") == "PCI_BUS_ID"
 
 
@@ -103,8 +103,8 @@ def _find(name: str, devices: Sequence[Device]) -> Device:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise ValueError(f"{name} begins the UUID of several: {', '.join(device.uuid for device in matches)}")
-    raise ValueError(f"there is no GPU {name}; there {_listed(devices)}")
+        raise ValueError(f"{name} is ambiguous: {', '.join(device.uuid for device in matches)}; use a longer prefix")
+    raise ValueError(f"there is no GPU {name}; {_listed(devices)}")
 
 
 def _all(devices: Sequence[Device]) -> Iterator[Device]:
@@ -114,17 +114,17 @@ def _all(devices: Sequence[Device]) -> Iterator[Device]:
 
 
 def _instances(device: Device) -> Sequence[Device]:
-    """What can be used of it: a GPU that MIG has divided is its instances."""
+    """What can be used of it: its instances, if MIG divides the GPU."""
     if device.has_mig and not device.instances:
-        raise ValueError(f"GPU {device.number} is in MIG mode and has no instances; make some with nvidia-smi mig")
+        raise ValueError(f"GPU {device.number} is in MIG mode and has no instances; create some with nvidia-smi mig")
     return device.instances or (device,)
 
 
 def _listed(devices: Sequence[Device]) -> str:
     names = [f"{device.number} ({device.model}, {device.uuid})" for device in _all(devices)]
     if not names:
-        return "are none"
-    return f"{'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+        return "none was found"
+    return f"there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
 
 
 def _parts(word: str) -> list[str]:
@@ -136,10 +136,10 @@ def _expand(part: str) -> list[str]:
         return [part]
     if not _INDEXES.fullmatch(part):
         raise ValueError(
-            f"'{part}' is no GPU; write an index (0), a range (0-3), a UUID (GPU-...), a MIG instance (0:1) or all"
+            f"'{part}' is not a GPU; use an index (0), a range (0-3), a UUID (GPU-...), a MIG instance (0:1) or all"
         )
     first, _, last = part.partition("-")
     low, high = int(first), int(last or first)
     if low > high:
-        raise ValueError(f"'{part}' counts down; write {high}-{low}")
+        raise ValueError(f"'{part}' is backwards; write {high}-{low}")
     return [str(index) for index in range(low, high + 1)]

@@ -1,7 +1,7 @@
-"""What NVML tells: which GPUs there are, and what goes on on one of them. The only file that knows pynvml.
+"""What NVML says: which GPUs there are, and what is happening on each. The only file that knows pynvml.
 
-It turns NVML's errors into words and fields that this GPU does not have into None. It knows nothing of whose a process
-is, or of when a GPU counts as free.
+It turns NVML errors into words, and fields that a GPU lacks into None. It does not know who owns a process, or when a
+GPU counts as free.
 """
 
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from . import NO_LIMIT, Device, Gpu
 
 
-class Unavailable(Exception):  # noqa: N818 - a state of the machine, and no fault of anybody's
+class Unavailable(Exception):  # noqa: N818 - a state of the machine, not an error
     """NVML cannot be used here; the text says why."""
 
 
 class Reading(NamedTuple):
-    """What NVML told of a GPU. Memory is in bytes, without what the driver keeps for itself; None: it does not tell."""
+    """What NVML says about a GPU. Memory is in bytes, without what the driver reserves; None: it does not say."""
 
     total: float = NO_LIMIT
     used: int = 0
@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
 
 class Vitals(NamedTuple):
-    """What is only shown: degrees, watts."""
+    """Values that are only shown: degrees, watts."""
 
     temperature: int | None = None
     power: float | None = None
@@ -38,7 +38,7 @@ class Nvml:
     """NVML, initialised. Making one takes as long as the driver needs, which may be seconds."""
 
     def __init__(self) -> None:
-        import pynvml  # type: ignore[import-untyped] # noqa: PLC0415 - 16 ms that only those spend who have GPUs
+        import pynvml  # type: ignore[import-untyped] # noqa: PLC0415 - 16 ms that only machines with GPUs spend
 
         self._nvml: Any = pynvml
         self._handles: dict[str, Any] = {}
@@ -50,7 +50,7 @@ class Nvml:
             raise Unavailable(f"NVML does not work: {self._words(error)}") from None
 
     def look(self, gpu: Gpu, *, utilization: bool = False, processes: bool = True) -> Reading:
-        """What goes on on a GPU, now; only what is asked for."""
+        """What is happening on a GPU, now; only what is asked for."""
         handle = self._handles.get(gpu.lease_name)
         if handle is None:
             return Reading(problem=self._problems.get(gpu.lease_name, "NVML does not list it"), is_lost=True)
@@ -62,7 +62,7 @@ class Nvml:
             return Reading(problem=self._words(error), is_lost=error.value in self._beyond_hope())
 
     def vitals(self, gpu: Gpu) -> Vitals:
-        """How warm it is and what it draws; nothing when it cannot be asked."""
+        """Temperature and power; empty if NVML cannot say."""
         handle, nvml = self._handles.get(gpu.lease_name), self._nvml
         if handle is None:
             return Vitals()
@@ -70,7 +70,7 @@ class Nvml:
             temperature = self._ask(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
             power = self._ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000)
             limit = self._ask(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000)
-        except nvml.NVMLError:  # look() says what is wrong with it
+        except nvml.NVMLError:  # look() reports the problem
             return Vitals()
         return Vitals(temperature, power, limit)
 
@@ -84,12 +84,12 @@ class Nvml:
                 found.append((bus.rjust(16, "0"), handle, ""))
             except nvml.NVMLError as error:
                 found.append(("", None, self._words(error)))
-        if all(bus for bus, _, _ in found):  # NVML promises no order, and CUDA will count along the bus
+        if all(bus for bus, _, _ in found):  # NVML promises no order, and CUDA will number them along the bus
             found.sort(key=lambda entry: entry[0])
         return tuple(self._device(str(index), handle, problem) for index, (_, handle, problem) in enumerate(found))
 
     def _device(self, number: str, handle: Any, problem: str = "") -> Device:
-        """A GPU, also one of which nothing more can be told than what ails it."""
+        """A GPU, even one of which only the problem is known."""
         uuid = ""
         try:
             if handle is not None:
@@ -134,12 +134,12 @@ class Nvml:
         return memory.total, memory.used, memory.free
 
     def _processes(self, handle: Any) -> tuple[tuple[int, int | None], ...] | None:
-        """The pids of those who compute, and their memory.
+        """The pids of compute processes, and their memory.
 
-        Version 2 is asked first: its entries always had one size, those of version 3 two, by the driver's version.
+        Version 2 is tried first: its entries have one size, those of version 3 two, depending on the driver.
         """
         nvml = self._nvml
-        for version in ("_v2", "_v2", "_v3"):  # twice, since there may be more of them than pynvml made room for
+        for version in ("_v2", "_v2", "_v3"):  # twice, since there may be more than pynvml made room for
             try:
                 found = getattr(nvml, "nvmlDeviceGetComputeRunningProcesses" + version)(handle)
                 return tuple((process.pid, process.usedGpuMemory) for process in found)
@@ -150,7 +150,7 @@ class Nvml:
         return None
 
     def _ask(self, call: Callable[[], Any]) -> Any:
-        """The answer; None where this GPU has none."""
+        """The answer; None if this GPU has none."""
         nvml = self._nvml
         try:
             return call()
@@ -158,7 +158,7 @@ class Nvml:
             return None
 
     def _beyond_hope(self) -> tuple[int, ...]:
-        """The errors of a GPU that will not go away by waiting."""
+        """The errors that do not go away by waiting."""
         nvml = self._nvml
         return nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED, nvml.NVML_ERROR_NO_PERMISSION
 
@@ -166,14 +166,14 @@ class Nvml:
         nvml = self._nvml
         known = {
             nvml.NVML_ERROR_DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
-            nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "the NVIDIA driver and its library differ in version; "
-            "after an update of the driver, a reboot mends it",
-            nvml.NVML_ERROR_NO_PERMISSION: "this user has no permission to ask the NVIDIA driver",
+            nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "the NVIDIA driver and its library have different versions; "
+            "after a driver update, a reboot fixes that",
+            nvml.NVML_ERROR_NO_PERMISSION: "this user may not query the NVIDIA driver",
             nvml.NVML_ERROR_GPU_IS_LOST: "it has fallen off the bus; a reboot may bring it back",
             nvml.NVML_ERROR_INSUFFICIENT_POWER: "its power cables are not attached",
             nvml.NVML_ERROR_RESET_REQUIRED: "it needs a reset",
         }
-        return known.get(error.value) or f"NVML says: {error}"
+        return known.get(error.value) or f"NVML reports: {error}"
 
 
 def _text(value: Any) -> str:

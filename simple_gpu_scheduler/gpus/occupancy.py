@@ -1,4 +1,4 @@
-"""When a GPU that nobody has leased counts as free, and how it is said when it does not. Pure."""
+"""When a GPU that is not leased counts as free, and the message if it does not. Pure."""
 
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
@@ -10,12 +10,12 @@ from .nvml import Reading
 
 _MOST_SHOWN = 2
 
-# `unseen`: NVML names a pid that is none here.
+# `unseen`: NVML reports a pid that does not exist here.
 Whose = Literal["ours", "others", "tolerated", "unseen"]
 
 
 class User(NamedTuple):
-    """A process that computes on a GPU, and whose it is."""
+    """A compute process on a GPU, and whose it is."""
 
     pid: int
     memory: int | None
@@ -31,7 +31,7 @@ class User(NamedTuple):
 
 
 def judge(reading: Reading, users: Iterable[User], tolerance: Tolerance, *, shared: bool) -> Look:
-    """What one reading comes to. `shared`: attempts of ours are on it."""
+    """Judge one reading. `shared`: attempts of ours are on the GPU."""
     if reading.problem:
         return Look(Reason(reading.problem, "problem"), is_lost=reading.is_lost)
     users = tuple(users)
@@ -57,20 +57,20 @@ def _by_process(users: Iterable[User]) -> Reason | None:
 def _by_used_memory(reading: Reading, users: tuple[User, ...], tolerance: Tolerance, *, shared: bool) -> Reason | None:
     known = [user for user in users if user.whose in ("ours", "tolerated")]
     is_told = all(user.memory is not None for user in known) and not any(user.whose == "unseen" for user in users)
-    # What is used may be our own jobs', and nobody can tell: it was free when the first of them came.
+    # The memory may be used by our own jobs, which cannot be told: it was free when the first of them came.
     if shared and not (is_told and reading.processes is not None):
         return None
     used = reading.used - sum(user.memory or 0 for user in known)
     if used <= tolerance.max_used_memory:
         return None
-    by = "by processes that cannot be seen from here" if any(user.whose == "unseen" for user in users) else "by others"
+    by = "by processes that are not visible from here" if any(user.whose == "unseen" for user in users) else "by others"
     return Reason(f"{show_size(used)} used {by}", "used memory", by_occupancy=True)
 
 
 def _by_free_memory(reading: Reading, tolerance: Tolerance) -> Reason | None:
     if reading.free >= tolerance.free_memory:
         return None
-    sentence = f"{show_size(reading.free)} free, less than the {show_size(tolerance.free_memory)} asked for"
+    sentence = f"{show_size(reading.free)} free, less than the required {show_size(tolerance.free_memory)}"
     return Reason(sentence, "free memory", by_occupancy=True)
 
 

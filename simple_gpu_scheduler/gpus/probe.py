@@ -1,36 +1,40 @@
-"""The probe that asks NVML who is on a GPU. It puts together what the files beside it know."""
+"""The probe that asks NVML which processes are on a GPU, and judges the answer."""
 
 from collections.abc import Collection
 
 from . import Gpu, Look, Tolerance
 from .nvml import Nvml, Reading
 from .occupancy import User, judge
-from .users import Family, identify
+from .users import OwnProcesses, identify
 
 _UNSEEN = (
-    "NVML names processes that cannot be seen from here, as in a container: a GPU's used memory decides whether it is "
-    "free (--max-used-memory)"
+    "NVML reports processes that are not visible from here, as in a container, so a GPU's used memory decides whether "
+    "it is free (--max-used-memory)"
 )
-_UNTOLD = "NVML does not tell which processes use a GPU: its used memory decides whether it is free (--max-used-memory)"
-_NO_UTILIZATION = "gpu {}: its utilisation is not told, so --max-utilization does not hold for it"
+_UNTOLD = (
+    "NVML does not report which processes use a GPU, so its used memory decides whether it is free (--max-used-memory)"
+)
+_NO_UTILIZATION = "gpu {}: NVML does not report its utilisation, so --max-utilization is ignored for it"
 
 
 class NvmlProbe:
     """Looks at GPUs through NVML."""
 
-    def __init__(self, nvml: Nvml, family: Family, tolerance: Tolerance, tolerated: Collection[int] = ()) -> None:
+    def __init__(self, nvml: Nvml, family: OwnProcesses, tolerance: Tolerance, tolerated: Collection[int] = ()) -> None:
         self._nvml = nvml
         self._family = family
         self._tolerance = tolerance
         self._tolerated = tolerated
-        self._remarks: dict[str, bool] = {}  # whether it was said
+        self._remarks: dict[str, bool] = {}  # whether it was reported
 
     def look(self, gpu: Gpu, *, shared: bool) -> Look:
         """See `Probe`."""
         wants_utilization = self._tolerance.max_utilization is not None
         reading, users = self._read(gpu, utilization=wants_utilization)
         if any(user.whose == "unseen" for user in users) and _UNSEEN not in self._remarks:
-            reading, users = self._read(gpu, utilization=wants_utilization)  # one that has just ended is gone from both
+            reading, users = self._read(
+                gpu, utilization=wants_utilization
+            )  # a process that just ended is gone from both
             self._remark_if(any(user.whose == "unseen" for user in users), _UNSEEN)
         self._remark_if(reading.processes is None and not reading.problem, _UNTOLD)
         is_untold = wants_utilization and reading.utilization is None and not reading.problem
@@ -38,7 +42,7 @@ class NvmlProbe:
         return judge(reading, users, self._tolerance, shared=shared)
 
     def examine(self, gpu: Gpu) -> tuple[Reading, list[User], Look]:
-        """All that can be told of a GPU, and what a look comes to."""
+        """All that is known of a GPU, and the result of a look."""
         reading, users = self._read(gpu, utilization=True)
         return reading, users, judge(reading, users, self._tolerance, shared=False)
 

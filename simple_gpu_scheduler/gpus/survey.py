@@ -1,6 +1,6 @@
-"""What is on the GPUs of this machine, for people and programs to read: a value for each, and how it is told.
+"""What is on the GPUs of this machine, for people and programs: a value per GPU, as JSON and as table cells.
 
-It only looks. Whether a job of ours may start is asked of the same judge as by a run.
+It only looks. Whether a job could start is judged by the same code as in a run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from .occupancy import User
 from .probe import NvmlProbe
 
 
-class Row(NamedTuple):
+class GpuReport(NamedTuple):
     """One GPU."""
 
     gpu: Gpu
@@ -34,7 +34,7 @@ class Row(NamedTuple):
         return not self.leased and not self.reason
 
     def to_json(self) -> Mapping[str, object]:
-        """As JSON has it: bytes, per cent, degrees, watts, seconds; null for what is not told."""
+        """For JSON: bytes, per cent, degrees, watts, seconds; null for what is unknown."""
         reading, vitals = self.reading, self.vitals
         known = reading.total != float("inf") and not reading.problem
         return {
@@ -54,7 +54,7 @@ class Row(NamedTuple):
         }
 
 
-def survey(machine: Machine, wants: Wants) -> list[Row]:
+def survey(machine: Machine, wants: Wants) -> list[GpuReport]:
     """Look at every GPU once."""
     files = open_lease_files()
     probe = NvmlProbe(machine.nvml, Family(), wants.tolerance, wants.tolerated) if machine.nvml else None
@@ -68,7 +68,7 @@ def survey(machine: Machine, wants: Wants) -> list[Row]:
         is_ignored = look.reason and look.reason.by_occupancy and wants.ignore_occupancy
         vitals = machine.nvml.vitals(gpu) if machine.nvml else Vitals()
         rows.append(
-            Row(
+            GpuReport(
                 gpu,
                 names.get(gpu.uuid, ""),
                 reading,
@@ -88,7 +88,7 @@ def _models(devices: Iterable[Device]) -> dict[str, str]:
 HEADINGS = ("GPU", "NAME", "MEMORY", "UTIL", "TEMP", "POWER", "STATE", "USED BY")
 
 
-def cells(row: Row) -> tuple[str, ...]:
+def cells(row: GpuReport) -> tuple[str, ...]:
     """One row of the table."""
     reading, vitals = row.reading, row.vitals
     has_memory = reading.total != float("inf") and not reading.problem

@@ -1,6 +1,6 @@
-"""Who computes on a GPU: pids as NVML names them -> processes of this machine, their owners and what they are.
+"""Who computes on a GPU: pids from NVML -> processes of this machine, their owners and programs.
 
-It reads /proc and the list of users; it knows nothing of GPUs, or of when one is free.
+It reads /proc and the user database; it knows nothing of GPUs or when they are free.
 """
 
 import os
@@ -17,8 +17,8 @@ from .occupancy import User
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Family(Protocol):
-    """Tells our own processes."""
+class OwnProcesses(Protocol):
+    """Recognises our own processes."""
 
     def attempt_of(self, pid: int) -> Key | None:
         """The attempt of ours that a process belongs to."""
@@ -27,8 +27,8 @@ class Family(Protocol):
         """Whether a process is ours."""
 
 
-def identify(pid: int, memory: int | None, family: Family, tolerated: Collection[int]) -> User:
-    """A process that uses a GPU. `tolerated` are the uids of those who may."""
+def identify(pid: int, memory: int | None, family: OwnProcesses, tolerated: Collection[int]) -> User:
+    """Describe a process that uses a GPU. `tolerated` are the uids of users to ignore."""
     process = read_process(pid)
     if process is None or process.has_ended:
         return User(pid, memory, "unseen")

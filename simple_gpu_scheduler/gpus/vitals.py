@@ -1,4 +1,4 @@
-"""What the live view shows of the GPUs: asked of NVML, without asking who is on them."""
+"""What the live view shows of the GPUs: from NVML, without asking which processes are on them."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from .nvml import Nvml
 
 
 class VitalsReader:
-    """For the view's thread. NVML is initialised for it where nobody else needed it."""
+    """For the view's thread. Initialises NVML if nothing else needed it."""
 
     def __init__(self, machine: Callable[[], Machine]) -> None:
         self._machine = machine
@@ -18,10 +18,10 @@ class VitalsReader:
         self._has_asked = False
 
     def read(self) -> list[GpuVitals]:
-        """One of each GPU of the run; but for its name nothing where there is no NVML."""
+        """The vitals of each GPU of the run; only its name if there is no NVML."""
         try:
             machine = self._machine()
-        except UserError:  # the run says so, and does not begin
+        except UserError:  # the run reports it, and does not start
             return []
         if not self._has_asked:
             self._has_asked = True

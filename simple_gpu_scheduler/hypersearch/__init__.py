@@ -1,1 +1,1 @@
-"""Parameters -> command lines. Pure; how its options are typed is the command line's."""
+"""Parameters -> command lines. Pure; the command-line options are elsewhere."""

@@ -1,4 +1,4 @@
-"""What must be right before the first line: everything about a sweep that no single part can see."""
+"""Checks before the first line is printed: everything about a sweep that no single part can see."""
 
 from collections.abc import Iterable
 
@@ -12,16 +12,16 @@ from .values import NUMBER, Values
 
 
 def check_sweep(sweep: Sweep) -> None:
-    """What can be seen without knowing any values."""
+    """Checks that need no values."""
     for name in sweep.parameters:
         if not NAME.fullmatch(name):
             raise UserError(
-                f"{shown(name)} is no name for a parameter; a name has letters, digits, _, - and ., and begins with a "
+                f"{shown(name)} is not a parameter name; a name has letters, digits, _, - and ., and starts with a "
                 "letter or _"
             )
     doubled = [name for name in sweep.parameters if name in sweep.rows.columns]
     if doubled:
-        raise UserError(f"the parameter {doubled[0]} is in the rows already; leave one of the two out")
+        raise UserError(f"the parameter {doubled[0]} is also a column of the rows; remove one of the two")
     if sweep.repeat is not None and "seed" in (*sweep.parameters, *sweep.rows.columns):
         raise UserError("--repeat gives {seed} its values; leave out --repeat or the parameter seed")
     if sweep.sampler:
@@ -31,7 +31,7 @@ def check_sweep(sweep: Sweep) -> None:
 def _check_sampler(sweep: Sweep) -> None:
     wrong = f"--sampler {sweep.sampler}"
     if sweep.samples is None:
-        raise UserError(f"{wrong} needs a number of samples; add --n-samples N")
+        raise UserError(f"{wrong} needs the number of samples; add --n-samples N")
     if sweep.sampling_mode == IN_ORDER:
         raise UserError(f"{wrong} has an order of its own; leave out --sampling-mode")
     if not sweep.parameters:
@@ -39,72 +39,68 @@ def _check_sampler(sweep: Sweep) -> None:
 
 
 def check_random(sweep: Sweep, name: str, values: Values) -> None:
-    """Whether it is said how often to draw, where a parameter is drawn."""
+    """Check that a drawn parameter comes with a number of samples."""
     if values.needs_samples and sweep.samples is None:
-        raise UserError(
-            f"the values of {name} are drawn at random; say how many commands there shall be: --n-samples N"
-        )
+        raise UserError(f"the values of {name} are drawn at random; add --n-samples N: how many commands to print")
     if values.needs_samples and not values.draw and sweep.sampling_mode == IN_ORDER:
-        raise UserError(f"the values of {name} are drawn at random; write range:, or leave out --sampling-mode")
+        raise UserError(f"the values of {name} are drawn at random; use range:, or leave out --sampling-mode")
 
 
 def check_use(sweep: Sweep, pattern: Pattern) -> None:
-    """What is in the pattern and what is not."""
+    """Check what the pattern uses."""
     for name in sweep.parameters:
         if name not in pattern.names:
             raise UserError(
                 f"the pattern does not use the parameter {name}; write {{{name}}} in it, or leave out -p {name}"
             )
     if sweep.repeat is not None and "seed" not in pattern.names:
-        raise UserError("--repeat makes the same command again unless {seed} is in the pattern, as in --seed {seed}")
+        raise UserError("--repeat would print identical commands; put {seed} in the pattern, as in --seed {seed}")
     for placeholder in pattern.placeholders:
         if placeholder.name in sweep.when and placeholder.before is None:
             raise UserError(
-                f"{placeholder.name} is not always there (--when); write its flag in the same braces, as in "
-                f"{{--{placeholder.name} {placeholder.name}}}, or {{?{bare(placeholder.written)}}} where it has none"
+                f"{placeholder.name} is not always present (--when); write its flag in the same braces, as in "
+                f"{{--{placeholder.name} {placeholder.name}}}, or {{?{bare(placeholder.written)}}} if it has none"
             )
     if sweep.name and pattern.end == COMMENT:
-        raise UserError(
-            "the pattern ends in a comment, so that no name can stand behind it; leave out the comment or --name"
-        )
+        raise UserError("the pattern ends in a comment, so no name can follow it; leave out the comment or --name")
 
 
 def check_line(pattern: Pattern, *, lines_end: bool) -> None:
-    """Whether the pattern is one line, and a whole one. `lines_end`: whether a newline ends a command."""
+    """Check that the pattern is one complete line. `lines_end`: whether a newline ends a command."""
     always = pattern.always().lstrip()
     if not always or always.startswith("#"):
-        raise UserError("the pattern has nothing that always runs; it is empty, a comment, or what may be missing")
+        raise UserError("the pattern has nothing that always runs: it is empty, a comment, or entirely optional")
     if pattern.left_open:
         raise UserError(f"the pattern opens {pattern.left_open} and does not close it")
     if ENDS_ESCAPED.search(pattern.texts[-1]):
         raise UserError("the pattern ends in a backslash, which would join each line with the next")
     if lines_end and any("\n" in text for text in pattern.texts):
-        raise UserError("the pattern has a newline in it, which ends a command; add --null here and for the scheduler")
+        raise UserError("the pattern contains a newline, which ends a command; add --null here and for the scheduler")
 
 
 def check_values(pattern: Pattern, listed: Iterable[tuple[str, str]], *, lines_end: bool) -> None:
-    """What the values themselves would do to a line."""
+    """Check what the values would do to a line."""
     raw = {placeholder.name: placeholder for placeholder in pattern.placeholders if placeholder.is_raw}
     for name, value in listed:
         if lines_end and "\n" in value:
             raise UserError(
-                f"the value {shown(value)} of {name} has a newline in it, which ends a command; add --null here and "
+                f"the value {shown(value)} of {name} contains a newline, which ends a command; add --null here and "
                 "for the scheduler"
             )
         if name in raw and (problem := _problem_of_raw(raw[name], value)):
-            raise UserError(f"the value {shown(value)} of {name} stands raw in the pattern, and {problem}")
+            raise UserError(f"the value {shown(value)} of {name} is raw in the pattern, and {problem}")
 
 
 def _problem_of_raw(placeholder: Placeholder, value: str) -> str:
-    """A raw value is shell on purpose, but not the half of something that its neighbours would complete."""
+    """A raw value may be shell syntax, but not half of something that its neighbours would complete."""
     if ENDS_ESCAPED.search(value):
-        return "ends in a backslash, which takes what follows with it"
+        return "ends in a backslash, which would escape what follows"
     opened = left_open(value) if placeholder.place in WORDS else ""
     return f"opens {opened} without closing it" if opened else ""
 
 
 def check_options(line: str, *, has_name: bool) -> None:
-    """The scheduler's options behind `#:` in one of the lines, as the scheduler will read them."""
+    """Check the scheduler's options after `#:` in a line, as the scheduler will read them."""
     if "#:" not in line:
         return
     from simple_gpu_scheduler.jobfile.parse import split_options  # noqa: PLC0415 - most sweeps have none
@@ -112,16 +108,16 @@ def check_options(line: str, *, has_name: bool) -> None:
     try:
         _, options = split_options(line.encode(errors="surrogateescape"))
     except ValueError as error:
-        raise UserError(f"behind #: in {shown(line)}: {error}") from None
+        raise UserError(f"after #: in {shown(line)}: {error}") from None
     if has_name and "name" not in options:
-        raise UserError(f"a name cannot stand behind {shown(line)}: a comment or an open bracket hides it")
+        raise UserError(f"a name cannot follow {shown(line)}: a comment or an open bracket would hide it")
 
 
 _FEW = 4096
 
 
 def could_repeat(sweep: Sweep, pattern: Pattern, space: Space) -> bool:
-    """Whether it is not sure that all lines differ."""
+    """Whether lines might repeat."""
     zipped = {name for factor in space.factors if len(factor.names) > 1 for name in factor.names}
     when = set(sweep.when)
     if space.draws or sweep.sampler or len(when) > 1 or when & zipped:
@@ -132,7 +128,7 @@ def could_repeat(sweep: Sweep, pattern: Pattern, space: Space) -> bool:
 
 
 def _told_apart(pattern: Pattern, space: Space) -> bool:
-    """Whether each parameter stands somewhere where each of its values makes a difference."""
+    """Whether every value of each parameter makes a difference somewhere."""
     if _are_separate(space, pattern.separate(are_numbers=False)):
         return True
     if any(one.spec for one in pattern.placeholders) or not set(space.kinds().values()) <= {NUMBER}:

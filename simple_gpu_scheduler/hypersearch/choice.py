@@ -13,11 +13,11 @@ _COUNTABLE = 10**7
 _LOOKED_THROUGH = 100_000
 
 
-class Choice:
-    """Points against conditions."""
+class Selection:
+    """Tests points against conditions."""
 
     def __init__(self, space: Space, conditions: Conditions, *, is_once: bool) -> None:
-        """`is_once`: the points that mean the same, since they differ in what does not exist there, count once."""
+        """`is_once`: points that differ only in parameters that do not exist there count once."""
         self._space = space
         self._conditions = conditions
         self._alone = {
@@ -25,7 +25,7 @@ class Choice:
         }
 
     def missing(self, point: Point) -> set[str] | None:
-        """The parameters that do not exist at this point, or None where it is not part of the sweep."""
+        """The parameters that do not exist at this point, or None if it is not part of the sweep."""
         if not (self._conditions.when or self._conditions.where):
             return set()
         values: dict[str, str] = {}
@@ -39,26 +39,26 @@ class Choice:
 
 
 def count_points(space: Space, conditions: Conditions) -> int:
-    """How many points are part of the sweep, by looking at the factors that the conditions are about."""
+    """Count the points of the sweep, by looking at the factors that the conditions use."""
     part = _asked(space, conditions)
     if part.size > _COUNTABLE:
         raise UserError(
-            f"to count them, {part.size:,} combinations would have to be held against the conditions, which takes too "
-            "long; leave out --count and {n}, or give fewer values"
+            f"counting would mean checking the conditions for {part.size:,} combinations, which takes too long; "
+            "leave out --count and {n}, or give fewer values"
         )
     found = sum(missing is not None for missing in _look(part, conditions))
     return space.size // part.size * found
 
 
 def bound(space: Space, conditions: Conditions) -> int:
-    """At most so many points are part of the sweep; exactly so many, where that can be told soon. Nothing is drawn."""
+    """The most points that the sweep can have; the exact number if that is quick to find. Only if nothing is drawn."""
     if not conditions.all or _asked(space, conditions).size > _LOOKED_THROUGH:
         return space.size
     return count_points(space, conditions)
 
 
 def look_ahead(space: Space, conditions: Conditions) -> set[str]:
-    """Meet a division by 0 now, as far as can be seen soon; and the parameters that never exist."""
+    """Find a division by 0 early, as far as that is quick; and the parameters that never exist."""
     if conditions.names.intersection(name for name, _ in space.draws):
         return set()
     part = _asked(space, conditions)
@@ -74,11 +74,11 @@ def look_ahead(space: Space, conditions: Conditions) -> set[str]:
 
 def _look(part: Space, conditions: Conditions) -> Iterator[set[str] | None]:
     """What is missing at each point."""
-    choice = Choice(part, conditions, is_once=True)
+    choice = Selection(part, conditions, is_once=True)
     return (choice.missing(point) for point in points(part, Order()))
 
 
 def _asked(space: Space, conditions: Conditions) -> Space:
-    """The part of a space that the conditions are about."""
+    """The part of a space that the conditions use."""
     names = conditions.names
     return Space(tuple(factor for factor in space.factors if names.intersection(factor.names)), ())

@@ -1,4 +1,4 @@
-"""Sweeps, checked, and their commands one after another, without those that were there before."""
+"""Checked sweeps, and their commands one after another, without repetitions."""
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
@@ -8,7 +8,7 @@ from math import prod
 from simple_gpu_scheduler.base.errors import UserError
 
 from .checks import check_line, check_options, check_random, check_sweep, check_use, check_values, could_repeat
-from .choice import Choice, bound, count_points, look_ahead
+from .choice import Selection, bound, count_points, look_ahead
 from .conditions import parse_conditions
 from .generators import doubts, parse_values
 from .lines import Filling, Names
@@ -19,7 +19,7 @@ from .quoting import OPTIONS
 from .space import Space, make_space
 from .sweep import IN_ORDER, Sweep
 
-# When so many points in a row bring nothing new, there is nothing more, or it is too rare to be found.
+# After this many points in a row with nothing new, there is nothing more, or it is too rare to find.
 _TRIES_IN_GRID = 1_000_000
 _TRIES_AT_RANDOM = 100_000
 _ALL = 2**63
@@ -27,7 +27,7 @@ _FIRST = {"i": "1", "n": "1", "seed": "0"}
 
 
 class Output:
-    """What all sweeps of one output share: lines and names that were there, and the count."""
+    """What all sweeps of one output share: lines and names so far, and the count."""
 
     def __init__(self, total: int = 0) -> None:
         self.total = total
@@ -39,7 +39,7 @@ class Output:
         self._lines: set[str] = set()
 
     def is_new(self, line: str) -> bool:
-        """Whether the line was not there before; now it was."""
+        """Whether the line is new; remembers it."""
         if line in self._lines:
             return False
         self._lines.add(line)
@@ -47,10 +47,10 @@ class Output:
 
 
 class Commands:
-    """The commands of one sweep. What can be wrong with it is found when this is made."""
+    """The commands of one sweep. Errors in it are found on construction."""
 
     def __init__(self, sweep: Sweep, *, is_alone: bool, lines_end: bool) -> None:
-        """`is_alone`: no other sweep has a part in the output. `lines_end`: a newline ends a command."""
+        """`is_alone`: there is no other sweep in the output. `lines_end`: a newline ends a command."""
         check_sweep(sweep)
         self._sweep = sweep
         self.space = space = _space(sweep)
@@ -63,7 +63,7 @@ class Commands:
         never = look_ahead(space, self._conditions)
         self.notes = list(space.notes)
         if is_alone:  # else they may share a pattern, and one of them has no use for the parameter
-            self.notes += [f"--when {name} is never true, so no command has {name}" for name in sorted(never)]
+            self.notes += [f"--when {name} is never true, so no command contains {name}" for name in sorted(never)]
         self._filling = Filling(self._pattern, space)
         self._filling.check()
         self._name = _name_filling(sweep.name or "", names, space)
@@ -82,7 +82,7 @@ class Commands:
         return "n" in self._filling.counted | self._name.counted
 
     def count(self) -> int | None:
-        """How many there are, where that can be said without making them."""
+        """How many there are, if that is known without making them."""
         samples, has_conditions = self._sweep.samples, bool(self._conditions.all)
         if self._remembers or (has_conditions and samples is not None):
             return None
@@ -122,10 +122,10 @@ class Commands:
             most = found if self._is_alone else most  # there are no more the next time, which may take long to see
 
     def _different(self, repeat: int, most: int, output: Output) -> Iterator[tuple[Point, set[str], list[str]]]:
-        """The points that are part of the sweep and whose line is new, each with what is missing and what it writes."""
+        """The points of the sweep with new lines, each with the missing parameters and the fragments."""
         found = tries = 0
         patience = self._patience()
-        choice = Choice(self.space, self._conditions, is_once=self._is_grid)
+        choice = Selection(self.space, self._conditions, is_once=self._is_grid)
         uncounted = {"seed": str(repeat), "n": "0", "i": "0"}
         for point in points(self.space, self._order):
             if found == most or tries == patience:
@@ -145,14 +145,14 @@ class Commands:
         self._note_few(found, output)
 
     def _most(self) -> int:
-        """More different commands than that there are not, or are not asked for."""
+        """The most different commands that exist or are requested."""
         samples = self._sweep.samples
         if samples is None:  # all are looked at in any case
             return _ALL
         return samples if self.space.draws else min(samples, self.space.size, bound(self.space, self._conditions))
 
     def _patience(self) -> int:
-        """How many points in a row may bring nothing; where all are asked for, all are looked at."""
+        """How many points in a row may bring nothing new; if all are requested, all are looked at."""
         if not self._is_grid:
             return _TRIES_AT_RANDOM
         return _TRIES_IN_GRID if self._sweep.samples is not None and self._order.is_shuffled else _ALL
@@ -161,11 +161,11 @@ class Commands:
         samples = self._sweep.samples
         if samples is not None and found < samples:
             commands = "command" if found == 1 else "different commands"
-            closed = "; a Latin hypercube makes no more points" if self._sweep.sampler == "lhs" else ""
-            output.notes.append(f"found only {found} {commands} of the {samples} that were asked for{closed}")
+            closed = "; a Latin hypercube has no more points" if self._sweep.sampler == "lhs" else ""
+            output.notes.append(f"found only {found} {commands} of the {samples} requested{closed}")
 
     def _naming(self, point: Point, missing: set[str], counted: dict[str, str], names: Names) -> str:
-        """The name of the job, as the scheduler's option."""
+        """The name of the job, as a scheduler option."""
         if not self._sweep.name:
             return ""
         option = f"name={names.give(self._name.line(self._name.fragments(point, missing), counted))}"
@@ -193,7 +193,7 @@ def _space(sweep: Sweep) -> Space:
 
 
 class Sweeps:
-    """The commands of all of them, each once. What can be wrong is found when this is made."""
+    """The commands of all sweeps, each once. Errors are found on construction."""
 
     def __init__(self, sweeps: Sequence[Sweep], *, lines_end: bool = True) -> None:
         """`lines_end`: a newline ends a command, so that none may have one."""
@@ -207,7 +207,7 @@ class Sweeps:
 
     @cached_property
     def total(self) -> int:
-        """How many commands there are; they are made for it where there is no other way."""
+        """How many commands there are; they are generated if there is no other way."""
         known = [commands.count() for commands in self._all]
         if len(known) == 1 and known[0] is not None:
             return known[0]
@@ -215,19 +215,19 @@ class Sweeps:
         return sum(1 for commands in self._all for _ in commands.lines(output))
 
     def lines(self) -> Iterator[str]:
-        """The commands; a UserError at the end says that there was none."""
+        """The commands; a UserError at the end if there were none."""
         for commands in self._all:
             yield from commands.lines(self._output)
         if not self._output.count:
-            who = "none of the combinations that were tried" if self._output.gave_up else "no combination"
-            raise UserError(f"{who} meets the conditions, so there is nothing to run; loosen --where")
+            who = "none of the combinations tried" if self._output.gave_up else "no combination"
+            raise UserError(f"{who} meets the conditions, so there is nothing to print; loosen --where")
 
     def notes(self) -> list[str]:
-        """What is to be said, complete when the lines have ended."""
+        """Notes for the user, complete once the lines have ended."""
         notes = [note for commands in self._all for note in commands.notes] + self._output.notes
         left_out = self._output.left_out
         if left_out:
-            notes.append(f"left out {left_out} {'line' if left_out == 1 else 'lines'} that had been there before")
+            notes.append(f"left out {left_out} repeated {'line' if left_out == 1 else 'lines'}")
         return list(dict.fromkeys(notes))
 
 
@@ -235,7 +235,7 @@ _LOOKED_AT = 1000
 
 
 def telling_points(pattern: Pattern, space: Space) -> Iterator[Point]:
-    """One, and those with the values that stand in options, or may be some since they are raw."""
+    """One point, and those whose values are in options, or might be, since they are raw."""
     inside = {one.name for one in pattern.placeholders if one.place == OPTIONS or one.is_raw}
     changing = [at for at, factor in enumerate(space.factors) if inside.intersection(factor.names)]
     drawn = [draw(0.5) for _, draw in space.draws]
@@ -245,7 +245,7 @@ def telling_points(pattern: Pattern, space: Space) -> Iterator[Point]:
 
 
 def _combinations(sizes: list[int]) -> Iterator[tuple[int, ...]]:
-    """All of them where they are few, else each place with the first of the others, as far as can be looked at soon."""
+    """All of them if they are few, else each place with the first of the others, up to a limit."""
     if prod(sizes) <= _LOOKED_AT:
         yield from product(*map(range, sizes))
         return

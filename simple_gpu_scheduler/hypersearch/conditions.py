@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Conditions(NamedTuple):
-    """Those on parameters in an order in which each comes behind those that it asks for."""
+    """Conditions on parameters come in an order in which each follows those it depends on."""
 
     when: "Mapping[str, Condition]"
     where: "tuple[Condition, ...]"
@@ -26,13 +26,13 @@ class Conditions(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """The parameters that they are about."""
+        """The parameters that they use."""
         return {*self.when, *(name for condition in self.all for name in condition.names)}
 
     def missing(self, values: Mapping[str, str]) -> set[str] | None:
-        """The parameters that do not exist where these are the values, or None where the sweep has no such point.
+        """The parameters that do not exist for these values, or None if the sweep has no such point.
 
-        What depends on a parameter that is not there is not there either; a constraint on one does not apply.
+        What depends on a missing parameter is missing too; a constraint on one does not apply.
         """
         missing: set[str] = set()
         for name, condition in self.when.items():
@@ -47,7 +47,7 @@ class Conditions(NamedTuple):
 def parse_conditions(
     where: Sequence[str], when: Mapping[str, str], kinds_of_all: Callable[[], Mapping[str, str]]
 ) -> Conditions:
-    """Read them; `kinds_of_all` says of each parameter what its values are."""
+    """Parse them; `kinds_of_all` returns the kind of each parameter's values."""
     if not where and not when:
         return Conditions({}, ())
     from .expressions import parse_condition  # noqa: PLC0415 - as above
@@ -84,7 +84,7 @@ _OF_OTHER_LANGUAGES = (
 
 
 def without_keywords(text: str, names: Collection[str]) -> str:
-    """The same with Python's keywords that are names of parameters, such as lambda, made names for Python too."""
+    """The same text with parameter names that are Python keywords, such as lambda, replaced by other names."""
     words = [name for name in names if keyword.iskeyword(name) and name not in _OUR_KEYWORDS]
     if not words:
         return text
@@ -93,7 +93,7 @@ def without_keywords(text: str, names: Collection[str]) -> str:
 
 
 def _normal(name: str) -> str:
-    """As Python's parser gives it back."""
+    """The name as Python's parser returns it."""
     if keyword.iskeyword(name):
         return f"{name}{_STAND_IN}"
     if name.isascii():
@@ -104,11 +104,11 @@ def _normal(name: str) -> str:
 
 
 def meant_by(written: str, names: Collection[str]) -> list[str]:
-    """The parameters that may be meant by a name; `-` and `.` are written `_` where that is no other parameter."""
+    """The parameters that a name may mean; `-` and `.` may be written `_` if that is not another parameter."""
     exactly = [name for name in names if _normal(name) == written]
     return exactly or [name for name in names if _normal(re.sub(r"[-.]", "_", name)) == written]
 
 
 def habits(text: str) -> str:
-    """How here is written what is written otherwise in other languages."""
+    """Hints for syntax of other languages."""
     return "".join(f"; write {way}" for pattern, way in _OF_OTHER_LANGUAGES if re.search(pattern, text))

@@ -1,4 +1,4 @@
-"""A sweep as a mapping, as files hold it, and back. The keys are the options of the command, by the same names."""
+"""A sweep as a mapping, as in files, and back. The keys are the names of the command-line options."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from simple_gpu_scheduler.base.errors import UserError
 
 from .order import SAMPLERS
-from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, Words, meant, shown
+from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, WrittenValues, meant, shown
 from .values import is_whole
 
-_MARK = "simple_hypersearch"  # a saved file says so, and the version of its form
+_MARK = "simple_hypersearch"  # marks a saved file, with the version of its format
 VERSION = "1"
 
 
@@ -17,15 +17,15 @@ def _text(value: Any, what: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if value is None or isinstance(value, Mapping | list):
-        why = "" if value is None else ", not several (in YAML, what begins with { or [ stands in quotes)"
-        raise UserError(f"{what} must be a text or a number{why}")
+        why = "" if value is None else ", not several (in YAML, quote what starts with { or [)"
+        raise UserError(f"{what} must be text or a number{why}")
     text = str(value)
     try:
         text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
-        raise UserError(f"{what} has half a character in it") from None
+        raise UserError(f"{what} contains an incomplete character") from None
     if "\0" in text:
-        raise UserError(f"{what} has a NUL byte in it, which no command can hold")
+        raise UserError(f"{what} contains a NUL byte, which no command can hold")
     return text
 
 
@@ -35,29 +35,29 @@ def _texts(value: Any, what: str) -> tuple[str, ...]:
 
 def _mapping(value: Any, what: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise UserError(f"{what} must be names with values")
+        raise UserError(f"{what} must map names to values")
     return value
 
 
-def _parameters(value: Any, what: str) -> dict[str, Words]:
-    """A name that ends in `=` has values as they stand, as in `-p NAME=VALUE`."""
-    found: dict[str, Words] = {}
+def _parameters(value: Any, what: str) -> dict[str, WrittenValues]:
+    """A name that ends in `=` has literal values, as in `-p NAME=VALUE`."""
+    found: dict[str, WrittenValues] = {}
     for written, words in _mapping(value, what).items():
         name = written.removesuffix("=")
         if name in found:
-            raise UserError(f"the parameter {name} is there twice")
-        found[name] = Words(_texts(words, f"a value of {name}"), name != written)
+            raise UserError(f"the parameter {name} is given twice")
+        found[name] = WrittenValues(_texts(words, f"a value of {name}"), name != written)
     return found
 
 
 def _rows(value: Any, what: str) -> Rows:
     if not isinstance(value, list) or not value:
-        raise UserError(f"{what} must be a list with at least one configuration in it")
+        raise UserError(f"{what} must be a list of at least one configuration")
     rows = [_mapping(row, f"each of {what}") for row in value]
     columns = tuple(rows[0])
     for number, row in enumerate(rows, 1):
         if row.keys() != rows[0].keys():
-            raise UserError(f"row {number} has other names than the first, which has {', '.join(columns)}")
+            raise UserError(f"row {number} has different names from the first row, which has {', '.join(columns)}")
     return Rows(columns, tuple(tuple(_text(row[name], f"{name} in a row") for name in columns) for row in rows))
 
 
@@ -79,9 +79,9 @@ def _conditions(value: Any, what: str) -> dict[str, str]:
 
 
 def parse_whole(text: str) -> int:
-    """A whole number, of a length that somebody may have typed; a ValueError says that it is none."""
+    """A whole number of reasonable length; a ValueError says that it is not one."""
     if not is_whole(text):
-        raise ValueError(f"{shown(text)} is no whole number")
+        raise ValueError(f"{shown(text)} is not a whole number")
     return int(text)
 
 
@@ -126,7 +126,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[Any, str], Any]]] = {
 
 
 def read_sweeps(data: Any) -> list[Sweep]:
-    """The sweeps in a file; what stands beside `sweeps` holds for all of them."""
+    """The sweeps in a file; settings beside `sweeps` apply to all of them."""
     whole = dict(_mapping(data, "a sweep"))
     if str(whole.pop(_MARK, VERSION)) != VERSION:
         raise UserError("this was saved by a newer version of simple_hypersearch")
@@ -135,27 +135,27 @@ def read_sweeps(data: Any) -> list[Sweep]:
     if several is None:
         return [common]
     if not isinstance(several, list) or not several:
-        raise UserError("sweeps must be a list with at least one sweep in it")
+        raise UserError("sweeps must be a list of at least one sweep")
     return [combine(common, _read(_mapping(sweep, "each of sweeps"))) for sweep in several]
 
 
 def _read(data: Mapping[str, Any]) -> Sweep:
     found = {}
     if "sweeps" in data:
-        raise UserError("a sweep in sweeps cannot hold sweeps")
+        raise UserError("a sweep within sweeps cannot contain sweeps")
     for written, value in data.items():
         key = written.replace("_", "-")
         if key not in _KEYS:
-            raise UserError(f"{shown(written)} is no setting of a sweep{meant(key, _KEYS)}")
+            raise UserError(f"{shown(written)} is not a setting of a sweep{meant(key, _KEYS)}")
         field, read = _KEYS[key]
         if field in found:
-            raise UserError(f"{key} is there twice")
+            raise UserError(f"{key} is given twice")
         found[field] = read(value, key)
     return Sweep(**found)
 
 
 def combine(common: Sweep, more: Sweep) -> Sweep:
-    """Both: parameters and conditions of the two, single settings of the second where it has any."""
+    """Both sweeps: parameters and conditions of the two, single settings of the second if it has them."""
     empty = Sweep()
     said = {field: value for field, value in more._asdict().items() if value != getattr(empty, field)}
     return common._replace(**said)._replace(
@@ -176,7 +176,7 @@ def save_sweeps(sweeps: list[Sweep]) -> str:
 
 
 def is_saved(data: Any) -> bool:
-    """Whether a file is one that was saved here, and may be written over."""
+    """Whether a file was saved by this program, and may be overwritten."""
     return isinstance(data, Mapping) and _MARK in data
 
 

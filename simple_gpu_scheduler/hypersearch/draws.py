@@ -1,7 +1,7 @@
 """Distributions: from a random number above 0 and below 1 to a value.
 
-Values are rounded to what five or six digits can tell apart: nobody wants to read more, and the last bits of a
-logarithm differ from one C library to another.
+Values are rounded to five or six significant digits: more is hard to read, and the last bits of a logarithm differ
+between C libraries.
 """
 
 from math import exp, floor, log, log10
@@ -50,7 +50,7 @@ def normal(mean: Fixed, deviation: Fixed) -> Draw:
 
 
 def _bare(text: str) -> str:
-    """Without zeros at the end, but with a decimal left: it is no whole number."""
+    """Without trailing zeros, but with one decimal left: it is not a whole number."""
     bare = text.rstrip("0")
     return f"{bare}0" if bare.endswith(".") else bare
 

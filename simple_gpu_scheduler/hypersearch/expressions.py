@@ -1,7 +1,7 @@
 """Conditions such as `lr * bs < 1` or `opt in ("sgd", "adam")`, read by Python's parser and evaluated here.
 
-Only what is listed below is understood: no calls, no attributes, no names but the parameters'. Numbers are exact, so
-that 0.1 * 3 == 0.3. What is wrong with a condition for all values is found before it is first asked.
+Only what is listed below is supported: no calls, no attributes, no names except parameters. Numbers are exact, so that
+0.1 * 3 == 0.3. Errors that do not depend on values are found before the first evaluation.
 """
 
 import ast
@@ -28,7 +28,7 @@ TRUTH = "true or false"
 
 
 def _power(base: int | Fraction, exponent: int | Fraction) -> Fraction:
-    """Exact where that is short; else in floating point, since a root has no end and 9**9**9 too many digits."""
+    """Exact if that is short; else in floating point, since roots are irrational and 9**9**9 has too many digits."""
     base, exponent = Fraction(base), Fraction(exponent)
     size = base.numerator.bit_length() + base.denominator.bit_length()
     if exponent.denominator == 1 and abs(exponent) * size < _EXACT_BITS:
@@ -59,22 +59,23 @@ _MEMBERSHIP: Mapping[type[ast.AST], Callable[[Any, Any], bool]] = {
 
 
 class Condition(NamedTuple):
-    """A condition that is ready to be asked, and the parameters that it is about."""
+    """A parsed condition, and the parameters that it uses."""
 
     text: str
     names: frozenset[str]
     evaluate: _Evaluate
-    may_fail: bool  # for some values: by a division by nought
+    may_fail: bool  # for some values, such as by a division by zero
 
     def holds(self, values: Mapping[str, str]) -> bool:
-        """Whether it is true of these values; the UserError says where it has no answer."""
+        """Whether it is true for these values; a UserError says where it cannot be evaluated."""
         try:
             return bool(self.evaluate(values))
         except (ArithmeticError, ValueError) as error:
-            where = ", ".join(f"{name}={bare(values[name])}" for name in sorted(self.names)) or "nothing varies"
-            too_large = "a number is too large" if isinstance(error, OverflowError) else "there is no such number"
-            why = "a division by 0" if isinstance(error, ZeroDivisionError) else too_large
-            raise UserError(f"the condition {shown(self.text)} has no answer where {where}: {why}") from None
+            shown_values = ", ".join(f"{name}={bare(values[name])}" for name in sorted(self.names))
+            where = f" for {shown_values}" if shown_values else ""
+            too_large = "a number is too large" if isinstance(error, OverflowError) else "the result is undefined"
+            why = "division by 0" if isinstance(error, ZeroDivisionError) else too_large
+            raise UserError(f"the condition {shown(self.text)} cannot be evaluated{where}: {why}") from None
 
 
 class _Part(NamedTuple):
@@ -104,8 +105,8 @@ class _Reader:
         reader = _READERS.get(type(node))
         if not reader:
             raise self.wrong(
-                f"'{ast.unparse(node)}' is not understood; there are names, numbers, texts in quotes, + - * / // % **, "
-                "comparisons, in, and, or, not"
+                f"'{ast.unparse(node)}' is not supported; conditions support names, numbers, quoted strings, "
+                "+ - * / // % **, comparisons, in, and, or, not"
             )
         return reader(self, node)
 
@@ -114,23 +115,25 @@ class _Reader:
 
     def _checked_number(self, node: ast.expr, part: _Part) -> _Part:
         if part.kind != NUMBER:
-            raise self.wrong(f"'{ast.unparse(node)}' must be a number there, and is {part.kind}")
+            raise self.wrong(f"'{ast.unparse(node)}' must be a number here, but is {part.kind}")
         return part
 
     def truth(self, node: ast.expr) -> _Part:
         part = self.read(node)
         if part.kind != TRUTH:
-            quotes = "; with < or > in it, a condition stands in quotes" if isinstance(node, ast.Name) else ""
+            quotes = "; quote a condition that contains < or >" if isinstance(node, ast.Name) else ""
             raise self.wrong(f"'{ast.unparse(node)}' is {part.kind}; compare it with something{quotes}")
         return part
 
     def name(self, node: ast.Name) -> _Part:
         meant = meant_by(node.id, self.kinds)
         if len(meant) > 1:
-            raise self.wrong(f"{node.id} may be {' or '.join(meant)}")
+            raise self.wrong(f"{node.id} is ambiguous: {' or '.join(meant)}")
         if not meant:
             known = ", ".join(sorted(self.kinds))
-            raise self.wrong(f'there is no parameter {node.id} (there are {known}; texts stand in quotes: "{node.id}")')
+            raise self.wrong(
+                f'there is no parameter {node.id} (the parameters are {known}; quote strings: "{node.id}")'
+            )
         name = meant[0]
         self.names.add(name)
         return _Part(self.kinds[name], lambda values: _read(values[name]))
@@ -145,7 +148,7 @@ class _Reader:
         if isinstance(found, int) and not isinstance(found, bool):
             return _Part(NUMBER, lambda _: found)
         if not isinstance(found, float) or not is_number(written):
-            raise self.wrong(f"{shown(written)} is no number, or one that is too large, and no text in quotes")
+            raise self.wrong(f"{shown(written)} is neither a number that fits nor a quoted string")
         value = Fraction(written)
         return _Part(NUMBER, lambda _: value)
 
@@ -154,14 +157,14 @@ class _Reader:
             inner = self.truth(node.operand).evaluate
             return _Part(TRUTH, lambda values: not inner(values))
         if isinstance(node.op, ast.Invert):
-            raise self.wrong("~ is not understood")
+            raise self.wrong("~ is not supported")
         inner = self.number(node.operand).evaluate
         return _Part(NUMBER, (lambda values: -inner(values)) if isinstance(node.op, ast.USub) else inner)
 
     def binary(self, node: ast.BinOp) -> _Part:
         operate = _ARITHMETIC.get(type(node.op))
         if not operate:
-            raise self.wrong(f"the operator in '{ast.unparse(node)}' is not understood")
+            raise self.wrong(f"the operator in '{ast.unparse(node)}' is not supported")
         left, right = self.number(node.left).evaluate, self.number(node.right).evaluate
         if isinstance(node.op, ast.Div):
             return self._fallible(lambda values: Fraction(left(values)) / right(values))
@@ -193,24 +196,24 @@ class _Reader:
             second = self.read(right)
             compare = _EQUALITY.get(kind) or self._order(kind, (left, first), (right, second))
         if (first.kind == TRUTH) != (second.kind == TRUTH):
-            raise self.wrong(f"'{ast.unparse(left if first.kind == TRUTH else right)}' is {TRUTH}, and no value")
+            raise self.wrong(f"'{ast.unparse(left if first.kind == TRUTH else right)}' is {TRUTH}, not a value")
         return lambda values: compare(first.evaluate(values), second.evaluate(values))
 
     def _order(
         self, kind: type[ast.cmpop], left: tuple[ast.expr, _Part], right: tuple[ast.expr, _Part]
     ) -> Callable[[Any, Any], bool]:
         if kind not in _ORDER:
-            raise self.wrong("'is' is not understood; write ==")
+            raise self.wrong("'is' is not supported; write ==")
         self._checked_number(*left)
         self._checked_number(*right)
         return _ORDER[kind]
 
     def _many(self, node: ast.expr) -> _Part:
         if not isinstance(node, ast.Tuple | ast.List | ast.Set):
-            raise self.wrong(f"behind 'in' stands a list, as in '(32, 64)', not '{ast.unparse(node)}'")
+            raise self.wrong(f"'in' needs a list, as in '(32, 64)', not '{ast.unparse(node)}'")
         found = [self.read(item) for item in node.elts]
         if any(part.kind == TRUTH for part in found):
-            raise self.wrong(f"'{ast.unparse(node)}' lists what is {TRUTH}, and no value")
+            raise self.wrong(f"'{ast.unparse(node)}' lists something that is {TRUTH}, not a value")
         parts = [part.evaluate for part in found]
         return _Part(EITHER, lambda values: [part(values) for part in parts])
 
@@ -226,7 +229,7 @@ _READERS: Mapping[type[ast.expr], Callable[[_Reader, Any], _Part]] = {
 
 
 def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
-    """Read a condition on parameters of these kinds; the UserError says what is wrong with it."""
+    """Parse a condition on parameters of these kinds; a UserError says what is wrong with it."""
     reader = _Reader(text, kinds)
     if not reader.source:
         raise UserError("a condition is empty; write one, as --where 'lr < 1', or leave it out")
@@ -234,12 +237,12 @@ def parse_condition(text: str, kinds: Mapping[str, str]) -> Condition:
         raise reader.wrong(f"it has more than {_LONGEST} characters")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python's on what is allowed but odd differ from version to version
+            warnings.simplefilter("ignore")  # Python's syntax warnings differ between versions
             tree = ast.parse(reader.source, mode="eval")
         whole = reader.truth(tree.body)
     except SyntaxError as error:
         where = f", at character {error.offset}" if error.offset else ""
         raise reader.wrong(f"{error.msg}{where}{habits(reader.source)}") from None
     except (ValueError, RecursionError, MemoryError):
-        raise reader.wrong("it cannot be read") from None
+        raise reader.wrong("it cannot be parsed") from None
     return Condition(text, frozenset(reader.names), whole.evaluate, reader.may_fail)

@@ -1,7 +1,6 @@
-"""The formats of files: JSON, TOML, YAML and CSV -> mappings, lists and texts.
+"""File formats: JSON, TOML, YAML and CSV -> mappings, lists and strings.
 
-Numbers stay as they were written: 1e-5 is not read and written again as 1e-05. It opens no files, and does not know
-what a sweep is. The only place that knows yaml.
+Numbers stay as written: 1e-5 does not become 1e-05. The only file that knows yaml.
 """
 
 import os
@@ -24,7 +23,7 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise UserError(f"{shown(next(name for name in names if names.count(name) > 1))} is there twice")
+        raise UserError(f"{shown(next(name for name in names if names.count(name) > 1))} is given twice")
     return found
 
 
@@ -34,7 +33,7 @@ def _load_json(text: str) -> Any:
     try:
         return json.loads(text, parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"this is no JSON: {error}") from None
+        raise UserError(f"this is not JSON: {error}") from None
 
 
 def _load_toml(text: str) -> Any:
@@ -48,7 +47,7 @@ def _load_toml(text: str) -> Any:
     try:
         return tomllib.loads(text, parse_float=lambda number: number.replace("_", ""))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"this is no TOML: {error}") from None
+        raise UserError(f"this is not TOML: {error}") from None
 
 
 def _load_yaml(text: str) -> Any:
@@ -58,7 +57,7 @@ def _load_yaml(text: str) -> Any:
         raise UserError(f"YAML needs PyYAML; {install('pyyaml', 'files')}") from None
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc] # it is not typed
-        """Leaves all scalars texts, as they were written."""
+        """Keeps all scalars as strings, as written."""
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             names = [key.value for key, _ in node.value]
@@ -71,11 +70,11 @@ def _load_yaml(text: str) -> Any:
     try:
         return yaml.load(text, Loader=Loader)  # noqa: S506 - a base loader makes nothing but texts, lists and mappings
     except (yaml.YAMLError, RecursionError) as error:
-        raise UserError(f"this is no YAML: {' '.join(str(error).split())}") from None
+        raise UserError(f"this is not YAML: {' '.join(str(error).split())}") from None
 
 
 def _load_csv(text: str) -> Any:
-    """Rows of texts under names, as what `rows` is in the other formats."""
+    """Rows of strings under names, like `rows` in the other formats."""
     import csv  # noqa: PLC0415 - only for such files
     import io  # noqa: PLC0415
 
@@ -84,18 +83,16 @@ def _load_csv(text: str) -> Any:
         lines = [(reader.line_num, row) for row in reader if row]
         lines = [(line, row) for line, row in lines if row != [""] or len(lines[0][1]) == 1]
     except csv.Error as error:
-        raise UserError(f"line {reader.line_num}: this is no CSV: {error}") from None
+        raise UserError(f"line {reader.line_num}: this is not CSV: {error}") from None
     if len(lines) < 2:  # noqa: PLR2004 - names, and one row
-        raise UserError(
-            "there must be a line with the names of the parameters, and one for each configuration below it"
-        )
+        raise UserError("the first line must name the parameters, followed by one line per configuration")
     names = [name.strip() for name in lines[0][1]]
     if len(names) == 1 and ";" in names[0]:
-        raise UserError("the columns are separated by ';', and must be by ','")
+        raise UserError("the columns are separated by ';'; use ','")
     for line, row in lines[1:]:
         if len(row) != len(names):
             values = "1 value" if len(row) == 1 else f"{len(row)} values"
-            raise UserError(f"line {line} has {values}, and there are {len(names)} names in the first line")
+            raise UserError(f"line {line} has {values}, but the first line has {len(names)} names")
     return {"rows": [_unique(list(zip(names, row, strict=True))) for _, row in lines[1:]]}
 
 
@@ -109,9 +106,9 @@ FORMATS: Mapping[str, Callable[[str], Any]] = {
 
 
 def load(suffix: str, data: bytes) -> Any:
-    """What the bytes of a file with this suffix say."""
+    """Parse the bytes of a file with this suffix."""
     if suffix.lower() not in FORMATS:
-        raise UserError(f"a file with sweeps ends in one of {', '.join(FORMATS)}")
+        raise UserError(f"a sweep file must end in one of {', '.join(FORMATS)}")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -121,39 +118,39 @@ def load(suffix: str, data: bytes) -> Any:
 
 
 def read_sweep_file(path: str) -> list[Sweep]:
-    """The sweeps that a file describes."""
+    """The sweeps in a file."""
     try:
         return read_sweeps(load(Path(path).suffix, Path(path).read_bytes()))
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}") from None
+        raise UserError(f"cannot read {path}: {error.strerror}") from None
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
 
 def save_sweep_file(path: str, sweeps: list[Sweep]) -> None:
-    """Write it whole or not at all. An older one is only written over by the same."""
-    target = Path(os.path.realpath(path))  # what a link points to, not the link, is written anew
+    """Write it completely or not at all. An existing file is only overwritten by the same sweep."""
+    target = Path(os.path.realpath(path))  # replace the target of a link, not the link
     text = save_sweeps(sweeps)
     try:
         _check_target(target, text)
         replace_file(str(target), text.encode())
     except OSError as error:
-        raise UserError(f"--save {path}: it cannot be written: {error.strerror}") from None
+        raise UserError(f"--save {path}: cannot write it: {error.strerror}") from None
     except ValueError as error:
         raise UserError(f"--save {path}: {error}") from None
 
 
 def _check_target(target: Path, text: str) -> None:
     if target.suffix.lower() != ".json":
-        raise ValueError("a sweep is saved as JSON; name a file that ends in .json")
+        raise ValueError("a sweep is saved as JSON; choose a file name that ends in .json")
     if not target.exists():
         return
-    if not target.is_file():  # a pipe would be waited for
-        raise ValueError("that is no plain file")
+    if not target.is_file():  # reading a pipe would block
+        raise ValueError("it is not a regular file")
     data = target.read_bytes()
     if data in (b"", text.encode()):
         return
-    kind = "no saved sweep"
+    kind = "not a saved sweep"
     with suppress(UserError):
         kind = "another sweep" if is_saved(load(".json", data)) else kind
-    raise ValueError(f"that file is {kind}, and is not written over; name another, or remove it first")
+    raise ValueError(f"that file is {kind} and is not overwritten; choose another, or remove it first")

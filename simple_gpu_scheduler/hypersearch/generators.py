@@ -1,4 +1,4 @@
-"""The words after `-p NAME` and the values that they make: listed, or computed by a generator."""
+"""The words after `-p NAME` and their values: listed, or computed by a generator."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 from simple_gpu_scheduler.base.errors import UserError
 
 from .draws import loguniform, normal, uniform
-from .sweep import Words, shown
+from .sweep import WrittenValues, shown
 from .values import LISTED, MOST, Computed, Draw, Fixed, Values, is_number, parse_fixed, show_fixed
 
 _FEW = 1000
-_EXACT = 10**30  # below it the digits of a whole number are surely right
+_EXACT = 10**30  # below it, all digits of a whole number are right
 _ONE = Fixed(1, 0)
 
 
@@ -19,9 +19,9 @@ def _range(first: Fixed, last: Fixed, step: Fixed = _ONE) -> Values:
     scale = max(decimals, last.decimals)
     span, each = last.scaled(scale) - first.scaled(scale), step.scaled(scale)
     if not each:
-        raise ValueError("with a step of 0 there is no end")
+        raise ValueError("a step of 0 never reaches the end")
     if span * each < 0:
-        raise ValueError("the step leads away from the end; turn its sign round")
+        raise ValueError("the step never reaches the end; flip its sign")
     begin, by = first.scaled(decimals), step.scaled(decimals)
     return _computed(span // each + 1, lambda place: show_fixed(begin + by * place, decimals))
 
@@ -42,7 +42,7 @@ def _logspace(first: Fixed, last: Fixed, count: Fixed) -> Values:
     number = _number(count)
     if min(first.units, last.units) <= 0:
         raise ValueError("both ends must be above 0; they are values, not exponents")
-    # Far beyond a float, so that 0.0001 comes out as that, with any C library.
+    # Far more precise than a float, so that 0.0001 comes out exactly so with any C library.
     fine, coarse = Context(prec=60), Context(prec=50)
     low, high = (fine.ln(fine.create_decimal(show_fixed(*end))) for end in (first, last))
     gaps = max(number - 1, 1)
@@ -60,12 +60,12 @@ def _logspace(first: Fixed, last: Fixed, count: Fixed) -> Values:
 
 
 def _spaced(size: int, at: Callable[[int], str]) -> Values:
-    """A few are listed, so that what is there twice is seen; of many, neighbours are closest at one of the two ends."""
+    """A few are listed, so that repetitions are found; of many, neighbours are closest at one of the two ends."""
     if size <= _FEW:
         return Values(tuple(at(place) for place in range(size)))
     values = _computed(size, at)
     if at(0) == at(1) or at(size - 2) == at(size - 1):
-        raise ValueError("between the two ends there are no so many different numbers")
+        raise ValueError("there are not that many different numbers between the two ends")
     return values
 
 
@@ -79,7 +79,7 @@ def _int(first: Fixed, last: Fixed) -> Values:
 
 def _number(count: Fixed) -> int:
     if count.decimals or count.units < 1:
-        raise ValueError("the last number says how many values there are, and must be a whole one from 1 up")
+        raise ValueError("the last number is how many values there are; it must be a whole number of 1 or more")
     return count.units
 
 
@@ -94,7 +94,7 @@ def _drawn(make: Callable[[Fixed, Fixed], Draw]) -> Callable[..., Values]:
 
 
 class Generator(NamedTuple):
-    """How one is made of the numbers behind its name, how many of them there are, and what one looks like."""
+    """How to make values from the numbers after its name, how many numbers it takes, and an example."""
 
     make: Callable[..., Values]
     counts: tuple[int, ...]
@@ -115,18 +115,18 @@ GENERATORS: Mapping[str, Generator] = {
 def _parse(text: str) -> Fixed:
     number = parse_fixed(text)
     if number.units and not number.is_common():
-        raise ValueError(f"{shown(text)} is beyond the numbers that programs can read")
+        raise ValueError(f"{shown(text)} is out of the range that programs can read")
     return number
 
 
 def _numbers(texts: list[str], name: str, counts: tuple[int, ...]) -> list[Fixed]:
     if len(texts) not in counts:
-        raise ValueError(f"{name} has {' or '.join(map(str, counts))} numbers, not {len(texts)}")
+        raise ValueError(f"{name} takes {' or '.join(map(str, counts))} numbers, not {len(texts)}")
     return [_parse(text) for text in texts]
 
 
 def generate(word: str) -> Values | None:
-    """The values that the word stands for, nothing where it is a literal; a ValueError says what is wrong with it."""
+    """The values that the word stands for, None if it is literal; a ValueError says what is wrong with it."""
     name, colon, rest = word.partition(":")
     generator = GENERATORS.get(name) if colon else None
     if not generator:
@@ -134,24 +134,26 @@ def generate(word: str) -> Values | None:
     try:
         return generator.make(*_numbers(rest.split(":"), name, generator.counts))
     except ValueError as error:
-        raise ValueError(f"{error}; write for example {generator.example}") from None
+        raise ValueError(f"{error}; for example: {generator.example}") from None
 
 
-def parse_values(name: str, written: Words) -> Values:
-    """What the words mean. A value that is there twice stays so."""
+def parse_values(name: str, written: WrittenValues) -> Values:
+    """The values of the words. Repeated values stay."""
     words = written.words
     if not words:
         raise UserError(f"the parameter {name} has no values; write -p {name} VALUE...")
     if any("\0" in word for word in words):
-        raise UserError(f"a value of {name} has a NUL byte in it, which no command can hold")
+        raise UserError(f"a value of {name} contains a NUL byte, which no command can hold")
     parts = [Values((word,)) if written.are_literal else _parse_word(name, word) for word in words]
     if len(parts) == 1:
         return parts[0]
     for word, part in zip(words, parts, strict=True):
         if part.needs_samples:
-            raise UserError(f"{name}: {shown(word)} is drawn at random and stands alone; leave out the other values")
+            raise UserError(
+                f"{name}: {shown(word)} is drawn at random and cannot be combined with other values; leave them out"
+            )
         if len(part.choices) > LISTED:
-            raise UserError(f"{name}: {shown(word)} has more than {LISTED:,} values and stands alone")
+            raise UserError(f"{name}: {shown(word)} has more than {LISTED:,} values and cannot be combined with others")
     return Values(tuple(value for part in parts for value in part.choices))
 
 
@@ -159,16 +161,16 @@ def _parse_word(name: str, word: str) -> Values:
     try:
         return generate(word) or Values((word,))
     except ValueError as error:
-        raise UserError(f"{name}: {shown(word)}: {error} (or -p {name}=VALUE for a value as it stands)") from None
+        raise UserError(f"{name}: {shown(word)}: {error} (or -p {name}=VALUE for a literal value)") from None
 
 
-def doubts(name: str, written: Words) -> list[str]:
-    """What looks as if something else were meant."""
+def doubts(name: str, written: WrittenValues) -> list[str]:
+    """Notes on words that look like mistakes."""
     if written.are_literal:
         return []
     found = [_doubt(word) for word in written.words]
     if len(written.words) == 1 and "," in written.words[0] and all(map(is_number, written.words[0].split(","))):
-        found.append(f"{shown(written.words[0])} is one value; several are separated by blanks")
+        found.append(f"{shown(written.words[0])} is a single value; separate several with spaces")
     return [f"{name}: {doubt}" for doubt in found if doubt]
 
 
@@ -179,4 +181,4 @@ def _doubt(word: str) -> str:
         from difflib import get_close_matches  # noqa: PLC0415 - few words come so far
 
         close = get_close_matches(first, GENERATORS, n=1)
-    return f"{shown(word)} is a value as it stands; was {GENERATORS[close[0]].example} meant?" if close else ""
+    return f"{shown(word)} is taken literally; did you mean {GENERATORS[close[0]].example}?" if close else ""

@@ -1,4 +1,4 @@
-"""A pattern over a space: what each place of a factor writes into the line, so that a line is one `format` away.
+"""A pattern over a space: what each place of a factor writes into the line, so that a line takes one `format`.
 
 It knows what a point writes, not which points there are.
 """
@@ -16,7 +16,7 @@ _KEPT = 2**16
 
 
 class Fragments(dict[int, tuple[str, ...]]):
-    """What the places of one factor write; computed when first asked for, and kept unless there are very many."""
+    """What the places of one factor write; computed when needed, and cached unless there are very many."""
 
     def __init__(self, factor: Factor, placeholders: Sequence[Placeholder]) -> None:
         super().__init__()
@@ -60,11 +60,11 @@ class Filling:
 
     @property
     def counted(self) -> set[str]:
-        """What is in it and is no parameter: i, n and seed."""
+        """The placeholders that are not parameters: i, n and seed."""
         return {placeholder.name for placeholder in self._counted}
 
     def check(self) -> None:
-        """Meet now what a value cannot be; of those that are computed or drawn one stands for all."""
+        """Check now that values fit; of computed or drawn values, one stands for all."""
         for factor, (size, table) in zip(self._space.factors[::-1], self.tables, strict=True):
             for place in range(size if factor.is_listed else 1):
                 table[place]
@@ -75,7 +75,7 @@ class Filling:
             placeholder.fill("1")
 
     def fragments(self, point: Point, missing: Collection[str] = ()) -> list[str]:
-        """What the parameters write; those that are missing write nothing."""
+        """What the parameters write; missing ones write nothing."""
         found: list[str] = []
         for (_, table), place in zip(self.tables, reversed(point.places), strict=True):
             found += table[place]
@@ -95,14 +95,14 @@ _NOT_IN_NAMES = re.compile(f"[{NOT_IN_NAMES}]")
 
 
 class Names:
-    """The names that were given; they are remembered."""
+    """The names given so far."""
 
     def __init__(self) -> None:
         self._given: set[str] = set()
         self._next: dict[str, int] = {}
 
     def give(self, wish: str) -> str:
-        """This name, or where it was given before, this one with a number: `0.1-32-2`."""
+        """This name, or if it was given before, the name with a number: `0.1-32-2`."""
         wish = "".join(char if char.isprintable() else "_" for char in _NOT_IN_NAMES.sub("_", wish)) or "_"
         name = wish
         while name in self._given:

@@ -1,6 +1,6 @@
-"""Random order and random numbers computed from a seed: the same on every version of Python. Not for secrets.
+"""Random order and random numbers from a seed: the same on every version of Python. Not for secrets.
 
-The order of n things takes no memory, however many they are. Only this file knows scipy, for quasi-random points."""
+The order of n things takes no memory, however large n is. Only this file knows scipy, for quasi-random points."""
 
 from collections.abc import Iterator
 from math import isqrt
@@ -10,7 +10,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.extras import install
 
 _MASK = 2**64 - 1
-_FEW = 1024  # so many are sorted by random numbers, which treats all orders alike
+_FEW = 1024  # up to this many are sorted by random numbers, which makes all orders equally likely
 
 
 def mix(number: int) -> int:
@@ -22,7 +22,7 @@ def mix(number: int) -> int:
 
 
 def unit(seed: int, series: int, number: int) -> float:
-    """A random number above 0 and below 1: that with this number in this series."""
+    """A random number above 0 and below 1: the one with this index in this series."""
     return ((mix(mix(mix(seed & _MASK) ^ series) ^ number) >> 12) + 0.5) * 2**-52
 
 
@@ -89,10 +89,10 @@ SAMPLERS = {"sobol": "Sobol", "halton": "Halton", "lhs": "LatinHypercube"}
 
 
 def quasi_points(sampler: str, dimensions: int, samples: int, seed: int) -> Iterator[list[float]]:
-    """Points with numbers above 0 and below 1; a Latin hypercube has just so many, the others have no end."""
+    """Points with numbers above 0 and below 1; a Latin hypercube has exactly `samples`, the others are endless."""
     is_closed = sampler == "lhs"
     if is_closed and samples > _LARGEST_CUBE:
-        raise UserError(f"--sampler lhs makes all its samples at once, and can make {_LARGEST_CUBE:,} at most")
+        raise UserError(f"--sampler lhs can draw at most {_LARGEST_CUBE:,} samples, since it draws them all at once")
     engine = _engine(sampler, dimensions, seed)
     while True:
         for point in _quietly(engine, samples if is_closed else min(samples, _AT_ONCE)):
@@ -102,7 +102,7 @@ def quasi_points(sampler: str, dimensions: int, samples: int, seed: int) -> Iter
 
 
 def _quietly(engine: Any, samples: int) -> list[list[float]]:
-    """Without scipy's warning that Sobol's points are balanced best for 2, 4, 8 and so on of them."""
+    """Without scipy's warning that Sobol points are balanced best for powers of 2."""
     import warnings  # noqa: PLC0415 - only here
 
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""One placeholder, as `{lr}`, `{lr:.0e}`, `{opt!s}` or `{--momentum m}`: how it is written, how a value fills it."""
+"""Placeholders such as `{lr}`, `{lr:.0e}`, `{opt!s}` or `{--momentum m}`: their syntax, and how values fill them."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -11,12 +11,12 @@ from .sweep import bare, meant, shown
 from .values import is_number, is_whole
 
 NAME = re.compile(r"[^\W\d][\w.-]*")
-# Nothing of a flag means anything to a shell.
+# The characters of a flag mean nothing to a shell.
 _FLAG = r"[\w.:/+,@%-]+"
 _PLACEHOLDER = re.compile(
     rf"(?P<before>-{_FLAG}(?:=| +)|{_FLAG}=|-(?:=| +)|\?)?(?P<name>{NAME.pattern})(?P<raw>!s)?(?::(?P<spec>[^{{}}]*))?"
 )
-COUNTED = ("i", "n")  # what is no parameter and always known
+COUNTED = ("i", "n")  # not parameters, but always known
 _TOO_WIDE = re.compile(r"\d{4}")
 
 
@@ -27,15 +27,15 @@ class Placeholder(NamedTuple):
     name: str
     spec: str = ""
     is_raw: bool = False
-    before: str | None = None  # what comes and goes with the value, its flag; None where it must be there
+    before: str | None = None  # the flag that comes and goes with the value; None if the value is always present
     place: str = WORD  # what a value is to the shell there
 
     def __str__(self) -> str:
-        """As it is written, braces included."""
+        """As written, including braces."""
         return f"{{{bare(self.written)}}}"
 
     def fill(self, value: str) -> str:
-        """What stands there for this value; the UserError says why it cannot."""
+        """The text for this value; a UserError says why there is none."""
         try:
             formatted = _format(value, self.spec) if self.spec else value
             return (self.before or "") + (formatted if self.is_raw else quoted(formatted, self.place))
@@ -45,27 +45,29 @@ class Placeholder(NamedTuple):
 
 def _format(value: str, spec: str) -> str:
     if _TOO_WIDE.search(spec):
-        raise ValueError("a width has three digits at most")
+        raise ValueError("a width may have at most three digits")
     if spec.endswith("c") or "z" in spec or not spec.isprintable():
-        raise ValueError(f"':{spec.encode('unicode_escape').decode()}' is not taken; write one as ':.2f' or ':03d'")
+        raise ValueError(
+            f"':{spec.encode('unicode_escape').decode()}' is not supported; use a format such as ':.2f' or ':03d'"
+        )
     try:
         return format(int(value) if is_whole(value) else float(value) if is_number(value) else value, spec)
     except (ValueError, OverflowError):
         if spec[-1:] in "bdnoxX" and is_number(value):
             raise ValueError(f"':{spec}' is for whole numbers") from None
-        kind = "a whole number" if is_whole(value) else "a number" if is_number(value) else "a text"
+        kind = "a whole number" if is_whole(value) else "a number" if is_number(value) else "text"
         raise ValueError(f"':{spec}' cannot format {kind}") from None
 
 
 def read_placeholder(written: str, known: Collection[str]) -> Placeholder:
-    """What is written between braces; `known` are the names that are good there."""
+    """Parse the text between braces; `known` are the valid names."""
     match = _PLACEHOLDER.fullmatch(written)
     if not match:
-        way_out = f"braces that are the shell's are written {{{{{bare(written)}}}}}"
+        way_out = f"write {{{{{bare(written)}}}}} for braces of the shell"
         if written.strip() in known:
             way_out = f"write {{{written.strip()}}}"
         raise UserError(
-            f"{{{bare(written)}}} is no placeholder, which is {{NAME}}, {{NAME:.2f}}, {{NAME!s}} or {{--flag NAME}}; "
+            f"{{{bare(written)}}} is not a placeholder such as {{NAME}}, {{NAME:.2f}}, {{NAME!s}} or {{--flag NAME}}; "
             f"{way_out}"
         )
     name = match["name"]
@@ -76,12 +78,12 @@ def read_placeholder(written: str, known: Collection[str]) -> Placeholder:
 
 
 def _unknown(written: str, name: str, has_flag: bool, known: Collection[str]) -> str:
-    flag = " behind the flag stands the name of a parameter;" if has_flag else ""
+    flag = " the flag must be followed by a parameter name;" if has_flag else ""
     add = "--repeat N" if name == "seed" else f"-p {name} VALUE..."
     hint = meant(name, [one for one in known if one not in COUNTED])
     return (
-        f"the pattern has {{{bare(written)}}} but there is no parameter of that name;{flag} add {add}, "
-        f"or write {{{{{bare(written)}}}}} if these braces are the shell's{hint}"
+        f"the pattern has {{{bare(written)}}}, but there is no parameter of that name;{flag} add {add}, "
+        f"or write {{{{{bare(written)}}}}} for braces of the shell{hint}"
     )
 
 
@@ -94,7 +96,7 @@ _MAY_FOLLOW = (" ", "\t", "\n", ")", ";", "&", "|", "'", '"')
 
 
 class Pattern(NamedTuple):
-    """Texts and placeholders by turns: one text more than placeholders."""
+    """Alternating texts and placeholders: one text more than placeholders."""
 
     texts: tuple[str, ...]
     placeholders: tuple[Placeholder, ...]
@@ -103,11 +105,11 @@ class Pattern(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """The parameters that it needs."""
+        """The parameters that it uses."""
         return {placeholder.name for placeholder in self.placeholders}
 
     def always(self) -> str:
-        """What is there in any case, with a letter for each value."""
+        """The part that is always present, with a letter for each value."""
         values = ["x" if placeholder.before is None else "" for placeholder in self.placeholders]
         return "".join(text + value for text, value in zip(self.texts, [*values, ""], strict=True))
 
@@ -128,7 +130,7 @@ class Pattern(NamedTuple):
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
-    """The texts as they stand, and what is written in the braces between them."""
+    """The texts, and the contents of the braces between them."""
     texts, written = [""], []
     at = 0
     for match in _BRACES.finditer(text):
@@ -140,7 +142,7 @@ def _split(text: str) -> tuple[list[str], list[str]]:
         elif len(match[0]) == 1:
             raise UserError(
                 f"the pattern has a '{match[0]}' that belongs to no placeholder, at character {match.start() + 1}; "
-                "braces that are the shell's are written {{ and }}"
+                "write {{ and }} for braces of the shell"
             )
         else:
             texts[-1] += match[0][0]
@@ -149,13 +151,13 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def parse_text(text: str, known: Collection[str]) -> Pattern:
-    """The pattern of something that no shell will read, so that values stand in it as they are."""
+    """The pattern of something that no shell reads, so that values are not quoted."""
     texts, written = _split(text)
     return Pattern(tuple(texts), tuple(read_placeholder(one, known)._replace(is_raw=True) for one in written))
 
 
 def parse_command(text: str, known: Collection[str]) -> Pattern:
-    """The pattern of a command; `known` are the names that are good in it."""
+    """The pattern of a command; `known` are the valid names."""
     texts, written = _split(text)
     placeholders = []
     read = ""  # what the shell has seen, with a letter for each value
@@ -179,7 +181,7 @@ def parse_command(text: str, known: Collection[str]) -> Pattern:
 def _with_blanks(
     texts: Sequence[str], placeholders: Sequence[Placeholder]
 ) -> tuple[tuple[str, ...], tuple[Placeholder, ...]]:
-    """The blanks before what may be missing, made part of it, so that they go with it."""
+    """Make the blanks before an optional placeholder part of it, so that they disappear with it."""
     kept, found = [], []
     for text, placeholder in zip(texts, placeholders, strict=False):
         bare = text if placeholder.before is None else text.rstrip(" ")
@@ -192,24 +194,24 @@ def _with_blanks(
 
 
 def _check_before(read: str, found: Placeholder) -> None:
-    """Refuse what would make the shell read the first character of a value otherwise."""
+    """Refuse text that would change how the shell reads the first character of a value."""
     if found.place in (SINGLE, OPTIONS, COMMENT):
         return
     read = read.replace("\\\n", "")
     if _DOLLAR.search(read):
-        raise UserError(f"${found} would be a variable of the shell; write ${{{found}}} if it shall be one")
+        raise UserError(f"${found} would be a shell variable; write ${{{found}}} if that is intended")
     if variable := _VARIABLE.search(read):
         name = variable["name"]
-        raise UserError(f"${name}{found} would be one longer name to the shell; write ${{{{{name}}}}}{found}")
+        raise UserError(f"the shell would read ${name}{found} as one longer name; write ${{{{{name}}}}}{found}")
     if ENDS_ESCAPED.search(read):
         raise UserError(f"the backslash before {found} would take the first character of its values")
 
 
 def _check_behind(text: str, found: Placeholder, *, goes_with_blank: bool, is_last: bool) -> None:
-    """Refuse what would be read otherwise together with the value, or without it."""
+    """Refuse text that would be read differently after the value, or without it."""
     if text.startswith("#:") and found.place in WORDS:
-        raise UserError(f"write a blank between {found} and #:, or the shell takes both for one word")
+        raise UserError(f"put a space between {found} and #:, or the shell reads both as one word")
     if found.before is None or text.startswith(_MAY_FOLLOW) or (is_last and not text):
         return
     if goes_with_blank or text.startswith("#"):
-        raise UserError(f"write a blank behind {found}, since it may be missing, and its blank with it")
+        raise UserError(f"put a space after {found}, since it may be left out together with its space")

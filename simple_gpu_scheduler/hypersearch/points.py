@@ -1,4 +1,4 @@
-"""The points of a space one after another: in the order of the grid, shuffled, at random, or quasi-random."""
+"""The points of a space one after another: in grid order, shuffled, random, or quasi-random."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -9,14 +9,14 @@ from .space import Space
 
 
 class Point(NamedTuple):
-    """A place in each factor, and what was drawn."""
+    """A place in each factor, and the drawn values."""
 
     places: list[int]
     drawn: list[str]
 
 
 class Order(NamedTuple):
-    """How a space is visited: from the first point to the last, if nothing else is said."""
+    """How a space is visited: by default from the first point to the last."""
 
     is_shuffled: bool = False
     sampler: str = ""
@@ -25,7 +25,7 @@ class Order(NamedTuple):
 
 
 def points(space: Space, order: Order) -> Iterator[Point]:
-    """Without end where something is drawn; else each point once."""
+    """Endless if something is drawn; else each point once."""
     if order.sampler:
         return _quasi(space, order)
     if space.draws:
@@ -34,7 +34,7 @@ def points(space: Space, order: Order) -> Iterator[Point]:
 
 
 def indexes(space: Space, order: Order, round_number: int = 0) -> Iterator[int]:
-    """The points as numbers; each round has an order of its own."""
+    """The points as numbers; each round has its own order."""
     size = space.size
     if not order.is_shuffled:
         return iter(range(size))
@@ -52,7 +52,7 @@ def _places(space: Space, index: int) -> list[int]:
 
 
 def _drawn(space: Space, order: Order) -> Iterator[Point]:
-    """Round by round, so that each combination of the listed values comes equally often."""
+    """Round by round, so that all combinations of the listed values come equally often."""
     number = count()
     for round_number in count():
         for index in indexes(space, order, round_number):

@@ -1,7 +1,7 @@
-"""Values as the shell needs them where they stand: bare, in quotes, behind `#:`, or where nothing helps.
+"""Quotes values as the shell needs it where they are: bare, in quotes, after `#:`, or where no quoting works.
 
-It knows what a place means to sh, bash and zsh, and not how a pattern is written. Where it is not sure, only values
-that need no quoting may stand, or none. A ValueError says why a value cannot.
+It knows what a place means to sh, bash and zsh, not how a pattern is written. If unsure, it accepts only values that
+need no quoting, or none. A ValueError says why a value is refused.
 """
 
 import re
@@ -23,8 +23,8 @@ _RESERVED = re.compile(
     r"repeat|foreach|end|nocorrect|noglob|-"
 )
 _SOMETHING = re.compile(r"[^\w\t]")
-ENDS_ESCAPED = re.compile(r"(?<!\\)(\\\\)*\\\Z")  # in a backslash that means something
-_MARK = b"#:"  # what options begin with
+ENDS_ESCAPED = re.compile(r"(?<!\\)(\\\\)*\\\Z")  # in an unescaped backslash
+_MARK = b"#:"  # what options start with
 _EXPANSIONS = {b"$((", b"((", b"${"}
 
 WORD, COMMAND, PART_OF_COMMAND, REDIRECTED, BRACES = "", "first word", "part of it", "before >", "{"
@@ -33,11 +33,11 @@ SINGLE, DOUBLE = "'", '"'
 
 
 def place_behind(text: str, following: str = "") -> str:
-    """What a value is to the shell behind this text and before the following one."""
+    """What a value is to the shell after this text and before the following one."""
     data = text.replace("\\\n", "").encode(errors="surrogateescape")
     scanner = CommentScanner().feed(data)
     if b"<<" in data and b"\n" in data:
-        # Perhaps: how its text is read is not known here. No value may make up the word that ends it.
+        # Perhaps: how its text is read is unknown here. No value may form the word that ends it.
         return UNSURE if _SOMETHING.search(text.rpartition("\n")[2]) else HEREDOC
     # In backticks a backslash means something before quotes do, arithmetic knows no quotes, in ${ } they differ from
     # shell to shell. Nor does dash know $' ', or the scanner the brackets of `case`.
@@ -74,7 +74,7 @@ def _place_of_word(text: str, following: str) -> str:
 
 
 def left_open(text: str) -> str:
-    """What the text opens and does not close, if anything: a quote or a bracket."""
+    """The quote or bracket that the text leaves open, if any."""
     scanner = CommentScanner().feed(text.encode(errors="surrogateescape"))
     return scanner.open[-1].decode() if scanner.open else ""
 
@@ -101,7 +101,7 @@ def _before_redirection(value: str) -> str:
 
 
 def _in_braces(value: str) -> str:
-    return _forced(value) if "," in value or ".." in value else _as_word(value)  # it would make several words
+    return _forced(value) if "," in value or ".." in value else _as_word(value)  # it would become several words
 
 
 def _in_single_quotes(value: str) -> str:
@@ -114,7 +114,7 @@ def _in_string(value: str) -> str:
 
 def _in_options(value: str) -> str:
     if not value or not value.isprintable() or any(char.isspace() for char in value):
-        raise ValueError("behind #: a value is one word without blanks")
+        raise ValueError("after #: a value must be a single word without spaces")
     return value
 
 
@@ -125,12 +125,14 @@ def _in_comment(value: str) -> str:
 
 
 def _in_heredoc(_value: str) -> str:
-    raise ValueError("in a here-document it might be taken for its end; write something before it, as '- ' or 'lr: '")
+    raise ValueError(
+        "in a here-document it might be read as its end; write something before it, such as '- ' or 'lr: '"
+    )
 
 
 def _without_quotes(value: str) -> str:
     if quote(value) != value:
-        raise ValueError("quotes do not help there; put the placeholder outside of ` `, ${ }, $(( )) and the like")
+        raise ValueError("quotes do not work there; put the placeholder outside of ` `, ${ }, $(( )) and the like")
     return value
 
 
@@ -152,5 +154,5 @@ WORDS = {WORD, COMMAND, PART_OF_COMMAND, REDIRECTED, BRACES}
 
 
 def quoted(value: str, place: str) -> str:
-    """The value, so that the program gets just this, whatever is in it."""
+    """The value quoted so that the program gets exactly this value."""
     return _QUOTES[place](value)

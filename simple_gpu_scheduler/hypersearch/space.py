@@ -1,6 +1,6 @@
-"""The space of a sweep: its factors, which vary freely of each other, and its draws. A point is a place in each factor.
+"""The space of a sweep: its factors, which vary independently, and its draws. A point is a place in each factor.
 
-It knows how parameters go together, not in which order points are visited nor which are left out.
+It knows how parameters are combined, not in which order points are visited or which are left out.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,16 +14,16 @@ from .values import LISTED, MOST, NUMBER, Draw, Values, kind_of
 
 
 class Factor(NamedTuple):
-    """Some parameters, and the values that they have together: by place, for each parameter one."""
+    """Parameters that vary together: at each place, one value for each."""
 
     names: tuple[str, ...]
     size: int
     row: Callable[[int], tuple[str, ...]]
-    is_listed: bool  # so that the values may be anything; those that are computed are all of one kind
+    is_listed: bool  # so the values may be of any kind; computed values are all of one kind
 
 
 class Space(NamedTuple):
-    """All of it. `notes` say what was left out."""
+    """All factors and draws. `notes` say what was left out."""
 
     factors: tuple[Factor, ...]
     draws: tuple[tuple[str, Draw], ...]
@@ -31,22 +31,22 @@ class Space(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many points there are, not counting what is drawn."""
+        """The number of points, ignoring draws."""
         return prod(factor.size for factor in self.factors)
 
     @property
     def names(self) -> list[str]:
-        """Of all parameters."""
+        """The names of all parameters."""
         return [name for factor in self.factors for name in factor.names] + [name for name, _ in self.draws]
 
     def listed(self) -> Iterator[tuple[str, str]]:
-        """The names and values of what is listed."""
+        """The names and values of listed parameters."""
         for factor in self.factors:
             for place in range(factor.size if factor.is_listed else 0):
                 yield from zip(factor.names, factor.row(place), strict=True)
 
     def kinds(self) -> dict[str, str]:
-        """What the values of each parameter are: numbers, texts or either."""
+        """The kind of each parameter's values: numbers, text or either."""
         values: dict[str, list[str]] = {}
         for name, value in self.listed():
             values.setdefault(name, []).append(value)
@@ -54,7 +54,7 @@ class Space(NamedTuple):
 
 
 def make_space(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]], rows: Rows) -> Space:
-    """Put together what goes together."""
+    """Build the space of these parameters."""
     notes: list[str] = []
     zipped = _check_zips(parameters, zips)
     factors = [_listed(rows.columns, list(rows.rows), notes)] if rows.columns else []
@@ -68,7 +68,7 @@ def make_space(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]], 
     draws = tuple((name, values.draw) for name, values in parameters.items() if values.draw)
     space = Space(tuple(factors), draws, tuple(notes))
     if space.size > MOST:
-        raise UserError(f"the sweep has more than {MOST:.0e} combinations, too many to be counted; give fewer values")
+        raise UserError(f"the sweep has more than {MOST:.0e} combinations, too many to count; give fewer values")
     return space
 
 
@@ -77,16 +77,16 @@ def _check_zips(parameters: Mapping[str, Values], zips: Sequence[Sequence[str]])
     for names in zips:
         written = f"--zip {','.join(names)}"
         if not all(names):
-            raise UserError("--zip has no name where one should be; write it as --zip lr,wd")
+            raise UserError("--zip lacks a name; write it as --zip lr,wd")
         if len(names) < 2:  # noqa: PLR2004 - a pair
-            raise UserError(f"{written} names one parameter; write those that go together, as in --zip lr,wd")
+            raise UserError(f"{written} names only one parameter; name all that vary together, as in --zip lr,wd")
         for name in names:
             if name not in parameters:
                 raise UserError(f"{written}: there is no parameter {shown(name)}{meant(name, parameters)}")
             if name in zipped or names.count(name) > 1:
-                raise UserError(f"{written}: {name} is in a zip already; name all that go together in one --zip")
+                raise UserError(f"{written}: {name} is already in a zip; name all that vary together in one --zip")
             if parameters[name].needs_samples:
-                raise UserError(f"{written}: {name} is drawn at random; only listed values can go together")
+                raise UserError(f"{written}: {name} is drawn at random; only listed values can be zipped")
         zipped.update(dict.fromkeys(names, sorted(names, key=list(parameters).index)))
     return zipped
 
@@ -96,9 +96,9 @@ def _zip(names: Sequence[str], parameters: Mapping[str, Values], notes: list[str
     sizes = {name: len(parameters[name].choices) for name in names}
     if len(set(sizes.values())) > 1:
         counts = ", ".join(f"{name} has {size}" for name, size in sizes.items())
-        raise UserError(f"{written}: they need the same number of values, and {counts}")
+        raise UserError(f"{written}: they need the same number of values, but {counts}")
     if max(sizes.values()) > LISTED:
-        raise UserError(f"{written}: more than {LISTED:,} values cannot go together")
+        raise UserError(f"{written}: more than {LISTED:,} values cannot be zipped")
     rows = list(zip(*(parameters[name].choices for name in names), strict=True))
     return _listed(tuple(names), rows, notes)
 
@@ -109,7 +109,7 @@ def _listed(names: tuple[str, ...], rows: list[tuple[str, ...]], notes: list[str
         repeated = next(row for at, row in enumerate(rows) if different[at : at + 1] != [row])
         more = len(rows) - len(different) - 1
         others = f" (and {more} more)" if more else ""
-        notes.append(f"{','.join(names)}: {shown(','.join(repeated))} is given again and left out{others}")
+        notes.append(f"{','.join(names)}: {shown(','.join(repeated))} is repeated and left out{others}")
     return Factor(names, len(different), different.__getitem__, is_listed=True)
 
 

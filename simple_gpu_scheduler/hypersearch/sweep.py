@@ -1,4 +1,4 @@
-"""A sweep as somebody wrote it, on the command line or in a file. Nothing in it is checked yet."""
+"""A sweep as written on the command line or in a file. Nothing in it is checked yet."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -6,32 +6,32 @@ from typing import NamedTuple
 SHUFFLED, IN_ORDER = "shuffled_grid", "grid"
 
 
-class Words(NamedTuple):
-    """What was written behind a parameter's name. Literal words are values as they stand, whatever is in them."""
+class WrittenValues(NamedTuple):
+    """The words after a parameter's name. Literal words are taken as values without interpretation."""
 
     words: tuple[str, ...]
     are_literal: bool = False
 
 
 class Rows(NamedTuple):
-    """Configurations that are listed whole, as in a CSV file. Not all of the columns need to be used."""
+    """Complete configurations, as in a CSV file. Not every column must be used."""
 
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
 
 
 class Sweep(NamedTuple):
-    """Its commands are those of all combinations; parameters of one zip go together, and so do the columns of rows."""
+    """Its commands are all combinations; parameters of one zip vary together, and so do the columns of rows."""
 
     pattern: str = ""
-    parameters: Mapping[str, Words] = {}
+    parameters: Mapping[str, WrittenValues] = {}
     rows: Rows = Rows()
     zips: tuple[tuple[str, ...], ...] = ()
     where: tuple[str, ...] = ()
     when: Mapping[str, str] = {}
     repeat: int | None = None
     name: str | None = None
-    sampling_mode: str = ""  # SHUFFLED where nothing else is said
+    sampling_mode: str = ""  # SHUFFLED by default
     sampler: str = ""
     samples: int | None = None
     seed: int | None = None
@@ -53,11 +53,11 @@ def shown(text: str) -> str:
 
 
 def meant(word: str, known: Collection[str]) -> str:
-    """The known word that it is like, or all of them where they are few, as the end of a sentence."""
+    """The most similar known word, or all of them if they are few, as the end of a sentence."""
     from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
 
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(word.lower(), by_lower, n=1)
     if close:
         return f"; did you mean {by_lower[close[0]]}?"
-    return f"; there are {', '.join(sorted(known))}" if 0 < len(known) <= _FEW else ""
+    return f"; choose from {', '.join(sorted(known))}" if 0 < len(known) <= _FEW else ""

@@ -1,4 +1,4 @@
-"""What a parameter may be: values listed or computed, or a draw; and numbers, read exactly as people write them."""
+"""The values of a parameter: listed, computed, or drawn; and numbers, read exactly as written."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 _FAR = 300
 
-NUMBER, TEXT, EITHER = "a number", "a text", "a number or a text"
+NUMBER, TEXT, EITHER = "a number", "text", "a number or text"
 
 
 def _power_of_ten(exponent: int) -> int:
@@ -29,7 +29,7 @@ class Fixed(NamedTuple):
         return self.units * _power_of_ten(decimals - self.decimals)
 
     def is_common(self) -> bool:
-        """Whether it is neither far too large nor far too small for a floating-point number."""
+        """Whether it is within the range of floating-point numbers."""
         return -_FAR < len(str(abs(self.units))) - self.decimals < _FAR
 
     def as_float(self) -> float:
@@ -38,26 +38,26 @@ class Fixed(NamedTuple):
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a decimal number; `nan`, `inf` and `0x10` are texts."""
+    """Whether a text is a decimal number; `nan`, `inf` and `0x10` are not."""
     return len(text) < _FAR and bool(_NUMBER.fullmatch(text))
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is a number without a point and an exponent."""
+    """Whether a text is a number without point or exponent."""
     return len(text) < _FAR and bool(_WHOLE.fullmatch(text))
 
 
 def kind_of(values: Iterable[str]) -> str:
-    """What all of them are."""
+    """The kind of all of them."""
     kinds = {is_number(value) for value in values}
     return EITHER if len(kinds) > 1 else NUMBER if True in kinds else TEXT
 
 
 def parse_fixed(text: str) -> Fixed:
-    """A decimal number, exactly; a ValueError says that it is none."""
+    """A decimal number, exactly; a ValueError says that it is not one."""
     match = _NUMBER.fullmatch(text) if is_number(text) else None
     if not match:
-        raise ValueError(f"{shown(text)} is no number")
+        raise ValueError(f"{shown(text)} is not a number")
     sign, before, after, exponent = match[1], match[2], match[3] or "", int(match[4] or 0)
     units = int(f"{sign}{before}{after}")
     decimals = len(after) - exponent
@@ -65,7 +65,7 @@ def parse_fixed(text: str) -> Fixed:
 
 
 def show_fixed(units: int, decimals: int) -> str:
-    """The number with just so many decimals: `0.10`."""
+    """The number with exactly this many decimals: `0.10`."""
     if not decimals:
         return str(units)
     before, after = divmod(abs(units), 10**decimals)
@@ -74,12 +74,12 @@ def show_fixed(units: int, decimals: int) -> str:
 
 Draw = Callable[[float], str]  # from a random number above 0 and below 1 to a value
 
-MOST = 10**18  # nothing has more values, so that Python can count them
-LISTED = 100_000  # so many computed values are listed where they stand among others
+MOST = 10**18  # the most values, so that Python can count them
+LISTED = 100_000  # up to this many computed values are listed when mixed with others
 
 
 class Computed(Sequence[str]):
-    """Values that are computed from their places as they are asked for, so that a long range costs no memory."""
+    """Values computed on demand from their places, so that a long range takes no memory."""
 
     def __init__(self, size: int, at: Callable[[int], str]) -> None:
         self._size = size
@@ -89,15 +89,15 @@ class Computed(Sequence[str]):
         return self._size
 
     def __getitem__(self, place: Any) -> Any:
-        """The value at a place from 0 up."""
+        """The value at a place, counted from 0."""
         if not 0 <= place < self._size:
             raise IndexError(place)
         return self._at(place)
 
 
 class Values(NamedTuple):
-    """The values of one parameter: one of the choices, or what is drawn. Texts, since commands are made of them."""
+    """The values of one parameter: choices or a draw. Strings, since commands are made of them."""
 
     choices: Sequence[str] = ()
     draw: Draw | None = None
-    needs_samples: bool = False  # it must be said how many commands there shall be
+    needs_samples: bool = False  # the number of commands must be given

@@ -1,7 +1,6 @@
-"""Where the bytes of an input come from: a file read to its end, a file that grows; `spooled` has the pipes.
+"""Sources of the bytes of an input: a file read to its end, a file that grows; `pipes` has the pipes.
 
-A feed gives bytes; those that can go on where they were remember how far their bytes were used. It knows nothing of
-lines.
+A feed returns bytes; feeds that can be resumed remember how far their bytes were used. It knows nothing of lines.
 """
 
 import os
@@ -15,9 +14,9 @@ CHUNK = 4 * 1024
 
 
 class Piece(NamedTuple):
-    """Bytes. Without any it is the end, or with `more_may_come` only for now; `is_new` begins another content.
+    """Bytes. If empty, the end, or with `more_may_come` the end for now; `is_new` starts new content.
 
-    With a `problem` it is none of these: something went wrong, and the rest comes all the same.
+    With a `problem` it is none of these: something went wrong, but the rest still comes.
     """
 
     data: bytes = b""
@@ -27,44 +26,44 @@ class Piece(NamedTuple):
 
 
 class Feed(Protocol):
-    """One input. It is read by one thread, and told by another that it is enough."""
+    """One input. One thread reads it, another may stop it."""
 
     def begin(self) -> None:
-        """From now on others may write to it. The journal knows of it."""
+        """Writers may now write to it: the journal has recorded it."""
 
     def read(self) -> Piece:
         """The next bytes, waiting for them."""
 
     def used(self, size: int) -> ReadMark | None:
-        """So many more bytes need not be read again; the place behind them, if it can be gone on there."""
+        """This many more bytes need not be read again; the position after them, if reading can resume there."""
 
     def stop(self) -> bool:
-        """Take no more; whether the end is about to come therefore."""
+        """Take no more; whether the end will now come soon."""
 
 
 class Plain:
-    """Reads a descriptor to its end. A kill loses what was read of a pipe; a file can be read again."""
+    """Reads a descriptor to its end. If killed, what was read of a pipe is lost; a file can be read again."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
     def begin(self) -> None:
-        """Nothing is to be done."""
+        """Nothing to do."""
 
     def read(self) -> Piece:
         """See `Feed`."""
         while True:
             try:
                 return Piece(os.read(self._fd, CHUNK))
-            except BlockingIOError:  # somebody who shares the pipe or terminal has made it non-blocking
+            except BlockingIOError:  # a process that shares the pipe or terminal has made it non-blocking
                 select.select([self._fd], [], [])
 
     def used(self, size: int) -> ReadMark | None:  # noqa: ARG002 - the protocol's name
-        """It begins at the begin again."""
+        """It can only start over."""
         return None
 
     def stop(self) -> bool:
-        """It may wait for long."""
+        """It may block for long."""
         return False
 
 
@@ -81,7 +80,7 @@ class Followed:
         self._unused = bytearray()
 
     def begin(self) -> None:
-        """It is there, and grows."""
+        """Nothing to do: the file exists already."""
 
     def read(self) -> Piece:
         """See `Feed`."""

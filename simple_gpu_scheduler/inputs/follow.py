@@ -1,6 +1,6 @@
-"""Following a plain file as it grows, through truncation, rotation, editing and restarts.
+"""Follows a regular file as it grows, through truncation, rotation, editing and restarts.
 
-It gives bytes, and for each piece the position behind it, from which a later process can go on. It knows nothing of
+It returns bytes, and for each piece the position after it, from which a later process can resume. It knows nothing of
 lines or jobs.
 
 What is promised: bytes that stay in the file, or in a file that is rotated to a name beside it (`queue.txt.1`,
@@ -32,7 +32,7 @@ _LOOK_AGAIN = 0.05
 
 
 class Position(NamedTuple):
-    """Where to go on: in which file, behind how many bytes, and their checksum; zeros where it is not known."""
+    """Where to resume: in which file, after how many bytes, and their checksum; zeros if unknown."""
 
     device: int = 0
     inode: int = 0
@@ -40,14 +40,14 @@ class Position(NamedTuple):
     crc: int = 0
 
     def behind(self, data: bytes) -> "Position":
-        """The position behind these bytes, which stand here."""
+        """The position after these bytes, which start here."""
         return self._replace(offset=self.offset + len(data), crc=zlib.crc32(data, self.crc))
 
 
 _BEGIN = Position()
 
 
-class Piece(NamedTuple):
+class FilePiece(NamedTuple):
     """Bytes, and the position behind them. With `is_new_file` another content begins here: what came before is whole.
 
     Without it the bytes go on where the last piece ended, though an editor may have given the file another inode.
@@ -62,12 +62,12 @@ class Piece(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """From where a later process goes on."""
+        """The position from which a later process resumes."""
         return Position(self.device, self.inode, self.offset, self.crc)
 
 
 class FollowedFile:
-    """A plain file that grows, or that will come; read by one thread. ValueError if it is no plain file.
+    """A regular file that grows, or is still to come; read by one thread. ValueError if it is another kind of file.
 
     A file that an editor has put in the place of the old one goes on where the old one was read to, if all bytes before
     that are the same; else it is new. An editor gets a second to write that much.
@@ -75,9 +75,9 @@ class FollowedFile:
 
     def __init__(self, path: str, position: Position = _BEGIN, *, uses_inotify: bool | None = None) -> None:
         self._path = os.path.abspath(path)
-        with suppress(OSError):  # `read` meets it too
+        with suppress(OSError):  # `read` will report it too
             if not stat.S_ISREG(os.stat(path).st_mode):
-                raise ValueError(f"{path} is no plain file")
+                raise ValueError(f"{path} is not a regular file")
         self._may_be_remote = uses_inotify is None
         self._watch = Watch(uses_inotify=uses_inotify is not False)
         self._fd = -1
@@ -89,34 +89,34 @@ class FollowedFile:
 
     @property
     def uses_inotify(self) -> bool:
-        """Whether the kernel tells of changes; else the file is looked at every 0.2 to 2 seconds."""
+        """Whether the kernel reports changes; otherwise the file is polled every 0.2 to 2 seconds."""
         return self._watch.uses_inotify
 
-    def read(self, size: int) -> Piece:
-        """The next bytes, waiting for them; none when it was stopped. OSError: it cannot be read."""
+    def read(self, size: int) -> FilePiece:
+        """Wait for the next bytes; empty when stopped. OSError: it cannot be read."""
         is_watched = False
         while not self._watch.is_stopped:
             if data := self._look(size):
                 self._watch.expect_more()
-                piece = Piece(data, *self._at, self._is_new_file)
+                piece = FilePiece(data, *self._at, self._is_new_file)
                 self._told, self._is_new_file = self._at, False
                 return piece
-            # What came before it is watched is found by one more look.
+            # One more look finds what came before the watch was set.
             is_watched = not is_watched
             self._watch.look_at(self._fd, self._path) if is_watched else self._watch.wait(self._pause)
-        return Piece(b"", *self._told)
+        return FilePiece(b"", *self._told)
 
     def stop(self) -> None:
-        """Have this read and all later ones return without bytes; from any thread, or a signal's handler."""
+        """Make this and all later reads return empty; from any thread or a signal handler."""
         self._watch.stop()
 
     def close(self) -> None:
-        """Give the descriptors back, when nobody reads or stops it any more."""
+        """Close the descriptors, once no thread reads or stops it any more."""
         self._open_instead(-1)
         self._watch.close()
 
     def _look(self, size: int) -> bytes:
-        """What can be had now."""
+        """What is available now."""
         while self._fd >= 0 or self._begin():
             try:
                 if data := self._read_on(size):
@@ -129,7 +129,7 @@ class FollowedFile:
         return b""
 
     def _read_on(self, size: int) -> bytes:
-        """The next bytes. BlockingIOError: a writer has locked it, who takes back what he cannot write as a whole."""
+        """The next bytes. BlockingIOError: it is locked by a writer, which may take back a partial write."""
         try:
             if os.fstat(self._fd).st_size == self._at.offset:
                 return b""
@@ -144,7 +144,7 @@ class FollowedFile:
         except OSError as error:
             if error.errno != errno.ESTALE:
                 raise
-            self._open_instead(-1)  # another machine has deleted it: begin as after a restart
+            self._open_instead(-1)  # another machine deleted it: start as after a restart
             return b""
         if data:
             self._at = self._at.behind(data)
@@ -152,7 +152,7 @@ class FollowedFile:
         return data
 
     def _lock(self) -> None:
-        """Keep writers out who lock it; but one that is locked for ever is read all the same."""
+        """Keep out writers that lock it; but read it anyway if it stays locked."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -166,23 +166,23 @@ class FollowedFile:
             self._locked_at = 0.0
 
     def _begin(self) -> bool:
-        """Open the file of the position, wherever it is now, or else the one that is there; False if there is none."""
+        """Open the file of the position, wherever it is now, else the file at the path; False if there is none."""
         at = self._at
         names = [file.path for file in rotation.beside(self._path) if file.identity == at[:2]]
         for path in [self._path, *names]:
             fd = rotation.open_plain(path)
-            if fd >= 0 and rotation.identity_of(os.fstat(fd)) == at[:2] and self._go_on_in(fd, is_same=True):
+            if fd >= 0 and rotation.identity_of(os.fstat(fd)) == at[:2] and self._resume_in(fd, is_same=True):
                 return True
             rotation.close(fd)
         if names != [file.path for file in rotation.beside(self._path) if file.identity == at[:2]]:
             return self._begin()  # it was rotated just now
         fd = rotation.open_plain(self._path)
-        if fd >= 0 and not (at.inode and self._go_on_in(fd, is_same=False)):
+        if fd >= 0 and not (at.inode and self._resume_in(fd, is_same=False)):
             self._start(fd, is_new=at.inode != 0)
         return fd >= 0
 
-    def _go_on_in(self, fd: int, *, is_same: bool) -> bool:
-        """Go on in a file if it begins with all that was read; if it `is_same`, no checksum is needed."""
+    def _resume_in(self, fd: int, *, is_same: bool) -> bool:
+        """Resume in a file if it starts with all that was read; if it `is_same`, no checksum is needed."""
         known = self._at.crc != 0 or self._at.offset == 0
         crc = rotation.checksum_of(fd, self._at.offset)
         if crc is None or (crc != self._at.crc if known else not is_same):
@@ -211,7 +211,7 @@ class FollowedFile:
         self._pause = None
 
     def _move_on(self) -> bool:
-        """At the end of a file: whether there is another to read, or this one to be read to its end once more."""
+        """At the end of a file: whether there is another to read, or this one must be read to its end once more."""
         state, own = rotation.state_of(self._path), os.fstat(self._fd)
         if state and rotation.identity_of(state) == rotation.identity_of(own):
             self._stay()
@@ -223,14 +223,14 @@ class FollowedFile:
             self._replaced_at = time.monotonic()
         if not self._is_left:
             self._is_left = self._may_leave(self._replaced_at)
-            return self._is_left  # what came before it was left is still to be read
+            return self._is_left  # read what came before we leave it
         return self._open_next(own, may_be_half=time.monotonic() < self._replaced_at + _QUIET)
 
     def _may_leave(self, replaced_at: float) -> bool:
         self._pause = _LOOK_AGAIN
         now = time.monotonic()
         is_over = now >= min(max(replaced_at, self._read_at) + _QUIET, replaced_at + _PATIENCE)
-        # A writer that was opening it meanwhile is seen only then.
+        # A writer that was just opening it is seen only then.
         return is_over or (now >= replaced_at + _LOOK_AGAIN and not rotation.may_have_writer(self._fd))
 
     def _open_next(self, own: os.stat_result, *, may_be_half: bool) -> bool:
@@ -241,7 +241,7 @@ class FollowedFile:
             if may_be_half and os.fstat(fd).st_size < self._at.offset:
                 rotation.close(fd)
                 return False
-            if self._go_on_in(fd, is_same=False):
+            if self._resume_in(fd, is_same=False):
                 return True
         self._start(fd, is_new=True)
         return True

@@ -1,4 +1,4 @@
-"""Pipes that are emptied into a file, so that what was written to them is kept, and what is left of one that was."""
+"""Pipes that are copied to a file, so that nothing written to them is lost; and the rest of such a pipe."""
 
 import os
 import select
@@ -15,19 +15,19 @@ from simple_gpu_scheduler.system.threads import start_thread
 
 from .feeds import CHUNK, Piece
 
-# How far a pipe is emptied ahead of what was used of it.
+# How far a pipe is read ahead of what was used.
 AHEAD = 4 * 1024 * 1024
 
 
 class HandOver(Protocol):
-    """Gives the work to the keeper."""
+    """Hands the work to the keeper."""
 
     def __call__(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool) -> None:
         """See `Intake`."""
 
 
 class Rest:
-    """What an earlier scheduler had taken of a pipe and not used."""
+    """What an earlier scheduler read from a pipe and did not use."""
 
     def __init__(self, name: str, spool: int, offset: int) -> None:
         self._name = name
@@ -35,7 +35,7 @@ class Rest:
         self._at = self._used = offset
 
     def begin(self) -> None:
-        """Nobody writes to it."""
+        """It has no writers."""
 
     def read(self) -> Piece:
         """See `Feed`."""
@@ -49,12 +49,12 @@ class Rest:
         return ReadMark(self._name, offset=self._used)
 
     def stop(self) -> bool:
-        """It ends soon anyhow."""
+        """It ends soon anyway."""
         return False
 
 
 class Spooled:
-    """A pipe that is emptied into a file, by the keeper where there is one, so that what was written to it is kept."""
+    """A pipe that is copied to a file, by the keeper if there is one, so that nothing written to it is lost."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Spooled:
         holds: bool = False,
         offset: int = 0,
     ) -> None:
-        """`offset`: where to go on. Without a keeper to `hand_over` the pipe to, a thread empties it. See `Intake`."""
+        """`offset`: where to resume. Without a keeper to `hand_over` the pipe to, a thread reads it. See `Intake`."""
         self._name = name
         self._source = source
         self._spool = spool
@@ -90,7 +90,7 @@ class Spooled:
         if receive(self._notify):
             self._keep_open()
         else:
-            self._take_over()
+            self._replace_keeper()
 
     def read(self) -> Piece:
         """See `Feed`."""
@@ -101,14 +101,14 @@ class Spooled:
                 return Piece()
             message = receive(self._notify) if self._notify else None
             if message is None:
-                self._take_over()
+                self._replace_keeper()
             elif message.fields[0] == b"open":  # again, after the keeper was killed
                 self._keep_open()
             elif message.fields[0] == b"end":
                 self._is_over = not self._is_named
                 return Piece(more_may_come=self._is_named)
             elif message.fields[0] == b"failed":
-                return Piece(problem=self._go_on_directly(message.fields[1].decode(), b"\0".join(message.fields[2:])))
+                return Piece(problem=self._bypass_file(message.fields[1].decode(), b"\0".join(message.fields[2:])))
             else:
                 self._is_over = message.fields[0] == b"closed"
                 self._size = int(message.fields[-1])
@@ -139,7 +139,7 @@ class Spooled:
 
     def _tell(self, word: bytes) -> None:
         if self._notify:
-            with suppress(OSError):  # it is gone: `read` meets that too
+            with suppress(OSError):  # it is gone: `read` will notice too
                 send(self._notify, word)
 
     def _keep_open(self) -> None:
@@ -164,18 +164,18 @@ class Spooled:
         start_thread(intake.run)
         return ours
 
-    def _take_over(self) -> None:
-        """The keeper was killed; what it had taken is in the file."""
+    def _replace_keeper(self) -> None:
+        """The keeper was killed; what it had read is in the file."""
         with self._lock:
             self._size = os.fstat(self._spool).st_size
             self._notify = self._take_in_here()
 
-    def _go_on_directly(self, why: str, unwritten: bytes) -> str:
-        """The disk is full. That is no reason to run nothing; what may be lost now is to be said."""
+    def _bypass_file(self, why: str, unwritten: bytes) -> str:
+        """The disk is full. Jobs must still run; say what may be lost now."""
         self._most_kept = os.fstat(self._spool).st_size
         self._unused = os.pread(self._spool, max(0, self._most_kept - self._at), self._at) + unwritten
         self._is_direct = True
-        return f"what is written to the pipe cannot be kept: {why}; the jobs run, and what has not is lost with us"
+        return f"the input cannot be saved: {why}; jobs continue, but waiting jobs are lost if the scheduler dies"
 
     def _read_directly(self) -> Piece:
         if self._unused:

@@ -1,7 +1,6 @@
-"""Inputs -> jobs, for the inbox: the reader thread, which reads ahead within bounds.
+"""Inputs -> jobs, for the inbox: the reader thread, with bounded read-ahead.
 
-It knows what a named pipe is. It knows nothing of what a line means, which is the parser's, nor how bytes come, which
-is the feeds'.
+It knows what a named pipe is. What a line means is up to the parser, and how bytes arrive up to the feeds.
 """
 
 import os
@@ -18,16 +17,16 @@ from simple_gpu_scheduler.jobfile.split import Line, LineCutter
 
 from .feeds import CHUNK, Feed, Plain
 
-# With this many jobs at hand, no more are read; enough that a job that fits is seen behind many that do not.
+# With this many waiting jobs, no more are read; enough to find one that fits behind many that do not.
 READ_AHEAD = 10_000
-# How much of a file is looked through for mistakes before anything starts.
+# How much of a file is checked for mistakes before anything starts.
 _CHECKED = 1024 * 1024
 
 
 class Source(NamedTuple):
-    """An open input: its file descriptor, its name where it has one that tells it from others, and how it is read.
+    """An open input: its file descriptor, its name if it needs one to be told apart, and how it is read.
 
-    `path` is that of a file, of which it is worth knowing that it was read to its end.
+    `path` is that of a file for which reaching the end must be recorded.
     """
 
     fd: int
@@ -38,21 +37,21 @@ class Source(NamedTuple):
 
 
 class Parser(Protocol):
-    """What makes jobs of lines."""
+    """Turns lines into jobs."""
 
     @property
     def defaults(self) -> dict[str, object]:
-        """Those that hold for the next line."""
+        """The defaults for the next line."""
 
     def begin(self, source: str, mark: ReadMark | None = None) -> None:
-        """The next lines come from another input, from its begin or from a place that was reached before."""
+        """The next lines come from another input, from its start or from a mark reached before."""
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
-        """What a line asks for."""
+        """Parse one line."""
 
 
 class Batch(NamedTuple):
-    """What one read gave, for the inbox; and how far a growing input was read with it."""
+    """The result of one read, for the inbox; and how far a growing input was read."""
 
     jobs: list[Job | Refusal]
     mark: ReadMark | None = None
@@ -65,9 +64,9 @@ class FileRead(NamedTuple):
 
 
 class SourceEnded(NamedTuple):
-    """No more jobs will come; `problem` says so when that is not because the input ended.
+    """No more jobs will come; `problem` says why, unless the input simply ended.
 
-    With `more_may_come` that is so for now: a named pipe may get another writer until it is stopped.
+    With `more_may_come`, only for now: a named pipe may get another writer until it is stopped.
     """
 
     problem: str = ""
@@ -75,7 +74,7 @@ class SourceEnded(NamedTuple):
 
 
 class Reader:
-    """The reader thread: puts every job of the sources, in order, and then the end. It never raises."""
+    """The reader thread: puts every job of the sources on the inbox, in order, and then the end. It never raises."""
 
     def __init__(
         self,
@@ -102,11 +101,11 @@ class Reader:
                     source.feed.begin()
             self.has_begun.set()
             self._put(self._read_all())
-        except Exception as error:  # noqa: BLE001 - the loop raises it; here it would be an end that never comes
+        except Exception as error:  # noqa: BLE001 - the loop raises it; raised here, the end would never come
             self._put(Broken(error))
 
     def stop(self) -> bool:
-        """Take no more of what would not end by itself; whether the end is about to come therefore."""
+        """Stop reading inputs that would not end by themselves; whether the end will now come soon."""
         return self._feed is not None and self._feed.stop()
 
     def _read_all(self) -> SourceEnded:
@@ -116,9 +115,9 @@ class Reader:
             try:
                 self._read(source, self._feed, is_last=source is self._sources[-1])
             except OSError as error:
-                # What has come of a line is no line: half a command may mean anything.
+                # Part of a line is not a line: half a command may mean anything.
                 problems.append(
-                    f"reading {source.name or 'stdin'} failed: {error.strerror}; what follows there was not read"
+                    f"reading {source.name or 'stdin'} failed: {error.strerror}; the rest of it was not read"
                 )
             else:
                 if source.path:
@@ -159,14 +158,14 @@ class Reader:
 
 
 def check(sources: list[Source], parser: Parser, *, by_null: bool = False) -> list[Refusal]:
-    """Wrong options in the first part of each plain file, found without taking anything from it."""
+    """Wrong options in the first part of each regular file, found without consuming it."""
     found: list[Refusal] = []
     for source in sources:
         try:
             if not stat.S_ISREG(os.fstat(source.fd).st_mode):
-                return found  # what comes behind a pipe may lean on names that are still in it
+                return found  # inputs after a pipe may use names that are still in it
             data = os.pread(source.fd, _CHECKED, os.lseek(source.fd, 0, os.SEEK_CUR))
-        except OSError:  # the reader will meet it too, and say it
+        except OSError:  # the reader will notice and report it
             return found
         if b"#:" in data:
             parser.begin(source.name)

@@ -1,4 +1,4 @@
-"""Which files lie beside one, which were rotated from it, and what each is; looked at, never written or waited for.
+"""The files beside another, which were rotated from it, and what each is; it only looks, and never waits.
 
 It knows nothing of what the bytes of a file mean, nor how far one was read.
 """
@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 _CHUNK = 256 * 1024
 _BACKUPS = ("~", ".bak", ".orig")
-# Fewer digits behind a rotated file's name are its age, more are a date.
+# Up to this many digits after a rotated file's name are its age, more are a date.
 _DATE_DIGITS = 6
 
 
 class Beside(NamedTuple):
-    """A plain file in the directory of another; with `kind` and `age` a rotated one, the newest the greatest."""
+    """A regular file in the directory of another; with `kind` and `age` a rotated one, greatest for the newest."""
 
     path: str
     identity: tuple[int, int]
@@ -28,7 +28,7 @@ class Beside(NamedTuple):
 
     @property
     def is_backup(self) -> bool:
-        """Whether editors name so what they keep of a file, and NFS what is deleted but open."""
+        """Whether this is the name of an editor's backup, or of a deleted but open file on NFS."""
         return self.path.endswith(_BACKUPS) or os.path.basename(self.path).startswith(".nfs")
 
 
@@ -45,22 +45,22 @@ def state_of(path: str) -> os.stat_result | None:
 
 
 def open_plain(path: str) -> int:
-    """A descriptor of a plain file; below 0 if there is none."""
-    state = state_of(path)  # first, since to open a named pipe would be noticed by its writers
+    """A descriptor of a regular file; below 0 if there is none."""
+    state = state_of(path)  # first, since writers would notice the opening of a named pipe
     if not state:
         return -1
     if not stat.S_ISREG(state.st_mode):
         number = errno.EISDIR if stat.S_ISDIR(state.st_mode) else errno.EINVAL
-        raise OSError(number, "it is no plain file any more", path)
+        raise OSError(number, "it is no longer a regular file", path)
     with suppress(FileNotFoundError):
         return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     return -1
 
 
 def beside(path: str) -> list[Beside]:
-    """The plain files in the directory that a path leads to.
+    """The regular files in the directory of a path.
 
-    A directory tells names and inodes together. To ask for each name's file would tell of others during a rotation.
+    A directory lists names and inodes together. Asking for the file of each name could mix them up during a rotation.
     """
     found: list[Beside] = []
     directory, base = os.path.split(os.path.realpath(path))
@@ -75,7 +75,7 @@ def beside(path: str) -> list[Beside]:
 
 
 def rotated_after(path: str, identity: tuple[int, int]) -> Beside | None:
-    """The file that was at this path after the one of this identity, and was rotated too."""
+    """The file that was at this path after the one with this identity, and was rotated too."""
     files = beside(path)
     for this in files:
         if this.identity == identity and this.kind:
@@ -116,9 +116,9 @@ def _age(name: str, base: str) -> tuple[str, int]:
 
 
 def may_have_writer(fd: int) -> bool:
-    """Whether somebody may have this file open for writing; True if the system does not tell."""
+    """Whether a process may have this file open for writing; True if the system does not say."""
     try:
-        fcntl(fd, F_SETSIG, SIGURG)  # should somebody open it right now; the default, SIGIO, would end this process
+        fcntl(fd, F_SETSIG, SIGURG)  # in case a process opens it right now; the default, SIGIO, would end this process
         fcntl(fd, F_SETLEASE, F_RDLCK)
     except OSError:
         return True
@@ -127,7 +127,7 @@ def may_have_writer(fd: int) -> bool:
 
 
 def checksum_of(fd: int, size: int) -> int | None:
-    """The checksum of the first bytes; None if there are not so many."""
+    """The checksum of the first bytes; None if there are fewer."""
     crc = at = 0
     while at < size:
         data = os.pread(fd, min(_CHUNK, size - at), at)

@@ -1,7 +1,7 @@
-"""Whole lines -> the end of a queue: a named pipe that a scheduler reads, or a file that one follows.
+"""Appends whole lines to a queue: a named pipe that a scheduler reads, or a file that it follows.
 
-Lines of several submitters never mix, and no half line stays in a file. It does not know what is in a line, nor which
-queue is meant.
+Lines of several submitters never mix, and no half line stays in a file. It does not know what lines mean, nor which
+queue to use.
 """
 
 import errno
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 
 _ATOMIC = select.PIPE_BUF
-_ROOM = 1024 * 1024  # what everybody may make a pipe hold, unless the system says otherwise
+_ROOM = 1024 * 1024  # the pipe size that every user may set, unless the system says otherwise
 _PATIENCE, _PAUSE = 2.0, 0.01
 _ENDS_US = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
@@ -27,20 +27,20 @@ Say = Callable[[str], object]
 
 
 class NotWrittenError(UserError):
-    """Writing was begun and failed."""
+    """Writing had started, and failed."""
 
     code = SOME_DID_NOT_SUCCEED
 
 
 class WholeLine(NamedTuple):
-    """A logical line as it is written, with its newlines; and the number of its first one in the text."""
+    """A logical line as written, with its newlines; and the number of its first physical line."""
 
     number: int
     data: bytes
 
 
 def open_queue(path: str) -> int:
-    """Open a queue for writing. It never waits: a pipe that nobody reads is an error."""
+    """Open a queue for writing. It never waits: a pipe without a reader is an error."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
@@ -55,28 +55,28 @@ def open_queue(path: str) -> int:
 def _why_closed(path: str, error: OSError) -> str:
     shown = shlex.quote(path)
     if error.errno == errno.ENOENT:
-        return f"there is no {path}; start `simple_gpu_scheduler --follow {shown}`, or create the file that one follows"
+        return f"there is no {path}; start `simple_gpu_scheduler --follow {shown}` first, or create the file"
     if error.errno == errno.ENXIO:  # sockets and devices without a driver say so too
         with suppress(OSError):
             if stat.S_ISFIFO(os.stat(path).st_mode):
                 return (
-                    f"nobody is reading the named pipe {path}; start `simple_gpu_scheduler < {shown}` first, for the "
-                    "pipe keeps nothing by itself (`simple_gpu_scheduler --resume` if a run of it was stopped)"
+                    f"no scheduler is reading the named pipe {path}; start `simple_gpu_scheduler < {shown}` first "
+                    "(or `simple_gpu_scheduler --resume`, if its run was stopped)"
                 )
     if error.errno in (errno.EISDIR, errno.ENXIO, errno.ENODEV):
         return _no_queue(path)
-    hint = "; whoever it belongs to must let you write to it" if error.errno == errno.EACCES else ""
+    hint = "; ask its owner for permission to write" if error.errno == errno.EACCES else ""
     return f"cannot write to {path}: {error.strerror}{hint}"
 
 
 def _no_queue(path: str) -> str:
-    return f"{path} is no queue: that is a named pipe that a scheduler reads, or a file that one follows"
+    return f"{path} is not a queue; a queue is a named pipe that a scheduler reads, or a file that it follows"
 
 
 def append(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
-    """Write whole lines behind all others, and close the queue. Waiting that takes long is said."""
+    """Append whole lines, and close the queue. A long wait is reported."""
     _lock(path, fd, say)
-    while not _is_still(path, fd):  # it was put aside and replaced while we waited
+    while not _is_still(path, fd):  # it was replaced while we waited
         os.close(fd)
         fd = open_queue(path)
         _lock(path, fd, say)
@@ -89,7 +89,7 @@ def append(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
 
 
 def _lock(path: str, fd: int, say: Say) -> None:
-    """Keep other submitters out, until the descriptor is closed. It works on a pipe as on a file."""
+    """Keep other submitters out until the descriptor is closed. It works on a pipe as on a file."""
     end = time.monotonic() + _PATIENCE
     try:
         while True:
@@ -99,12 +99,12 @@ def _lock(path: str, fd: int, say: Say) -> None:
                 if time.monotonic() < end:
                     time.sleep(_PAUSE)
                     continue
-                say(f"waiting for another writer who has locked {path}")
+                say(f"waiting for another writer, which has locked {path}")
                 fcntl.flock(fd, fcntl.LOCK_EX)
             return
     except OSError as error:
         raise UserError(
-            f"cannot lock {path}: {error.strerror}; without that, lines could mix. Keep the queue on a local disk"
+            f"cannot lock {path}: {error.strerror}; without a lock, lines could mix. Keep the queue on a local disk"
         ) from None
 
 
@@ -116,7 +116,7 @@ def _is_still(path: str, fd: int) -> bool:
 
 
 def _write_to_pipe(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
-    # A line that fits as a whole is there or is not, even if we are killed.
+    # A line that fits is written completely or not at all, even if we are killed.
     if any(len(line.data) > _ATOMIC for line in lines):
         with suppress(OSError):
             if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < _ROOM:
@@ -128,13 +128,13 @@ def _write_to_pipe(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> 
             _write(path, fd, piece.data, say)
     except BrokenPipeError:
         raise NotWrittenError(
-            f"the scheduler that read {path} has gone away: line {at} of the input was not written, or not wholly, and "
-            "nothing behind it; of the lines before it only that scheduler's journal tells whether it has read them"
+            f"the scheduler reading {path} is gone: line {at} of the input was not written in full, and later lines "
+            "not at all; the journal of that scheduler shows which lines it had read"
         ) from None
 
 
 def _pieces(lines: Sequence[WholeLine]) -> Iterator[WholeLine]:
-    """As many lines at a time as no writer can come between, whether he locks or not; a longer line is alone."""
+    """As many lines at a time as can be written atomically, even without locks; a longer line is alone."""
     number, data = 0, b""
     for line in lines:
         if data and len(data) + len(line.data) > _ATOMIC:
@@ -148,7 +148,7 @@ def _pieces(lines: Sequence[WholeLine]) -> Iterator[WholeLine]:
 def _write(path: str, fd: int, data: bytes, say: Say) -> None:
     rest = memoryview(data)
     _wait_for_room(path, fd, say)
-    with _uninterrupted():  # half a line would become another's begin
+    with _uninterrupted():  # half a line would be joined to the next one's
         while rest:
             try:
                 rest = rest[os.write(fd, rest) :]
@@ -160,13 +160,13 @@ def _wait_for_room(path: str, fd: int, say: Say) -> None:
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
     if not poll.poll(_PATIENCE * 1000):
-        say(f"{path} is full, since its scheduler has enough jobs at hand; waiting until it reads on")
+        say(f"{path} is full: its scheduler has enough jobs for now; waiting until it reads more")
         poll.poll()
 
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Put off what would end us; SIGQUIT (Ctrl-\\) still does."""
+    """Defer signals that would end us; SIGQUIT (Ctrl-\\) still does."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS_US)
     try:
         yield
@@ -185,13 +185,13 @@ def _append_to_file(path: str, fd: int, data: bytes) -> None:
         os.fsync(fd)
     except OSError as error:
         took_back = _take_back(fd, size, written)
-        rest = "nothing was submitted" if took_back else "half of a line may stand at its end: take it out by hand"
+        rest = "nothing was submitted" if took_back else "it may end in half a line, which you must remove by hand"
         raise NotWrittenError(f"cannot write to {path}: {error.strerror}; {rest}") from None
 
 
 def _take_back(fd: int, size: int, written: int) -> bool:
     try:
-        if os.fstat(fd).st_size != size + written:  # somebody without the lock has written behind it
+        if os.fstat(fd).st_size != size + written:  # another process has written after it without the lock
             return not written
         os.ftruncate(fd, size)
     except OSError:
@@ -200,10 +200,10 @@ def _take_back(fd: int, size: int, written: int) -> bool:
 
 
 def _before_ours(fd: int, size: int) -> bytes:
-    """What ends a line that somebody has left unfinished. An empty line more does no harm."""
+    """Newlines to end an unfinished line of another writer. An extra empty line does no harm."""
     try:
         reading = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # it may be written and not read
+    except OSError:  # writable but not readable
         return b"\n\n"
     end = os.pread(reading, 3, max(0, size - 3))
     os.close(reading)

@@ -1,6 +1,6 @@
-"""The options of one line: what stands behind `#:`, such as `gpus=2 timeout=4h name=big`.
+"""The options of one line, after `#:`, such as `gpus=2 timeout=4h name=big`.
 
-It knows the keys and how their values are written; not where in a line they stand, nor what they do.
+It knows the keys and the form of their values, not where in a line they are, nor what they do.
 """
 
 import re
@@ -15,19 +15,19 @@ _NAME = re.compile(f"[^{NOT_IN_NAMES}]+")
 
 def _count(text: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
-        raise ValueError(f"'{text}' is not a whole number from 0 up")
+        raise ValueError(f"'{text}' is not a whole number (0 or more)")
     return int(text)
 
 
 def _priority(text: str) -> int:
     if not re.fullmatch(r"[+-]?\d{1,9}", text, re.ASCII):
-        raise ValueError(f"'{text}' is not a whole number; a larger one starts earlier")
+        raise ValueError(f"'{text}' is not a whole number (higher starts earlier)")
     return int(text)
 
 
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text) or not text.isprintable():
-        raise ValueError(f"'{text}' is not a name; leave out quotes, commas and backslashes")
+        raise ValueError(f"'{text}' is not a valid name; leave out quotes, commas and backslashes")
     return text
 
 
@@ -50,7 +50,7 @@ _OF_ONE_JOB = ("name", "after")
 
 
 def parse_options(text: bytes, *, default: bool = False) -> dict[str, Any]:
-    """The options in what follows `#:`; a ValueError names the one that is wrong. `default`: for the lines below."""
+    """Parse the text after `#:`; a ValueError names the wrong option. `default`: they are for the lines below."""
     try:
         words = text.decode().split()
     except UnicodeDecodeError:
@@ -65,7 +65,7 @@ def parse_options(text: bytes, *, default: bool = False) -> dict[str, Any]:
         if key in options:
             raise ValueError(f"'{key}' is given twice")
         if default and key in _OF_ONE_JOB:
-            raise ValueError(f"'{key}' belongs to one job; put it behind its command")
+            raise ValueError(f"'{key}' is for a single job; put it after the job's command")
         options[key] = _value(key, value)
     return options
 
@@ -79,9 +79,9 @@ def _value(key: str, text: str) -> object:
 
 def _unknown(key: str) -> str:
     if key.startswith("#"):
-        return "a note cannot stand behind options; put it on a line of its own"
+        return "a comment cannot follow options; put it on its own line"
     from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
 
     close = get_close_matches(key, KEYS, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(KEYS)}"
+    hint = f"did you mean {close[0]}?" if close else f"the options are {', '.join(KEYS)}"
     return f"unknown option '{key}'; {hint}"

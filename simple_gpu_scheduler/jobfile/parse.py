@@ -1,7 +1,7 @@
 """One line of text -> a job, a refusal with its line number, or nothing (a blank, a comment, a default).
 
-It gives jobs their numbers and remembers names and defaults of the lines before. It knows nothing of where lines come
-from, how they are ended, or when their jobs run.
+It numbers jobs and remembers the names and defaults of earlier lines. It does not know where lines come from, how they
+end, or when their jobs run.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ from .shell_comments import find_comments
 # The kernel's MAX_ARG_STRLEN is 32 pages with the NUL at the end; a longer `sh -c COMMAND` cannot be started.
 LONGEST_COMMAND = 131_071
 
-# A line may be longer than its command by its options and blanks, but not endless.
+# A line may exceed its command by options and blanks, but not without limit.
 LONGEST_LINE = LONGEST_COMMAND + 64 * 1024
 
 _OPTIONS = b"#:"
 
 
 class Refusal(NamedTuple):
-    """A line that cannot become a job, and why. It takes a number, so that mending it renumbers no other job."""
+    """A line that cannot become a job, and why. It uses up a number, so that fixing it renumbers no other job."""
 
     number: int
     place: Place
@@ -36,7 +36,7 @@ class LineParser:
     """Turns the lines of one run into jobs, one after another."""
 
     def __init__(self, totals: Callable[[], Sequence[float]]) -> None:
-        """`totals` gives the memory of each GPU of the run; it is asked only by lines that say what they need."""
+        """`totals` gives the memory of each GPU of the run; it is called only for lines that state their needs."""
         self._totals = totals
         self._source = ""
         self._count = 0
@@ -46,25 +46,25 @@ class LineParser:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Those that hold for the next line."""
+        """The defaults for the next line."""
         return self._defaults
 
-    def go_on(self, count: int, numbers: dict[str, int]) -> None:
-        """So many jobs were read before, and some had names."""
+    def resume(self, count: int, numbers: dict[str, int]) -> None:
+        """Resume after `count` jobs, of which some had names."""
         self._count = count
         self._numbers = numbers
 
     def begin(self, source: str, mark: ReadMark | None = None) -> None:
-        """The next lines come from another file, or from a place of it: defaults end, names and numbers go on."""
+        """The next lines come from another file, or from a mark in it: defaults end, names and numbers continue."""
         self._source = source
         self._defaults = dict(mark.defaults) if mark else {}
         self._bad_default = None
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
-        """What the line that began at number `line` asks for. It had `size` bytes; `text` may lack what is too much."""
+        """Parse the line that starts at number `line`. It had `size` bytes; `text` may be cut if that is too many."""
         stripped = text.strip()
         if size > len(text) and not _is_comment(stripped):
-            return self._refuse(line, f"the line has {size:,} bytes, which is longer than any command with its options")
+            return self._refuse(line, f"the line has {size:,} bytes; no command with its options is that long")
         if not stripped:
             return None
         if b"#" not in stripped:
@@ -115,23 +115,23 @@ class LineParser:
             return
         totals = self._totals()
         if gpus > len(totals):
-            raise ValueError(f"gpus={gpus}: this run has {'only one' if len(totals) == 1 else f'only {len(totals)}'}")
+            raise ValueError(f"gpus={gpus}: this run has only {len(totals)} GPU{'' if len(totals) == 1 else 's'}")
         large = sum(total >= mem for total in totals)
         if gpus and large < gpus:
             most = (
-                f"the largest GPU has {show_size(max(totals))}" if not large else f"only {large} of the GPUs have that"
+                f"only {large} of the GPUs have that much" if large else f"the largest GPU has {show_size(max(totals))}"
             )
             raise ValueError(f"mem={show_size(mem)}: {most}")
 
     def _job(self, command: bytes, line: int, settings: dict[str, Any]) -> Job | Refusal:
         if len(command) > LONGEST_COMMAND:
             return self._refuse(
-                line, f"the command has {len(command):,} bytes and the system can start at most {LONGEST_COMMAND:,}"
+                line, f"the command has {len(command):,} bytes; the system accepts at most {LONGEST_COMMAND:,}"
             )
         if b"\0" in command:
-            return self._refuse(line, "the command has a NUL byte in it; with --null it would separate jobs")
-        if self._bad_default:  # without the default that was meant, nobody knows what this line asks for
-            return self._refuse(line, f"the default in {self._bad_default} is wrong", is_bad_option=True)
+            return self._refuse(line, "the command contains a NUL byte, which separates jobs only with --null")
+        if self._bad_default:  # without the intended default, what this line needs is unknown
+            return self._refuse(line, f"the defaults in {self._bad_default} are invalid", is_bad_option=True)
         self._count += 1
         return Job(self._count, command, Place(line, self._source), **settings)
 
@@ -145,24 +145,24 @@ def _is_comment(stripped: bytes) -> bool:
 
 
 def has_command(text: bytes) -> bool:
-    """Is there a line that is more than a comment? (A carriage return ends no line for a shell.)"""
+    """Whether any line is more than a comment. (For a shell, a carriage return ends no line.)"""
     return not all(part.lstrip().startswith(b"#") for part in text.split(b"\n") if part.strip())
 
 
 def split_options(text: bytes) -> tuple[bytes, dict[str, Any]]:
-    """The command alone, and the options that stand behind it. A ValueError says what is wrong with them."""
+    """The command without its options, and the options. A ValueError says what is wrong with them."""
     end = len(text.rstrip())
     comments = [at for at in find_comments(text) if text.startswith(_OPTIONS, at)]
     if not comments:
         return text, {}
     last = comments[-1]
     if len(comments) > 1 or b"\n" in text[last:end]:
-        raise ValueError("in a job of several lines, options stand once, behind its last line")
+        raise ValueError("in a multi-line job, options go once, after the last line")
     return _without_blanks(text[:last]), parse_options(text[last + len(_OPTIONS) : end])
 
 
 def _without_blanks(command: bytes) -> bytes:
-    """The command with no blanks at its end, except one that a backslash keeps."""
+    """The command without trailing blanks, except an escaped one."""
     bare = command.rstrip()
     escaped = (len(bare) - len(bare.rstrip(b"\\"))) % 2
     return command[: len(bare) + escaped]

@@ -1,8 +1,8 @@
-"""Where a shell would see a comment: the quoting rules of sh, bash and zsh, and no more of their grammar.
+"""Finds the comments a shell would see, by the quoting rules of sh, bash and zsh and nothing else of their grammar.
 
-It knows nothing of options. Where the text does not end in the open (a quote or a bracket is missing) it finds no
-comment behind that point, so that nothing is ever taken out of a string. The one thing it cannot follow is a `case`
-with unbalanced patterns inside `$( )`; a pattern written `(a)` it can.
+It knows nothing of options. If a quote or bracket is never closed, it finds no comment after it, so that nothing is
+ever taken out of a string. The one thing it cannot follow is a `case` with unbalanced patterns inside `$( )`; it can
+follow patterns written `(a)`.
 """
 
 import re
@@ -17,23 +17,23 @@ _CLOSED_BY_QUOTE = (b"'", b"$'")
 
 
 class CommentScanner:
-    """One pass over a text, which may come in parts: each is looked at once, however long the whole is."""
+    """One pass over a text, which may come in parts: each part is scanned once, however long the text."""
 
     def __init__(self) -> None:
         self.text = b""
         self.at = 0
-        self.open: list[bytes] = []  # what has been opened and not yet closed
+        self.open: list[bytes] = []  # what is open
         self.in_string: list[bool] = [False]  # the same, deeper by one: is a `"` open around it, in the same command
         self.backtick = -1  # at which depth one is open
         self.word_begins = True  # would a word begin at `at`, and so may a comment
         self.word_began = True  # the same of the character that is being looked at
         self.heredocs: list[tuple[bool, bytes]] = []
-        self.comments: list[int] = []  # where those begin that stand in the open
+        self.comments: list[int] = []  # where comments start that are inside nothing
         self.ends_in_comment = False
-        self.is_unsure = False  # has a quote been met that one shell takes for one, and another does not
+        self.is_unsure = False  # whether shells disagree on a quote that was met
 
     def feed(self, text: bytes) -> "CommentScanner":
-        """Go on with this much more."""
+        """Scan this much more."""
         self.text = self.text + text if self.text else text
         text, size = self.text, len(self.text)
         while self.at < size:
@@ -67,7 +67,7 @@ class CommentScanner:
         self.word_begins = False
 
     def backslash(self) -> None:
-        if self.text[self.at + 1 : self.at + 2] in (b"\n", b""):  # the line goes on as if the two were not there
+        if self.text[self.at + 1 : self.at + 2] in (b"\n", b""):  # the line continues as if the two were not there
             self.word_begins = self.word_began
         self.at += 2
 
@@ -211,5 +211,5 @@ _STEPS = {
 
 
 def find_comments(text: bytes) -> list[int]:
-    """Where the comments begin that stand in the open: in no quote, substitution, bracket or here-document."""
+    """Where comments start outside of any quote, substitution, bracket or here-document."""
     return CommentScanner().feed(text).comments if b"#" in text else []

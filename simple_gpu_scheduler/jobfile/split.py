@@ -1,4 +1,4 @@
-"""Bytes -> logical lines, as they come. It knows how lines end and go on, and nothing of what they mean."""
+"""Bytes -> logical lines, as they arrive. It knows how lines end and continue, not what they mean."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Line(NamedTuple):
-    """A logical line and the number of its first physical one. What is over `_LONGEST_LINE` of its bytes is dropped."""
+    """A logical line and the number of its first physical one. Bytes beyond `_LONGEST_LINE` are dropped."""
 
     number: int
     text: bytes
@@ -52,18 +52,18 @@ class LineCutter:
         lines = self._complete(bytes(self._partial), self._partial_size) if self._partial_size else []
         self._partial_size = 0
         self._at = self._whole = self._fed
-        if self._joined:  # a backslash with nothing behind it to go on in
+        if self._joined:  # a backslash with nothing after it to continue
             lines.append(self._joined.line())
             self._joined = None
         return lines
 
     @property
     def number(self) -> int:
-        """That of the next line, or of the first physical one of a line that goes on."""
+        """The number of the next line, or of the first physical line of one that continues."""
         return self._joined.number if self._joined else self._number
 
     def take_whole(self) -> int:
-        """How many more bytes the lines have taken that were given since this was last asked."""
+        """How many bytes the lines returned since the last call took."""
         taken, self._taken = self._taken, self._whole
         return self._whole - taken
 
@@ -105,7 +105,7 @@ class LineCutter:
 
 
 class Joined:
-    """The physical lines of a logical one that ends in a backslash so far."""
+    """The physical lines so far of a logical line that continues."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -122,7 +122,7 @@ class Joined:
             self._scanner.feed(separator + text)
 
     def goes_on(self, text: bytes) -> bool:
-        """Whether a shell reads on behind `text`, the last one: behind a backslash that none escapes, in no comment."""
+        """Whether a shell reads on after `text`, the last line: it ends in an unescaped backslash outside a comment."""
         backslashes = len(text) - len(text.rstrip(b"\\"))
         return backslashes % 2 == 1 and not self._scanner.ends_in_comment
 

@@ -1,4 +1,4 @@
-"""A job log -> the jobs that are not run again, and a parser that leaves them out, by the rules of GNU parallel. Pure.
+"""A job log -> the jobs not to run again, and a parser that skips them, by the rules of GNU parallel. Pure.
 
 A row stands for an ended job. Only numbers count: with `--resume` a job with a row is not run again, with
 `--resume-failed` one with a row of success, wherever that stands. It knows nothing of files, or of what is run.
@@ -16,10 +16,10 @@ from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal, split_option
 HEADER = b"Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
 _COLUMNS = HEADER.count(b"\t") + 1
 _UNKNOWN = -1
-# Where the jobs ran of which none did.
+# The host in the log of a simulation.
 SIMULATED = b"simulated"
 
-# The number alone may be all that is left of a row. That two rows have run into one shows in what is no number.
+# Of a torn row only the number may be left. Two rows that ran into one show by fields that are not numbers.
 _ROW = re.compile(rb"(\d{1,18})\t(?:[^\t]*\t[^\t]+\t[^\t]+\t-?\d+\t-?\d+\t(-?\d{1,9})\t(-?\d{1,9})\t(.*))?", re.DOTALL)
 
 
@@ -34,21 +34,21 @@ class LogRow(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Whether it says so; one that is torn before its codes does not."""
+        """Whether it succeeded; a row torn before its codes does not say so."""
         return self.exit_code == 0 and self.signal == 0
 
 
 class Log(NamedTuple):
-    """What a job log says. `unreadable` counts the lines that are no rows."""
+    """A parsed job log. `unreadable` counts the lines that are not rows."""
 
     rows: Sequence[LogRow]
     unreadable: int = 0
 
 
 def read_joblog(data: bytes) -> Log:
-    """All of its rows. A ValueError says that it is no job log, or one of a simulation."""
+    """Parse all rows. A ValueError says that it is not a job log, or one of a simulation."""
     if is_simulated(data):
-        raise ValueError("it is of --engine simulated, which ran nothing")
+        raise ValueError("it was written by --engine simulated, which runs nothing")
     lines = _without_header(data).split(b"\n")
     torn = lines.pop()
     rows = [_row(line, is_whole=True) for line in lines]
@@ -66,9 +66,9 @@ def is_simulated(data: bytes) -> bool:
 def _without_header(data: bytes) -> bytes:
     if data.startswith(HEADER):
         return data[len(HEADER) :]
-    if HEADER.startswith(data):  # also nothing at all: whoever wrote it got no further
+    if HEADER.startswith(data):  # also an empty file: its writer got no further
         return b""
-    raise ValueError("it does not begin with the header of a job log (Seq Host Starttime ...)")
+    raise ValueError("it does not start with the header of a job log (Seq Host Starttime ...)")
 
 
 def _row(line: bytes, *, is_whole: bool) -> LogRow | None:
@@ -82,10 +82,10 @@ def _row(line: bytes, *, is_whole: bool) -> LogRow | None:
 
 
 def continuation(data: bytes) -> tuple[int, bytes]:
-    """How to go on with a job log: how many of its bytes stay, and what is written before the next row.
+    """How to resume a job log: how many of its bytes stay, and what to write before the next row.
 
-    A torn row gets its missing columns, since GNU parallel refuses a log with a row that lacks some, and writes behind
-    one that is not ended. Of a number that is torn nobody knows which it was.
+    A torn row gets its missing columns, since GNU parallel refuses a log with an incomplete row, and appends to an
+    unfinished one. A torn number is unknown.
     """
     if not _without_header(data):
         return (len(data), b"") if data == HEADER else (0, HEADER)
@@ -121,7 +121,7 @@ def _without_options(command: bytes) -> bytes:
 
 
 class SkippingParser:
-    """A `LineParser` that leaves out the jobs of a log.
+    """A `LineParser` that skips the jobs of a log.
 
     GNU parallel gives numbers to comments too, and to blank lines unless told `-r`. A log that has rows of such lines
     is its, and then jobs get the numbers that they have there.
@@ -142,7 +142,7 @@ class SkippingParser:
 
     @property
     def stay_failed(self) -> frozenset[int]:
-        """The numbers of the jobs that did not succeed and are not run again. What comes after them must not start."""
+        """The numbers of jobs that failed and are not run again. Jobs that depend on them must not start."""
         return self._skipped - self._succeeded
 
     @property
@@ -202,12 +202,12 @@ def skipping(parser: LineParser, path: str, *, resume_failed: bool) -> SkippingP
 
 
 def sentence(parser: SkippingParser, path: str) -> str:
-    """What was left out, when all of the input was read."""
-    failed = f", {parser.failed} did not (--resume-failed tries them again)" if parser.failed else ""
-    text = f"not run again, by the job log {path}: {parser.succeeded} succeeded{failed}"
+    """What was skipped, once all of the input was read."""
+    failed = f", {parser.failed} did not (to retry: --resume-failed)" if parser.failed else ""
+    text = f"skipped, since they are in the job log {path}: {parser.succeeded} succeeded{failed}"
     if parser.first_differing:
         text += (
             f"; {parser.differing} of them had another command there, the first at {parser.first_differing.place}: "
-            "jobs are told by their numbers, so the input must be the same"
+            "jobs are matched by number, so the input must be the same"
         )
     return text

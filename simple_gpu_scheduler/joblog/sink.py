@@ -1,4 +1,4 @@
-"""The job log: a row for each job that ran, in the columns of GNU parallel, so that people's scripts for it work.
+"""The job log: a row for each job that ran, in the columns of GNU parallel, so that scripts for it work.
 
 `Send` is 0, and so is `Receive`: a job's output is its own and is not counted. It does not know what runs again.
 """
@@ -19,7 +19,7 @@ _BEGIN = 100  # enough of a row to tell its host
 
 
 class JobLog:
-    """Appends to a file that only its owner may read, since commands hold what people type.
+    """Appends to a file that only its owner may read, since commands may hold secrets.
 
     With `keeps` what is in the file stays, and the next row stands behind it. What `is_simulated` says so, and replaces
     no log of what really ran.
@@ -33,14 +33,14 @@ class JobLog:
             first = HEADER
             if stat.S_ISREG(os.fstat(self._fd).st_mode):
                 if os.pread(self._fd, len(HEADER), 0) not in (b"", HEADER) and not keeps:
-                    raise UserError(f"{path} is no job log, and is not overwritten; name another file for --joblog")
+                    raise UserError(f"{path} is not a job log and is not overwritten; choose another file for --joblog")
                 if is_simulated and os.fstat(self._fd).st_size > len(HEADER) and not _is_simulated(self._fd):
-                    raise UserError(f"{path} tells of jobs that really ran; name another file for --joblog")
+                    raise UserError(f"{path} lists jobs that really ran; choose another file for --joblog")
                 size, first = _continuation(self._fd, path) if keeps else (0, HEADER)
                 os.truncate(self._fd, size)
                 os.fchmod(self._fd, 0o600)
             elif path != os.devnull:
-                raise UserError(f"cannot write the job log {path}: it is no plain file")
+                raise UserError(f"cannot write the job log {path}: it is not a regular file")
             write_all(self._fd, first)
         except OSError as error:
             raise UserError(f"cannot write the job log {path}: {error.strerror}") from None
@@ -63,7 +63,7 @@ def _continuation(fd: int, path: str) -> tuple[int, bytes]:
     try:
         return continuation(data)
     except ValueError as error:
-        raise UserError(f"{path} is no job log: {error}; name the one that the run wrote for --joblog") from None
+        raise UserError(f"{path} is not a job log: {error}; give the one that the run wrote with --joblog") from None
 
 
 def _is_simulated(fd: int) -> bool:

@@ -1,4 +1,4 @@
-"""The journal: the append-only record of a run, one JSON object a line, and reading it back.
+"""The journal: the append-only record of a run, one JSON object per line, and reading it back.
 
 `records` turns events into lines, `read` lines into records, `run_state` records into what became of each job, `files`
 knows where runs are kept, `append` writes. Its format is documented in `docs/journal.md`.

@@ -1,7 +1,7 @@
-"""Writing to a journal so that it stops no job: a full disk is tried again, a file system that hangs is not waited for.
+"""Writes to a journal without holding up jobs: a full disk is retried, a file system that hangs is not waited for.
 
-What is written survives the end of this process at once, and a power cut as soon as a thread has synced it, which it
-does for many lines together. It knows nothing of what is written.
+Written lines survive the end of this process at once, and a power cut once a thread has synced them, many at a time.
+It knows nothing of what is written.
 """
 
 import os
@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.system.threads import start_thread
 
-# Beyond this, what a full disk does not take is given up, the oldest first.
+# Beyond this, lines that a full disk does not take are dropped, oldest first.
 _MOST_KEPT = 64 * 1024 * 1024
 _SYNC_PAUSE = 0.02
 _TRY_AGAIN = 1.0
@@ -26,14 +26,14 @@ def _write(fd: int, data: bytes) -> int:
 
 
 class Appender:
-    """Appends lines to an open file, for one thread; another one syncs them, and tries again what was not taken."""
+    """Appends lines to an open file, for one thread; a second thread syncs them, and retries what was not written."""
 
     def __init__(self, fd: int, name: str, write: Callable[[int, bytes], int] | None = None) -> None:
-        """`write` stands for `os.write` where something quicker will do."""
+        """`write` replaces `os.write` where something faster will do."""
         self._fd = fd
         self._name = name
         self._write_some = write or _write
-        self._lock = threading.Lock()  # over the four below
+        self._lock = threading.Lock()  # guards the four below
         self._kept: deque[bytes] = deque()  # what could not be written yet
         self._size = 0
         self._is_torn = False  # whether the file may end within a line
@@ -44,33 +44,33 @@ class Appender:
         self._is_told = False
 
     def append(self, lines: bytes) -> None:
-        """Write them; a SinkTroubleError says once that it was not possible, and that it is tried again."""
+        """Write them; a SinkTroubleError says once that this failed and is retried."""
         with self._lock:
             is_new = not self._kept
             self._keep(lines)
             error = self._write() if is_new or time.monotonic() >= self._try_at else ""
         self._sync_soon()
         if error and is_new:
-            raise SinkTroubleError(f"{self._name} cannot be written: {error}; the jobs go on, and it is tried again")
+            raise SinkTroubleError(f"cannot write {self._name}: {error}; jobs continue, and writing is retried")
         if self._unsynced and not self._is_told:
             self._is_told = True
-            raise SinkTroubleError(f"{self._name} may lose what was written: {self._unsynced}; the jobs go on")
+            raise SinkTroubleError(f"{self._name} may lose its last lines: {self._unsynced}; jobs continue")
 
     def close(self) -> None:
-        """Write what is left, and have it synced."""
+        """Write what is left, and sync it."""
         with self._lock:
             error = self._write()
         error = self._synced() or error or ("" if self._is_told else self._unsynced)
         if error:
-            raise OSError(f"{error}; what happened last is not in it")
+            raise OSError(f"{error}; the last events are missing from it")
 
     def _write(self) -> str:
-        """Why not all that is kept could be written. A line that was torn is written again, on a line of its own."""
+        """Write what is kept; why that failed, if it did. A torn line is written again, on its own line."""
         start = b"\n" if self._is_torn else b""
         data = start + b"".join(self._kept)
         written, error = 0, ""
         try:
-            while written < len(data):  # after a write that took less, the next one tells why
+            while written < len(data):  # after a short write, the next one says why
                 written += self._write_some(self._fd, data[written:] if written else data)
         except OSError as failure:
             error = failure.strerror or str(failure)
@@ -80,7 +80,7 @@ class Appender:
         return error
 
     def _forget(self, written: int) -> None:
-        """So much of it is written, the newline counted that comes next; of a line that is torn, all is kept."""
+        """Forget what was written, counting the newline to come; a torn line is kept whole."""
         while self._kept and written >= len(self._kept[0]):
             written -= len(self._kept[0])
             self._size -= len(self._kept.popleft())
@@ -107,7 +107,7 @@ class Appender:
     def _sync(self) -> None:
         while True:
             self._has_new.wait(_TRY_AGAIN if self._kept else None)
-            time.sleep(_SYNC_PAUSE)  # for what comes together
+            time.sleep(_SYNC_PAUSE)  # for lines that come together
             self._has_new.clear()
             with self._lock:
                 if self._kept and time.monotonic() >= self._try_at:
@@ -115,7 +115,7 @@ class Appender:
             self._unsynced = self._synced() or self._unsynced
 
     def _synced(self) -> str:
-        """Why what was written may not be on the disk. The kernel says it once, and no write may ever meet it."""
+        """Why written lines may not be on the disk. The kernel says so once, and maybe to no write."""
         try:
             os.fdatasync(self._fd)
         except OSError as error:
@@ -124,7 +124,7 @@ class Appender:
 
 
 class PatientAppender:
-    """The same through a thread, for file systems that may hang: for more than ten seconds nobody waits."""
+    """The same through a thread, for file systems that may hang: it waits ten seconds at most."""
 
     def __init__(self, appender: Appender, name: str) -> None:
         self._appender = appender
@@ -144,8 +144,8 @@ class PatientAppender:
         trouble = self._gather(0 if was_late else _PATIENCE) or trouble
         if trouble:
             raise trouble
-        if self._unanswered and not was_late:  # else that has been said
-            raise SinkTroubleError(f"{self._name} does not answer; the jobs go on without it")
+        if self._unanswered and not was_late:  # otherwise already reported
+            raise SinkTroubleError(f"{self._name} does not respond; jobs continue without it")
 
     def close(self) -> None:
         """See `Appender`."""
@@ -154,7 +154,7 @@ class PatientAppender:
         if trouble:
             raise trouble
         if self._unanswered:
-            raise OSError("it does not answer; what happened last is not in it")
+            raise OSError("it does not respond; the last events are missing from it")
 
     def _hand_over(self, work: Callable[[], None], size: int) -> None:
         self._work.put(work)
@@ -162,7 +162,7 @@ class PatientAppender:
         self._size += size
 
     def _gather(self, patience: float) -> Exception | None:
-        """Take the answers that come within so many seconds; the first trouble among them."""
+        """Take the answers that come within `patience` seconds; the first trouble among them."""
         until = time.monotonic() + patience
         trouble = None
         while self._unanswered:
@@ -179,7 +179,7 @@ class PatientAppender:
             work = self._work.get()
             try:
                 work()
-            except Exception as error:  # noqa: BLE001 - it is for who waits
+            except Exception as error:  # noqa: BLE001 - passed to the waiting thread
                 self._done.put(error)
             else:
                 self._done.put(None)

@@ -1,20 +1,20 @@
-"""What each field of a record is, so that nothing else gets into the state of a run. Pure.
+"""The type of each field of a record, so that nothing else gets into the state of a run. Pure.
 
-It does not know what the fields mean, nor which of them may be missing. A long journal has millions of fields, so one
-of a plain type is checked without a call.
+It knows neither what fields mean nor which may be missing. A long journal has millions of fields, so those of a plain
+type are checked without a call.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 _MOST = 10**40  # more than any option can say
-_FAR = 2**36  # seconds: from the epoch to the year 4147; beyond, no calendar tells it
+_FAR = 2**36  # seconds: from the epoch to the year 4147; beyond, calendars fail
 
 Check = Callable[[Any], bool]
 
 
 def is_sound(record: Mapping[str, Any]) -> bool:
-    """Whether each field that is known here is what it should be; other fields are of no interest."""
+    """Whether each known field has the right type; other fields are ignored."""
     fields = FIELDS.get(record["event"], _COMMON)
     for name, value in record.items():
         kind = fields.get(name)
@@ -35,7 +35,7 @@ def is_sound(record: Mapping[str, Any]) -> bool:
 
 
 def _is_text(value: object) -> bool:
-    """A byte that is not UTF-8 is a lone surrogate, and there are surrogates that stand for none."""
+    """A byte that is not UTF-8 is a lone surrogate, but some surrogates are no byte."""
     try:
         return isinstance(value, str) and value.encode("utf-8", "surrogateescape") is not None
     except UnicodeEncodeError:

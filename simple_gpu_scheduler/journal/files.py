@@ -1,7 +1,7 @@
-"""Where runs are kept, and who holds one: `$XDG_STATE_HOME/simple_gpu_scheduler/runs/ID.jsonl` and what is beside it.
+"""Where runs are kept, and which are active: `$XDG_STATE_HOME/simple_gpu_scheduler/runs/ID.jsonl` and its other files.
 
-A lock on the journal says that its scheduler lives, a second one that its keeper does. Both are of the open file, so
-nobody who asks can undo them, and the kernel ends them with their holder.
+A lock on the journal shows that its scheduler is running, a second one that its keeper is. Both belong to the open
+file, so asking for them cannot undo them, and the kernel releases them when their holder ends.
 """
 
 import fcntl
@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 
 from simple_gpu_scheduler.base.errors import UserError
 
-# The bytes of the file that are locked; that they may lie behind its end does not matter. A keeper's is that of the
-# pid of its scheduler behind the first: of several that outlived theirs, each has its own.
+# The bytes of the file that are locked; they may be past its end. A keeper locks the byte at 1 + its scheduler's pid,
+# so that several keepers whose schedulers died have one each.
 SCHEDULER, _KEEPERS = 0, 1
 _ALL = 0
 SUFFIX = ".jsonl"
@@ -28,7 +28,7 @@ _TRIES, _PAUSE = 30, 0.01
 def runs_directory(environment: Mapping[str, str]) -> str:
     """Where this user's runs are kept."""
     state = environment.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):  # the standard says that a relative one does not count
+    if not os.path.isabs(state):  # by the standard, a relative path is ignored
         state = os.path.join(environment.get("HOME") or _home(), ".local", "state")
     return os.path.join(state, "simple_gpu_scheduler", "runs")
 
@@ -36,37 +36,37 @@ def runs_directory(environment: Mapping[str, str]) -> str:
 def _home() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_dir
-    except KeyError:  # a user without an entry, as in containers; it is said that no journal can be kept there
+    except KeyError:  # a user without an entry, as in containers; creating the journal will fail with a message
         return "/"
 
 
 def new_run_id() -> str:
-    """What tells a run from all others, and sorts by time, to the 4096th part of a second."""
+    """A unique run ID, which sorts by time, to 1/4096 of a second."""
     now = time.time()
     part = int(now % 1 * 4096)
     return f"{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}-{part:03x}{os.urandom(2).hex()[:3]}"
 
 
 def is_run_id(text: str) -> bool:
-    """Whether this is the id of a run."""
+    """Whether this is a run ID."""
     return bool(_RUN.fullmatch(text))
 
 
 def make_directory(directory: str) -> None:
-    """Make the directory for runs, for its owner alone. An OSError says why that is not possible."""
+    """Make the directory for runs, accessible only to its owner. An OSError says why that failed."""
     os.makedirs(directory, 0o700, exist_ok=True)
     state = os.stat(directory)
     if state.st_uid != os.getuid() or state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise PermissionError(1, "it belongs to another user, or others may write to it")
+        raise PermissionError(1, "it belongs to another user or is writable by others")
 
 
 def create(path: str) -> int:
-    """A new journal, open for appending; an OSError says why there can be none."""
+    """Create a journal and open it for appending; an OSError says why that failed."""
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
 def open_to_append(path: str) -> int:
-    """A journal that is there, open for reading and appending."""
+    """Open an existing journal for reading and appending."""
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC)
     check_own(fd, path)
     return fd
@@ -92,16 +92,16 @@ def check_own(fd: int, path: str) -> None:
     """Refuse what another user may have put there."""
     state = os.fstat(fd)
     if not stat.S_ISREG(state.st_mode) or state.st_uid not in (os.getuid(), 0):
-        raise UserError(f"{path} is no journal of yours")
+        raise UserError(f"{path} is not a journal of yours")
 
 
 def lock(fd: int, byte: int, *, if_unsure: bool = True) -> bool:
-    """Say that we hold it; False when another does. On a file system without locks nobody knows."""
+    """Lock it; False if another process has. On a file system without locks this always succeeds."""
     try:
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _region(fcntl.F_WRLCK, byte))
     except BlockingIOError:
         return False
-    except PermissionError:  # another way to say the same
+    except PermissionError:  # another errno for the same
         return False
     except OSError:
         return if_unsure
@@ -109,18 +109,18 @@ def lock(fd: int, byte: int, *, if_unsure: bool = True) -> bool:
 
 
 def keeper_of(pid: int) -> int:
-    """The byte of the keeper of the scheduler that has this pid."""
+    """The lock byte of the keeper of the scheduler with this pid."""
     return _KEEPERS + pid
 
 
 def is_kept(fd: int, *, but: int = 0) -> bool:
-    """Whether a keeper of any of its schedulers lives; `but` is the pid of one that does not count."""
+    """Whether a keeper of any of its schedulers is running; `but` is the pid of a scheduler to ignore."""
     own = keeper_of(but)
     return is_locked(fd, own + 1, _ALL) or (but > 0 and is_locked(fd, _KEEPERS, own - _KEEPERS))
 
 
 def is_locked(fd: int, byte: int, size: int = 1) -> bool:
-    """Whether somebody holds it; asking takes nothing from him."""
+    """Whether a process has locked it."""
     try:
         answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _region(fcntl.F_WRLCK, byte, size))
     except OSError:
@@ -129,7 +129,7 @@ def is_locked(fd: int, byte: int, size: int = 1) -> bool:
 
 
 def wait_until_unlocked(fd: int, byte: int) -> None:
-    """Wait for the end of who holds it."""
+    """Wait until the process that locked it ends."""
     with suppress(OSError):
         fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, _region(fcntl.F_RDLCK, byte))
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _region(fcntl.F_UNLCK, byte))
@@ -140,22 +140,22 @@ def _region(kind: int, byte: int, size: int = 1) -> bytes:
 
 
 def stem(journal: str) -> str:
-    """The begin of the names of the files that belong to a run."""
+    """The common prefix of the paths of a run's files."""
     return os.path.realpath(journal).removesuffix(SUFFIX)
 
 
 def run_of(journal: str) -> str:
-    """The id of the run that a journal of this name is of."""
+    """The run ID in the name of a journal."""
     return os.path.basename(journal).removesuffix(SUFFIX)
 
 
 def socket_of(journal: str) -> str:
-    """Where a run listens."""
+    """The socket of a run."""
     return f"{stem(journal)}.sock"
 
 
 def logs_of(journal: str) -> str:
-    """The directory of its jobs' logs, where nobody named one."""
+    """The default directory of its jobs' logs."""
     return f"{stem(journal)}.logs"
 
 
@@ -170,13 +170,13 @@ def find_runs(directory: str) -> list[str]:
 
 
 def prune(directory: str, keep: int) -> None:
-    """Delete the oldest runs beyond so many, but none that lives, or of which that cannot be said."""
+    """Delete the oldest runs beyond `keep`, but none that is, or may be, active."""
     for path in find_runs(directory)[keep:]:
         try:
             with opened(path) as fd:
                 if lock(fd, SCHEDULER, if_unsure=False) and not is_kept(
                     fd
-                ):  # held, so that nobody resumes it meanwhile
+                ):  # locked, so that nothing resumes it meanwhile
                     _delete(path)
         except FileNotFoundError:  # a link to a journal elsewhere that is gone
             _delete(path)
@@ -204,7 +204,7 @@ def _delete_all(path: str) -> None:
 
 @contextmanager
 def opened(path: str) -> Iterator[int]:
-    """A journal, open for asking about its locks."""
+    """Open a journal to ask about its locks."""
     try:  # the lock that `lock` takes, and so asking for it, wants a file that may be written to
         fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -216,7 +216,7 @@ def opened(path: str) -> Iterator[int]:
 
 
 def is_alive(path: str) -> bool:
-    """Whether the scheduler of a run lives."""
+    """Whether the scheduler of a run is running."""
     with suppress(OSError), opened(path) as fd:
         return is_locked(fd, SCHEDULER)
     return False

@@ -1,6 +1,6 @@
-"""How people name a run or a job of it, and how a run stands: for the commands that look at runs or speak to them.
+"""Finds runs and jobs as people name them, and the state of a run: for the commands that show or control runs.
 
-It finds and reads journals; it knows nothing of what is shown of them."""
+It finds and reads journals; it does not know what is shown of them."""
 
 import os
 import sys
@@ -34,7 +34,7 @@ class FoundRun(NamedTuple):
 
 
 def all_runs() -> list[str]:
-    """The journals of this user's runs, the newest first; not those that were put elsewhere and are gone."""
+    """The journals of this user's runs, newest first; without links to journals that are gone."""
     return [path for path in files.find_runs(files.runs_directory(os.environ)) if os.path.exists(path)]
 
 
@@ -141,7 +141,7 @@ def _read_end(path: str, size: int) -> bytes:
 
 
 def load(path: str) -> RunState:
-    """All that a journal tells. What could not be read of it is said on stderr."""
+    """The state of a run by its journal. Unreadable parts are reported on stderr."""
     return _state_of(path, read_records(files.read(path)))
 
 
@@ -149,17 +149,17 @@ def _state_of(path: str, contents: Contents) -> RunState:
     try:
         state = state_of(contents)
     except ValueError as error:
-        raise UserError(f"the journal {safe(path)} cannot be used: {error}") from None
+        raise UserError(f"cannot use the journal {safe(path)}: {error}") from None
     if state.unreadable:
         lines = "1 line" if state.unreadable == 1 else f"{state.unreadable} lines"
         _warn(path, f"{lines} of the journal could not be read")
     if state.unknown:
-        _warn(path, f"events that this version does not know: {safe(', '.join(sorted(state.unknown)))}")
+        _warn(path, f"events unknown to this version: {safe(', '.join(sorted(state.unknown)))}")
     return state
 
 
 def _warn(path: str, text: str) -> None:
-    with suppress(OSError):  # nobody to tell, which changes nothing
+    with suppress(OSError):  # stderr is closed, which changes nothing
         print(f"{safe(path)}: {text}".encode("utf-8", "backslashreplace").decode(), file=sys.stderr)
 
 
@@ -180,12 +180,12 @@ def look_at_records(path: str) -> tuple[FoundRun, list[Record]]:
 
 
 def standing(state: RunState, alive: bool) -> str:
-    """How a run stands, in a word. `alive` is to be asked before the journal is read: see `look`."""
+    """The state of a run, in a word. Find out `alive` before reading the journal: see `look`."""
     if alive:
         return "paused" if state.is_paused else "running"
     if state.ended:
         return "finished" if state.is_finished else "stopped"
-    return f"died, or runs on {state.began.get('host')}" if is_elsewhere(state) else "died"
+    return f"died, or is running on {state.began.get('host')}" if is_elsewhere(state) else "died"
 
 
 def is_elsewhere(state: RunState) -> bool:
@@ -197,7 +197,7 @@ _MOST_DIGITS = 15
 
 
 def find_numbers(words: Sequence[str], journal: str) -> list[int]:
-    """The numbers of these jobs. The journal is read only when one goes by its name."""
+    """The numbers of these jobs. The journal is read only if one is given by name."""
     if all(_is_number(word) for word in words):
         return [int(word) for word in words]
     state = load(journal)
@@ -205,16 +205,16 @@ def find_numbers(words: Sequence[str], journal: str) -> list[int]:
 
 
 def find_job(state: RunState, word: str) -> JobState:
-    """The job that goes by that; of several with one name the last."""
+    """The job with this number or name; of several with that name, the last."""
     if _is_number(word) and int(word) in state.jobs:
         return state.jobs[int(word)]
     for each in reversed(state.jobs.values()):
         if each.job.name == word:
             return each
     if _is_number(word) and int(word) in state.refused:
-        raise UserError(f"job {word} of run {state.run} never was one: its line was refused")
+        raise UserError(f"run {state.run} has no job {word}: its line was refused")
     raise UserError(
-        f"run {state.run} has no job '{safe(word)}'; 'simple_gpu_scheduler history {state.run}' lists those that it has"
+        f"run {state.run} has no job '{safe(word)}'; list its jobs with: simple_gpu_scheduler history {state.run}"
     )
 
 

@@ -1,4 +1,4 @@
-"""How long jobs took in this user's earlier runs: reads the newest journals, as many as can be read in a moment."""
+"""Lengths of jobs in this user's earlier runs, from the newest journals, as many as can be read in a moment."""
 
 import os
 from collections import deque
@@ -24,11 +24,11 @@ _SUCCEEDED = b'"succeeded"'
 
 
 def recall(environment: Mapping[str, str]) -> Recalled:
-    """The journals that cannot be read tell nothing."""
+    """Read the journals; unreadable ones are skipped."""
     newest: list[tuple[str, int]] = []
     left = _MOST_BYTES
     for path in files.find_runs(files.runs_directory(environment)):
-        with suppress(OSError):  # it was just deleted, or was put elsewhere and is gone
+        with suppress(OSError):  # it was just deleted, or is a link to one that is gone
             newest.append((path, left))
             left -= os.stat(path).st_size
         if left <= 0:
@@ -37,14 +37,14 @@ def recall(environment: Mapping[str, str]) -> Recalled:
 
 
 def _read(parts: list[tuple[str, int]]) -> Iterator[bytes]:
-    """One at a time, so that no more than one is kept."""
+    """One at a time, so that only one is in memory."""
     for path, most in parts:
         with suppress(OSError, UserError):
             yield files.read(path, most)
 
 
 def history_of(journals: Iterable[bytes]) -> dict[str, list[float]]:
-    """How long the newest successes of each template took, the oldest first; of journals that come the oldest first.
+    """How long the newest successes of each template took, oldest first; journals must come oldest first.
 
     A journal may lack its begin. What cannot be read is passed over, and so is a job whose reading is missing. It is
     asked for when a run begins, so only the lines that tell something are parsed, and only what is used is checked.

@@ -13,7 +13,7 @@ Record = dict[str, Any]
 
 
 class Contents(NamedTuple):
-    """The records of a journal, how many pieces of it could not be read, and how much of the data is whole lines."""
+    """The records of a journal, the number of unreadable pieces, and how much of the data is whole lines."""
 
     records: list[Record]
     unreadable: int
@@ -21,8 +21,8 @@ class Contents(NamedTuple):
 
 
 def read_records(data: bytes) -> Contents:
-    """All records; what stands behind the last newline is a line that is being written, or never was to its end."""
-    import json  # noqa: PLC0415 - 2 ms, and a run that begins reads no journal
+    """All records; after the last newline is a line that is being written, or was never finished."""
+    import json  # noqa: PLC0415 - 2 ms, and a new run reads no journal
 
     size = data.rfind(b"\n") + 1
     lines = data[:size].splitlines()
@@ -31,7 +31,7 @@ def read_records(data: bytes) -> Contents:
     for at in range(0, len(lines), _AT_ONCE):
         some = lines[at : at + _AT_ONCE]
         try:
-            # One call of the parser for many lines takes half the time.
+            # Parsing many lines in one call takes half the time.
             found = json.loads(b"[" + b",".join(some) + b"]")
             whole = len(found) == len(some) and all(_is_record(each) for each in found)
         except (ValueError, RecursionError):
@@ -62,7 +62,7 @@ def _read_one_by_one(lines: list[bytes]) -> tuple[list[Record], int]:
 
 
 def _pieces(line: bytes) -> Iterator[bytes]:
-    """A line, cut where another begins in it: the first was not written to its end."""
+    """Split a line where another starts inside it: the first was not finished."""
     first, *others = line.split(_BEGIN)
     if first.strip():
         yield first

@@ -1,10 +1,10 @@
 """Events -> the lines of a journal. Pure: the time is passed in, and nothing is written here.
 
-Every line begins with `{"event":"`, which can stand nowhere inside a JSON text: so a line that a full disk has cut, and
-that another was written behind, can be told apart again.
+Every line starts with `{"event":"`, which cannot occur inside a JSON text: so a line that was cut off by a full disk
+can be separated from the next one written after it.
 """
 
-# What `json` itself uses; to load all of that takes 2 ms of the start.
+# What `json` itself uses; loading all of `json` takes 2 ms.
 from _json import encode_basestring_ascii as quote
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -12,13 +12,13 @@ from typing import Any
 from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.jobs import Job
 
-# The options of a job, as they are written where they are not the default; `after` and `name` are written apart.
+# The options of a job, written if they are not the default; `after` and `name` are written separately.
 OPTIONS = ("gpus", "mem", "timeout", "time", "retries", "priority", "label")
 _DEFAULTS = Job._field_defaults
 
 
 def encode(event: events.Event, at: float) -> str:
-    """The lines of an event, each with its newline; nothing for one that is not kept."""
+    """The lines of an event, each with its newline; nothing if it is not recorded."""
     write = _LINES.get(type(event))
     return write(event, at) if write else ""
 
@@ -42,12 +42,12 @@ def _json(value: object) -> str:
 
 
 def text(data: bytes) -> str:
-    """Bytes as text that JSON can hold; those that are not UTF-8 become lone surrogates, as Python has them."""
+    """Bytes as text for JSON; those that are not UTF-8 become lone surrogates, as in Python."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def option_values(job: Job) -> dict[str, Any]:
-    """The options of a job that are not the default, but for its name and what it comes after."""
+    """The options of a job that are not the default, except its name and dependencies."""
     return {name: value for name in OPTIONS if (value := getattr(job, name)) != _DEFAULTS[name]}
 
 

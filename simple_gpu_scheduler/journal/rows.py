@@ -1,6 +1,6 @@
-"""What a journal tells, as rows to be shown; and its jobs, as lines that can be read again. Pure.
+"""The contents of a journal, as rows to show; and its jobs, as lines that can be read again. Pure.
 
-It does not know which runs there are, whether one lives, nor how rows are worded or printed.
+It does not know which runs there are, whether one is active, or how rows are printed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from .read import Record
 from .records import option_values, text
 from .run_state import JobState, RunState
 
-# The words by which jobs are counted and chosen, and the states that each stands for.
+# The groups by which jobs are counted and selected, and the states in each.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "succeeded": ("succeeded",),
     "failed": ("failed",),
@@ -26,12 +26,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 }
 _MARK = "#: "
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_LONGEST_NUMBER = 10**15  # the parsers take one digit less
+_LONGEST_NUMBER = 10**15  # the parser accepts one digit less
 _DECIMALS = 15
 
 
 class RunRow(NamedTuple):
-    """One run. Times are in seconds of the epoch; `seconds` is from its begin to what was last heard of it."""
+    """One run. Times are epoch seconds; `seconds` is from its start to its last record."""
 
     run: str
     journal: str
@@ -46,7 +46,7 @@ class RunRow(NamedTuple):
     code: int | None
 
     def to_json(self) -> Mapping[str, object]:
-        """As JSON has it."""
+        """For JSON."""
         counts = {group.replace(" ", "_"): count for group, count in self.counts.items()}
         values = self._asdict()
         del values["counts"]
@@ -54,7 +54,7 @@ class RunRow(NamedTuple):
 
 
 class JobRow(NamedTuple):
-    """One job, or a line that was refused, which has a reason and no job."""
+    """One job, or a refused line, which has a reason and no job."""
 
     number: int
     place: Place
@@ -70,7 +70,7 @@ class JobRow(NamedTuple):
     runtime: float | None = None
 
     def to_json(self) -> Mapping[str, object]:
-        """As JSON has it; null for what is not known or did not happen."""
+        """For JSON; null for what is unknown or did not happen."""
         job, outcome = self.job, self.outcome
         return {
             "job": self.number,
@@ -93,9 +93,9 @@ class JobRow(NamedTuple):
 
 
 def run_row(state: RunState, path: str, standing: str, now: float | None) -> RunRow:
-    """A run. `now` is the time for one that goes on."""
+    """The row of a run. `now` is the time if it is active."""
     counts = state.counts()
-    counts["refused"] = 0  # they are among those not started
+    counts["refused"] = 0  # they are counted among those not started
     begun = state.first_began["at"]
     return RunRow(
         state.run,
@@ -113,9 +113,9 @@ def run_row(state: RunState, path: str, standing: str, now: float | None) -> Run
 
 
 def job_rows(state: RunState, if_running: str, now: float, groups: Iterable[str] = ()) -> list[JobRow]:
-    """The jobs of a run by their numbers, those of the groups alone where some are named.
+    """The jobs of a run by number; only those of the given groups, if any.
 
-    `if_running`: what to call a job that was started and has not been seen to end, which depends on the run.
+    `if_running`: the state of a job that started and has no recorded end, which depends on the run.
     """
     rows = [_job_row(each, if_running, now) for each in state.jobs.values()]
     rows += [_refused_row(number, record) for number, record in state.refused.items()]
@@ -150,9 +150,9 @@ def _group(state: str) -> str:
 
 
 def commands(rows: Iterable[JobRow], state: RunState, *, by_null: bool = False) -> bytes:
-    """Jobs as they can be read again, each with its options. A ValueError says of which that is not possible.
+    """Jobs as lines that can be read again, with their options. A ValueError names a job for which that is impossible.
 
-    What a job comes after is left out when that has succeeded and is not among them.
+    Dependencies that succeeded and are not among them are left out.
     """
     end = b"\0" if by_null else b"\n"
     printed: dict[str, int] = {}
@@ -163,7 +163,7 @@ def commands(rows: Iterable[JobRow], state: RunState, *, by_null: bool = False) 
         pieces += _pieces(row.job, _after(row.job, state, printed), by_null=by_null)
         if row.job.name:
             printed[row.job.name] = row.number
-    # A byte order mark is dropped where it is the first of all.
+    # A byte order mark at the very start would be dropped.
     start = end if pieces and pieces[0].startswith(_BYTE_ORDER_MARK) else b""
     return start + b"".join([piece + end for piece in pieces])
 
@@ -173,13 +173,13 @@ def _after(job: Job, state: RunState, printed: Mapping[str, int]) -> list[str]:
     for number in job.after:
         before = state.jobs.get(number)
         if before is None:
-            raise ValueError(f"job {job.number} comes after job {number}, of which the journal tells nothing")
+            raise ValueError(f"job {job.number} depends on job {number}, which is not in the journal")
         if printed.get(before.job.name) == number:
             names.append(before.job.name)
         elif before.state != "succeeded":
             raise ValueError(
-                f'job {job.number} comes after job {number} "{before.job.name}", which has not succeeded and is not '
-                f"among these; add --{_group(before.state).replace(' ', '-')}"
+                f'job {job.number} depends on job {number} "{before.job.name}", which has not succeeded and is not '
+                f"selected; add --{_group(before.state).replace(' ', '-')}"
             )
     return names
 
@@ -191,9 +191,9 @@ def _pieces(job: Job, after: Sequence[str], *, by_null: bool) -> list[bytes]:
             return pieces
     which = f"job {job.number} ({job.place})"
     if by_null:
-        raise ValueError(f"{which} cannot be written so that it is read the same; --json has it")
-    problem = "has a newline in it" if b"\n" in job.command else "cannot be written as a line that is read the same"
-    raise ValueError(f"{which} {problem}; separate the jobs by NUL: --null here, and for the run that reads them")
+        raise ValueError(f"{which} cannot be printed so that it reads back unchanged; use --json")
+    problem = "contains a newline" if b"\n" in job.command else "cannot be printed as a line that reads back unchanged"
+    raise ValueError(f"{which} {problem}; separate jobs by NUL: use --null here and in the run that reads them")
 
 
 def _option_words(job: Job, after: Sequence[str]) -> str:
@@ -204,14 +204,14 @@ def _option_words(job: Job, after: Sequence[str]) -> str:
 
 
 def _ways(job: Job, words: str, *, can_be_default: bool) -> Iterator[list[bytes]]:
-    """The ways in which a job may be written, the plainest first."""
+    """The ways to write a job, the plainest first."""
     if not words:
         yield [job.command]
         return
     options = (_MARK + words).encode()
     yield [job.command + b"  " + options]
     yield [job.command + b"\n" + options]  # behind a comment or the end of a here-document
-    if can_be_default:  # a comment, an open quote or a blank at the end lets nothing stand behind it
+    if can_be_default:  # nothing can follow a comment, an open quote or a blank at the end
         yield [options, job.command, _MARK.strip().encode()]
 
 

@@ -1,7 +1,7 @@
 """Records -> what became of each job of a run. Pure.
 
-It does not know whether the scheduler still lives: a job that was started and has not ended is `running` here, and who
-asks decides what that means.
+It does not know whether the scheduler is still running: a job that started and has not ended is `running` here, and the
+caller decides what that means.
 """
 
 from collections import Counter
@@ -18,12 +18,12 @@ from .records import OPTIONS
 
 Key = tuple[int, int]
 
-# For what a journal does not say that no scheduler has written.
+# For what is missing in a journal that no scheduler wrote.
 _BEGAN: Record = {"host": "", "directory": "", "argv": [], "inputs": []}
 
 
 class JobState:
-    """A job, and how it stands. `attempts` counts those that were started, `interrupted` those that tell nothing."""
+    """A job and its state. `attempts` counts those that started, `interrupted` those without a result."""
 
     __slots__ = (
         "attempts",
@@ -47,17 +47,17 @@ class JobState:
         self.attempts = self.interrupted = 0
         self.gpus: tuple[str, ...] = ()
         self.outcome: Outcome | None = None
-        self.exited: int | None = None  # the wait status that its keeper saw, and no scheduler has acted on
+        self.exited: int | None = None  # the wait status that its keeper recorded and no scheduler has acted on
         self.reason = self.log = ""
         self.read_at = read_at
         self.started_at = self.ended_at = self.runtime = 0.0
 
 
 class RunState:
-    """All that a journal tells. Feed it records in their order."""
+    """The state of a run by its journal. Feed it the records in order."""
 
     def __init__(self) -> None:
-        self.began: Record = {}  # the newest, when the run was resumed
+        self.began: Record = {}  # the newest, if the run was resumed
         self.first_began: Record = {}
         self.argvs: list[list[str]] = []  # what was typed, each time
         self.ended: Record | None = None
@@ -67,9 +67,9 @@ class RunState:
         self.since_mark: list[int] = []  # the jobs that were read since the last of these was written
         self.ended_inputs: set[str] = set()  # the files that were read to their end
         self.outliving: dict[Key, int] = {}  # the attempts that ran when their scheduler died, and their pids
-        self.is_alone = False  # whether the keeper has said that its scheduler is gone
+        self.is_alone = False  # whether the keeper recorded that its scheduler is gone
         self.is_paused = False
-        self.waits: list[dict[str, str]] = []  # why jobs waited, when that was last said
+        self.waits: list[dict[str, str]] = []  # why jobs waited, by the last record of that
         self.problems: list[str] = []
         self.unknown: Counter[str] = Counter()
         self.unreadable = 0
@@ -102,22 +102,22 @@ class RunState:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it ended by itself, with nothing left to do."""
+        """Whether it ended with nothing left to do."""
         return bool(self.ended and self.ended.get("all_read")) and not any(self.waiting_or_running())
 
     def waiting_or_running(self) -> Iterable[JobState]:
-        """The jobs that have not come to their end."""
+        """The jobs that have not ended."""
         return (each for each in self.jobs.values() if each.state in ("waiting", "running"))
 
     def counts(self) -> Counter[str]:
-        """How many jobs there are in each state; refused lines are among those not started."""
+        """How many jobs are in each state; refused lines count as not started."""
         counts: Counter[str] = Counter(dict.fromkeys(get_args(State), 0))
         counts.update(each.state for each in self.jobs.values())
         counts["not started"] += len(self.refused)
         return counts
 
     def feed(self, records: Iterable[Record]) -> None:
-        """Take some more in. What it does not know, or cannot be right, is counted and passed over."""
+        """Take in more records. Unknown or impossible ones are counted and skipped."""
         for record in records:
             name = record["event"]
             take = self._on.get(name)
@@ -155,7 +155,7 @@ class RunState:
 
     def _started(self, record: Record) -> None:
         state = self.jobs[record["job"]]
-        if state.state == "running":  # an earlier attempt was never seen to end
+        if state.state == "running":  # an earlier attempt has no recorded end
             state.interrupted += 1
         state.state = "running"
         state.attempts = max(state.attempts, record["attempt"])
@@ -175,7 +175,7 @@ class RunState:
         state.started_at, state.runtime, state.ended_at = record["started"], record["runtime"], record["at"]
         state.exited = None
         is_interrupted = record.get("interrupted", False)
-        # If it was to be tried again, it has ended by itself before.
+        # If it was to be retried, it had ended by itself before.
         state.interrupted += is_interrupted and state.state == "running"
         state.state = state_after(
             record["outcome"],
@@ -185,7 +185,7 @@ class RunState:
         )
 
     def _exited(self, record: Record) -> None:
-        """What the keeper saw, which counts where the scheduler had no time to say more."""
+        """What the keeper saw, which counts if the scheduler recorded no end."""
         state = self.jobs[record["job"]]
         self.outliving.pop((record["job"], record["attempt"]), None)
         self._ran(record["job"], record["attempt"], record["at"])
@@ -203,7 +203,7 @@ class RunState:
             self._ran(job, attempt, record["at"])
 
     def _ran(self, job: int, attempt: int, at: float) -> None:
-        """A keeper knows of it. On a full disk the record of its start may be missing, and it must not start again."""
+        """A keeper recorded it. On a full disk the record of its start may be missing, but it must not start again."""
         state = self.jobs.get(job)
         if state and attempt > state.attempts:
             state.interrupted += state.state == "running"
@@ -217,7 +217,7 @@ class RunState:
 
     def _requeue(self, number: int) -> None:
         state = self.jobs[number]
-        state.interrupted += state.state == "running"  # nobody knows how it ended
+        state.interrupted += state.state == "running"  # how it ended is unknown
         state.state = "waiting"
 
     def _noticed(self, record: Record) -> None:
@@ -226,7 +226,7 @@ class RunState:
 
 
 def read_state(data: bytes) -> RunState:
-    """The state of a run, from all of its journal. A ValueError says that this is none, or one of the future."""
+    """The state of a run, from its whole journal. A ValueError says that it is not a journal, or of a newer version."""
     return state_of(read_records(data))
 
 
@@ -234,13 +234,13 @@ def state_of(contents: Contents) -> RunState:
     """The same, from its records."""
     versions = [record.get("version") for record in contents.records if record["event"] == "run began"]
     newer = [version for version in versions if isinstance(version, int) and version > VERSION]
-    if newer:  # what its fields are, nobody knows here
+    if newer:  # its fields are unknown here
         raise ValueError(f"it was written by a newer version (format {newer[0]})")
     state = RunState()
     state.unreadable = contents.unreadable
     state.feed(contents.records)
     if not state.began:
-        raise ValueError("it does not begin like a journal")
+        raise ValueError("it does not start like a journal")
     return state
 
 

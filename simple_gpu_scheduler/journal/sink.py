@@ -22,7 +22,7 @@ from .records import encode
 
 
 class Appends(Protocol):
-    """What takes the lines."""
+    """Takes the lines."""
 
     def append(self, lines: bytes, /) -> None:
         """Write them."""
@@ -32,7 +32,7 @@ class Appends(Protocol):
 
 
 class Journal:
-    """Writes what `records` makes of events."""
+    """Writes events as lines."""
 
     def __init__(self, appender: Appends) -> None:
         self._appender = appender

@@ -1,8 +1,8 @@
 """The keeper: a second process that keeps what must not be lost when the scheduler is killed.
 
-It is the parent of the jobs, so that somebody is there to learn their exit codes, and it reads the pipes, so that what
-was written to one is on disk. While the scheduler lives, it only passes on what it is told and what it sees. When the
-scheduler is gone, it writes into the journal what still runs and how that ends, empties the pipes, and leaves.
+It is the parent of the jobs, so that their exit codes are not lost, and it reads the pipes, so that their contents get
+to disk. While the scheduler is running, it only passes messages on. Once the scheduler is gone, it records in the
+journal what is still running and how that ends, empties the pipes, and exits.
 
 `messages` are what the two send each other, `process` and `intake` are the keeper's side, `client` the scheduler's.
 """

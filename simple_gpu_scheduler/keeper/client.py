@@ -1,4 +1,4 @@
-"""The scheduler's side of its keeper: making the process, and telling it what it needs. `launcher` starts jobs."""
+"""The scheduler's side of its keeper: creating the process and sending it messages. `launcher` starts jobs."""
 
 import os
 import threading
@@ -18,12 +18,12 @@ class KeeperClient:
     """A running keeper."""
 
     def __init__(self) -> None:
-        """An OSError or RuntimeError says that there can be none.
+        """An OSError or RuntimeError says that it cannot be created.
 
-        To be made before other threads, and early: what it has of this process is as of now.
+        Create it before other threads, and early: it has this process as it is now.
         """
         self.pid = 0
-        self.on_end: Callable[[], object] = lambda: None  # called in a thread when it has ended before us
+        self.on_end: Callable[[], object] = lambda: None  # called in a thread if it ends before us
         self.is_gone = threading.Event()  # from when on what were its children are ours
         self._is_over = False
         self._sends = threading.Lock()
@@ -40,7 +40,7 @@ class KeeperClient:
         self._first: Socket | None = self._connect()
 
     def keep_journal(self, path: str) -> None:
-        """Where to write what happens when we are gone. Opened anew, since a lock belongs to the open file."""
+        """Where to record what happens after we are gone. Opened anew, since a lock belongs to the open file."""
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self._send(b"journal", b"%d" % os.getpid(), files=[fd])
         os.close(fd)
@@ -52,7 +52,7 @@ class KeeperClient:
         os.close(fd)
 
     def connect(self) -> Socket:
-        """A connection for one thread, which starts one job at a time. The first was made while others loaded."""
+        """A connection for one thread, which starts one job at a time. The first was made during start-up."""
         first, self._first = self._first, None
         return first or self._connect()
 
@@ -63,16 +63,16 @@ class KeeperClient:
         return ours
 
     def take_in(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool) -> None:
-        """Have a pipe emptied into a file; see `Intake`."""
+        """Let it copy a pipe to a file; see `Intake`."""
         self._send(b"intake", b"%d" % granted, b"%d" % is_named, b"%d" % holds, files=files)
 
     def let_go(self, recorded: bytes) -> None:
-        """The ends of these attempts are in the journal; to be said when no start follows soon that could say it."""
+        """The ends of these attempts are in the journal; call this if no start follows soon that could say so."""
         with suppress(OSError):
             self._send(b"recorded", recorded)
 
     def close(self) -> None:
-        """All is over, and on record."""
+        """All is over and recorded."""
         self._is_over = True
         with suppress(OSError):  # it is gone
             self._send(b"bye")
@@ -101,7 +101,7 @@ class KeeperClient:
 
 
 def _be_keeper(control: Socket, not_ours: Socket) -> None:
-    """The process itself. No signal of a terminal comes here, and those of others are blocked, as in all threads."""
+    """The process itself. It gets no signals from a terminal, and others are blocked, as in all threads."""
     try:
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)

@@ -1,7 +1,7 @@
-"""Emptying a pipe into a file, so that what was written to the pipe is kept whoever is killed.
+"""Copies a pipe to a file, so that nothing written to the pipe is lost if a process is killed.
 
-The file is read by the scheduler, which says how far ahead of it the file may be: else an endless writer would fill the
-disk. It runs in a thread of the keeper, or of the scheduler when there is no keeper. It knows nothing of lines.
+The scheduler reads the file and says how far the copy may be ahead: otherwise an endless writer would fill the disk.
+It runs in a thread of the keeper, or of the scheduler if there is no keeper. It knows nothing of lines.
 """
 
 import array
@@ -43,7 +43,7 @@ class Intake:
         self._has_ended = False
 
     def run(self) -> None:
-        """Until the scheduler says that it is enough, or is gone; then the rest of what was written."""
+        """Copy until the scheduler says stop, or is gone; then copy the rest."""
         if self._is_named:
             self._open()
         self._tell(b"open")
@@ -69,7 +69,7 @@ class Intake:
         self._finish()
 
     def _open(self) -> None:
-        # What is open stays so: a pipe that is opened after its last writer has gone never tells that it has ended.
+        # Keep it open: a pipe opened after its last writer has gone never reports its end.
         if fcntl.fcntl(self._source, fcntl.F_GETFL) & os.O_PATH:
             opened = os.open(f"/proc/self/fd/{self._source}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             os.close(self._source)
@@ -79,7 +79,7 @@ class Intake:
                 self._held = os.open(f"/proc/self/fd/{self._source}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _heed(self) -> bool:
-        """Do what the scheduler says; False when it says that it is enough."""
+        """Do what the scheduler says; False if it says stop."""
         message = receive(self._notify)
         if message is None or message.fields[0] == b"close":
             return False
@@ -87,10 +87,10 @@ class Intake:
         return True
 
     def _take_some(self) -> bool:
-        """Move what is there; False when the file cannot be written, so that the pipe is the scheduler's to read."""
+        """Copy what is there; False if the file cannot be written, so that the scheduler must read the pipe itself."""
         try:
             moved = self._move()
-        except BlockingIOError:  # another reader was quicker
+        except BlockingIOError:  # another reader was faster
             return True
         except OSError as error:
             self._tell(b"failed", (error.strerror or "").encode(), self._unwritten)
@@ -106,7 +106,7 @@ class Intake:
         return True
 
     def _end(self) -> None:
-        """The last writer has gone. From here on a named pipe is held open, so that one who comes late is heard."""
+        """The last writer has gone. From now on hold a named pipe open, so that late writers are read."""
         self._tell(b"end")
         self._has_ended = True
         if self._is_named:
@@ -115,7 +115,7 @@ class Intake:
                 self._has_ended = False
 
     def _move(self) -> int:
-        """Bytes from the pipe to the file; in one system call where that is possible, so that no kill can lose them."""
+        """Copy bytes from the pipe to the file; if possible in one system call, so that no kill can lose them."""
         if self._splices:
             try:
                 return os.splice(self._source, self._spool, _AT_ONCE, offset_dst=self._size, flags=_NONBLOCK)
@@ -134,9 +134,9 @@ class Intake:
         return written
 
     def _finish(self) -> None:
-        """Take what is left and close the pipe, so that who writes to it from here on is told that nobody reads it.
+        """Copy the rest and close the pipe, so that later writers get an error.
 
-        With its other end open, what a quick writer has put in before it was closed is still there to be seen.
+        While its other end is open, what was written just before the close can still be read.
         """
         with suppress(OSError):
             if self._held is None:
@@ -154,14 +154,14 @@ class Intake:
         self._tell(b"closed", b"%d" % self._size)
 
     def _sync(self) -> None:
-        """Have it survive a power cut: many lines at once while they come quickly, one as soon as none follows."""
+        """Sync it: many lines at once while they come quickly, one as soon as none follows."""
         with suppress(OSError):
             os.fdatasync(self._spool)
 
     def _drain(self) -> None:
-        """What is in it now, and not what somebody goes on writing: he is told soon that nobody reads."""
+        """Copy what is in it now, not what a writer keeps adding: it will get an error soon."""
         left = fcntl.fcntl(self._source, _GET_PIPE_SIZE)
-        with suppress(BlockingIOError):  # another reader was quicker
+        with suppress(BlockingIOError):  # another reader was faster
             while left > 0 and _bytes_in(self._source) and (moved := self._move()):
                 self._size += moved
                 left -= moved
@@ -172,7 +172,7 @@ class Intake:
 
 
 def _is_unread(held: int) -> bool:
-    """Whether nobody can read a pipe any more, so that no write to it succeeds.
+    """Whether the pipe has no readers left, so that no write to it succeeds.
 
     That may take a moment: a job that is being started has our end too until its program is loaded, and so has a
     scheduler that was killed until it is gone.

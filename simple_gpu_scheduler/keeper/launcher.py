@@ -1,7 +1,7 @@
-"""Starting programs through the keeper, or without one.
+"""Starts programs, through the keeper or without one.
 
-A job that the keeper has started is no child of ours; its end is told by the keeper. Should that be killed, its jobs
-become our children, as all orphans do, and from then on jobs are started without one.
+A job started by the keeper is not our child; the keeper reports its end. If the keeper is killed, its jobs become our
+children, as all orphans do, and from then on jobs are started without it.
 """
 
 import os
@@ -42,7 +42,7 @@ class Launcher:
         leases: Sequence[int],
         streams: processes.Streams,
     ) -> int:
-        """Its pid. `recorded` names the attempts whose ends are in the journal since this was last said."""
+        """Start a program; its pid. `recorded` names the attempts whose ends were recorded in the journal since."""
         if self._connection:
             numbers = b"".join([b"%d" % number for _, number in streams])
             fields = (b"start", b"%d.%d" % key, recorded, numbers, b"%d" % len(argv), *argv, *own)
@@ -72,10 +72,10 @@ class Launcher:
         return self._wait_here(pid)
 
     def reap(self, pid: int) -> None:
-        """Nobody will signal it any more. The keeper is told that with the next start."""
+        """It will not be signalled any more. The next start tells the keeper."""
         if self._connection or self._taken(pid) is not None:
             return
-        with suppress(ChildProcessError):  # the main thread was quicker, and its status is known by now
+        with suppress(ChildProcessError):  # the main thread was faster, and its status is known by now
             processes.reap(pid)
 
     def _connect(self) -> Socket | None:
@@ -85,9 +85,9 @@ class Launcher:
             return None
 
     def _find_started(self, tree: bytes) -> int:
-        """What the keeper has started and did not live to tell us; 0 for nothing.
+        """The process that the keeper started but was killed before reporting; 0 for none.
 
-        That it had started and ended in between nobody knows: then it is started once more.
+        If it started and ended in between, that is unknown, and it is started once more.
         """
         if not self._keeper:
             return 0
@@ -104,7 +104,7 @@ class Launcher:
             time.sleep(_PAUSE)
 
     def _wait_here(self, pid: int) -> int:
-        """For a child of ours, or one of a keeper that was killed: these become ours a moment later."""
+        """Wait for a child of ours, or of a killed keeper, whose children become ours a moment later."""
         until = time.monotonic() + _REPARENTED_WITHIN
         while True:
             status = self._taken(pid)

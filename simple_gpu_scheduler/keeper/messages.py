@@ -1,4 +1,4 @@
-"""What the scheduler and its keeper send each other: a few fields of bytes, and open files. Knows none of them."""
+"""Messages between the scheduler and its keeper: a few byte fields and open files. It does not know what they mean."""
 
 import _socket
 import errno
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-# A command may have 131,071 bytes, and what a job is told of itself comes on top.
+# A command may have 131,071 bytes, plus the variables of a job.
 _LONGEST = 512 * 1024
 _MOST_FILES = 253  # the kernel allows no more
 _INT = 4
@@ -23,7 +23,7 @@ class Socket(_socket.socket):
 
 
 class Message(NamedTuple):
-    """Fields, of which none holds a NUL, and descriptors that are the receiver's from here on."""
+    """Fields without NULs, and descriptors that now belong to the receiver."""
 
     fields: list[bytes]
     files: list[int]
@@ -39,7 +39,7 @@ def pair() -> tuple[Socket, Socket]:
 
 
 def send(socket: Socket, *fields: bytes, files: Sequence[int] = ()) -> None:
-    """Send a message; an OSError says that the other has gone."""
+    """Send a message; an OSError says that the other side is gone."""
     data = b"\0".join(fields)
     if files:
         rights = b"".join(fd.to_bytes(_INT, sys.byteorder) for fd in files)
@@ -49,12 +49,12 @@ def send(socket: Socket, *fields: bytes, files: Sequence[int] = ()) -> None:
 
 
 def room() -> bytearray:
-    """For one thread to receive into: a new one for each message would cost more than all else that is done for it."""
+    """A receive buffer for one thread: a new one for each message would cost more than everything else."""
     return bytearray(_LONGEST)
 
 
 def receive_short(socket: Socket) -> list[bytes] | None:
-    """The fields of a message that has few and no files; None when the other has gone."""
+    """The fields of a short message without files; None if the other side is gone."""
     try:
         data = socket.recv(_SHORT)
     except ConnectionError:
@@ -63,7 +63,7 @@ def receive_short(socket: Socket) -> list[bytes] | None:
 
 
 def receive(socket: Socket, into: bytearray | None = None) -> Message | None:
-    """The next message; None when the other has gone."""
+    """The next message; None if the other side is gone."""
     into = room() if into is None else into
     try:
         size, ancillary, flags, _ = socket.recvmsg_into(

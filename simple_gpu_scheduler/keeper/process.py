@@ -1,6 +1,6 @@
-"""The keeper's side: starting jobs, learning how they end, and what to write when the scheduler is gone.
+"""The keeper's side: it starts jobs, learns how they end, and records that once the scheduler is gone.
 
-It runs in a process of its own, made by fork. It knows attempts by their numbers alone.
+It runs in its own process, created by fork. It knows attempts only by number.
 """
 
 import os
@@ -22,7 +22,7 @@ _ABOUT_A_START = 0.001
 
 
 class Keeper:
-    """Serves one scheduler, and outlives it for as long as its jobs run."""
+    """Serves one scheduler, and stays after it for as long as its jobs run."""
 
     def __init__(self, control: Socket, environment: Sequence[bytes]) -> None:
         self._control = control
@@ -30,7 +30,7 @@ class Keeper:
         self._journal = -1
         self._threads: list[threading.Thread] = []
         self._intakes: list[threading.Thread] = []
-        self._lock = threading.Lock()  # over the three below
+        self._lock = threading.Lock()  # guards the three below
         self._running: dict[Key, int] = {}
         # Wait status, time and pid of those that the scheduler has not said to be in the journal; it may still signal
         # them, so they are not reaped.
@@ -38,7 +38,7 @@ class Keeper:
         self._is_alone = False
 
     def serve(self) -> None:
-        """Do what the scheduler says until it is gone, and then what is left to do."""
+        """Serve the scheduler until it is gone, and then do what is left to do."""
         while (message := receive(self._control)) is not None:
             kind, *fields = message.fields
             if kind == b"journal":
@@ -53,10 +53,10 @@ class Keeper:
                 self._let_go(fields[0])
             elif kind == b"intake":
                 self._take_in(fields, message.files)
-            else:  # the scheduler has come to its end, and everything is in the journal
+            else:  # the scheduler has finished, and everything is in the journal
                 break
         else:
-            for thread in self._intakes:  # who goes on with this run must find all that was taken in
+            for thread in self._intakes:  # whatever resumes this run must find all that was read
                 thread.join()
             self._be_alone()
         for thread in (*self._intakes, *self._threads):
@@ -89,7 +89,7 @@ class Keeper:
         key = _key(numbers)
         self._let_go(recorded)
         with self._lock:
-            if self._is_alone:  # what was not started by then is never started
+            if self._is_alone:  # jobs not started by now are never started
                 return
             self._running[key] = 0
         argv, own = rest[: int(words)], rest[int(words) :]
@@ -118,7 +118,7 @@ class Keeper:
         _tell(connection, b"ended", b"%d" % status)
 
     def _let_go(self, recorded: bytes) -> None:
-        """The ends of these are in the journal, and nobody will signal their pids any more."""
+        """The ends of these are in the journal, and their pids will not be signalled any more."""
         with self._lock:
             for key in recorded.split():
                 ended = self._ended.pop(_key(key), None)
@@ -146,7 +146,7 @@ class Keeper:
         self._ended.clear()
 
     def _write(self, line: str) -> None:
-        """Write it, and wait for as long as that takes: a disk that is full now may not be tomorrow."""
+        """Write it, waiting as long as needed: a disk that is full now may not be tomorrow."""
         if self._journal < 0:
             return
         data = line.encode()
@@ -160,7 +160,7 @@ class Keeper:
 
 
 def _or_end(work: Callable[[], object]) -> None:
-    """A thread that is gone would be waited for; that the keeper is gone, the scheduler can deal with."""
+    """If a thread dies, end the keeper: the scheduler would wait for the thread, but can handle a dead keeper."""
     try:
         work()
     except BaseException:  # noqa: BLE001 - whatever it is

@@ -1,7 +1,7 @@
-"""Waiting for the jobs that outlived their scheduler, and learning how they end: from what their keeper writes.
+"""Waits for jobs that are still running after their scheduler died, and learns from their keeper how they end.
 
-Where the keeper was killed too, nobody learns the exit code, and it is only seen when the last process is gone. It
-looks a few times a second, in a thread, for as long as there is such a job. It knows nothing of what follows.
+If the keeper was killed too, the exit code is lost, and all that can be seen is when the last process is gone. It looks
+a few times per second, in a thread, as long as there is such a job. It does not know what follows from an end.
 """
 
 import os
@@ -47,12 +47,12 @@ class SurvivorExited(NamedTuple):
 
 
 def mark_of(run_id: bytes, key: Key) -> bytes:
-    """What tells its processes from all others, in `TREE`."""
+    """The mark of its processes, in `TREE`."""
     return b"/%s.%d.%d" % (run_id, *key)
 
 
 def find_alive(run_id: bytes) -> dict[Key, list[int]]:
-    """The attempts of a run of which there are processes."""
+    """The attempts of a run that have processes."""
     found: dict[Key, list[int]] = {}
     begin = b"/%s." % run_id
     for name in os.listdir("/proc"):
@@ -68,9 +68,9 @@ def find_alive(run_id: bytes) -> dict[Key, list[int]]:
 def watch(
     journal: str, start: int, run_id: bytes, awaited: Mapping[Key, int], put: Callable[[SurvivorExited | Broken], None]
 ) -> None:
-    """Put the end of each of these on the inbox. What the journal held up to `start` is known.
+    """Put the end of each of these on the inbox. The journal was already read up to `start`.
 
-    With a pid it is one that a keeper has named, and will write the end of; without one nobody will.
+    For one with a pid, a keeper will record the end; without a pid, nothing will.
     """
 
     def look() -> None:
@@ -88,7 +88,7 @@ def _watch(
 ) -> None:
     with files.opened(journal) as fd:
         while left:
-            # Asked first: what a keeper wrote last is read below. Our own writes no end while we live.
+            # Ask first: what a keeper wrote last is read below. Our own keeper records no end while we run.
             is_kept = files.is_kept(fd, but=os.getpid())
             kept = {key for key, pid in left.items() if pid and is_kept}
             is_alive = find_alive(run_id) if len(kept) < len(left) else {}
@@ -102,7 +102,7 @@ def _watch(
 
 
 def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
-    """What the keeper has written since."""
+    """What the keeper has recorded since."""
     data = os.pread(fd, max(0, os.fstat(fd).st_size - offset), offset)
     contents = read_records(data)
     exits = [record for record in contents.records if record["event"] == "job exited"]
@@ -110,7 +110,7 @@ def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
 
 
 def end(run_id: bytes, keys: Collection[Key], *, force: bool) -> None:
-    """Signal all processes of these attempts, also those that are no children of ours."""
+    """Signal all processes of these attempts, also those that are not our children."""
     alive = find_alive(run_id)
     for pid in [pid for key in keys for pid in alive.get(key, ())]:
         with suppress(OSError):

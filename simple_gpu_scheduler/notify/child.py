@@ -1,6 +1,6 @@
-"""Children of this process that are no attempts, such as a notifier, so that nobody takes them for leftovers of a job.
+"""Children of this process that are not attempts, such as a notifier: they must not be taken for leftovers of a job.
 
-It starts and reaps them; what they are for, others know.
+It starts and reaps them; it does not know what they are for.
 """
 
 import os
@@ -12,7 +12,7 @@ from simple_gpu_scheduler.system import guardian, processes
 
 
 class Bystanders:
-    """To be called from any thread, which must live for as long as what it has started."""
+    """May be called from any thread, which must live as long as what it started."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # also while one is being started: it can be seen before its pid is known
@@ -33,12 +33,12 @@ class Bystanders:
         return pid
 
     def reap(self, pid: int) -> int:
-        """The wait status of one that has ended."""
+        """The wait status of an ended child."""
         with self._lock:
             self._pids.discard(pid)
             return processes.reap(pid)
 
     def pids(self) -> frozenset[int]:
-        """Those that were started and not reaped, now."""
+        """Children that were started and not reaped."""
         with self._lock:
             return frozenset(self._pids)

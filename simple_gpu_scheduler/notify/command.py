@@ -1,6 +1,6 @@
-"""Running the user's notifier once: what it reads, how long it may take, and what to say when it fails.
+"""Runs the user's notifier once: its input, its time limit, and the message if it fails.
 
-It knows nothing of when that is to be, nor of jobs.
+It knows neither when to notify, nor jobs.
 """
 
 import errno
@@ -22,13 +22,13 @@ from .child import Bystanders
 from .message import Notification
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
-_MOST_COMPLAINTS = 1024 * 1024  # what a notifier says to stderr is kept in memory
+_MOST_COMPLAINTS = 1024 * 1024  # what a notifier prints on stderr is kept in memory
 _IF_TOO_LONG = 1024
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
 
 
 class Notifier:
-    """A shell command, which is told of one notification at a time."""
+    """A shell command that gets one notification at a time."""
 
     def __init__(self, command: str, shell: str, environment: Mapping[bytes, bytes], bystanders: Bystanders) -> None:
         # Only where it is needed, as with a job's command.
@@ -38,7 +38,7 @@ class Notifier:
         self._bystanders = bystanders
 
     def tell(self, notification: Notification, due: Callable[[], float]) -> str:
-        """Run it, until `due` at most, which may change meanwhile; a sentence when it failed."""
+        """Run it, until `due` at most, which may change meanwhile; a sentence if it failed."""
         try:
             with _memory() as stdin, _memory() as stderr, open(os.devnull, "wb") as nowhere:
                 _fill(stdin.fileno(), message.document(notification))
@@ -50,7 +50,7 @@ class Notifier:
                 )
                 return self._run(notification, streams, due, lambda: _last_line(stderr.fileno()))
         except OSError as error:
-            return f"the notifier could not be started: {error.strerror or error}"
+            return f"cannot start the notifier: {error.strerror or error}"
 
     def _run(
         self,
@@ -68,11 +68,7 @@ class Notifier:
         outcome = outcome_of(self._bystanders.reap(pid))
         if outcome.kind == "succeeded":
             return ""
-        how = (
-            f"had not ended after {show_duration(time.monotonic() - began)} and was killed"
-            if is_late
-            else show_outcome(outcome)
-        )
+        how = f"was killed after {show_duration(time.monotonic() - began)}" if is_late else show_outcome(outcome)
         why = last_line()
         return f"the notifier {how}{': ' if why else ''}{why}"
 
@@ -82,7 +78,7 @@ class Notifier:
         except OSError as error:
             if error.errno != errno.E2BIG:
                 raise
-        # All of the environment has a limit too, which that of the user may nearly reach.
+        # The whole environment has a limit too, which that of the user may nearly reach.
         return self._bystanders.start(self._starter, self._argv, _pairs(notification, _IF_TOO_LONG), streams)
 
 
@@ -103,7 +99,7 @@ def _wait(pid: int, due: Callable[[], float]) -> bool:
 
 
 def _memory() -> FileIO:
-    """A file that has no name and is nobody else's."""
+    """A file without a name, private to us."""
     return FileIO(os.memfd_create("notification", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING), "r+")
 
 
@@ -114,7 +110,7 @@ def _fill(fd: int, data: bytes) -> None:
 
 
 def _bound(fd: int) -> None:
-    """From now on no more can be written to it than that."""
+    """Limit how much can be written to it."""
     os.ftruncate(fd, _MOST_COMPLAINTS)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
 

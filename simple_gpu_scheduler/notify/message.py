@@ -20,12 +20,12 @@ LONGEST = 131_071
 _LONGEST_SUMMARY = 900
 MOST_SENTENCES = 3
 _ROOM_FOR_OTHERS = 200
-# What an outer scheduler has told of the job that we are would be wrong here.
+# The variables of an outer scheduler, about the job that we are, would be wrong here.
 _OF_A_JOB = (b"SGS_ATTEMPT", b"SGS_SLOT")
 
 
 class Numbers(NamedTuple):
-    """How many jobs have ended how, as the summary has it."""
+    """Counts of ended jobs, as in the summary."""
 
     succeeded: int = 0
     failed: int = 0
@@ -41,7 +41,7 @@ def numbers_of(end: RunEnded) -> Numbers:
 
 
 class Told(NamedTuple):
-    """A job, what became of it and how, where its log is if it has one, and the last lines of that."""
+    """A job, what became of it, its log if it has one, and the last lines of that."""
 
     job: Job
     fate: Fate
@@ -53,7 +53,7 @@ class Told(NamedTuple):
 
 
 class Notification(NamedTuple):
-    """All of one. `code` is the run's exit code, at its end; `more` jobs are counted only."""
+    """A notification. `code` is the run's exit code, at its end; `more` counts jobs that are not listed."""
 
     occasion: Occasion
     summary: str
@@ -68,7 +68,7 @@ class Notification(NamedTuple):
 
 
 def is_failure(event: JobEnd) -> bool:
-    """Whether a job has failed for good, by itself."""
+    """Whether a job failed for good, by itself."""
     if isinstance(event, JobDropped):
         return not event.is_cancelled
     by_others = event.is_interrupted or event.is_cancelled
@@ -76,21 +76,21 @@ def is_failure(event: JobEnd) -> bool:
 
 
 def is_end(event: JobEnd) -> bool:
-    """Whether a job has ended for good; one that a stop has ended is to run again."""
+    """Whether a job ended for good; a job ended by a stop is to run again."""
     return isinstance(event, JobDropped) or (event.is_final and not event.is_interrupted)
 
 
 def occasion_of(events: Sequence[JobEnd], on: frozenset[Occasion]) -> Occasion:
-    """What to call the news of these jobs."""
+    """The kind of a notification about these jobs."""
     return "fail" if "fail" in on and any(is_failure(event) for event in events) else "each"
 
 
 def summarize(events: Sequence[JobEnd], sentences: Sequence[str]) -> str:
-    """One line on jobs that have ended, given the sentences on the first ones of them."""
+    """One line about ended jobs, given sentences about the first ones."""
     count, failed = len(events), sum(map(is_failure, events))
     if count == 1:
         return cut_text(sentences[0])
-    verb = "did not succeed" if failed == count else f"have ended, {failed} of them without success"
+    verb = "did not succeed" if failed == count else f"ended, {failed} of them unsuccessfully"
     shown = sentences[:MOST_SENTENCES]
     more = f"; and {count - len(shown)} more" if count > len(shown) else ""
     room = (_LONGEST_SUMMARY - _ROOM_FOR_OTHERS) // len(shown)
@@ -98,13 +98,13 @@ def summarize(events: Sequence[JobEnd], sentences: Sequence[str]) -> str:
 
 
 def cut_text(text: str, most: int = _LONGEST_SUMMARY) -> str:
-    """No more than so many bytes of it, on one line."""
+    """At most this many bytes of it, on one line."""
     data = safe(text).encode("utf-8", "backslashreplace")
     return data.decode() if len(data) <= most else f"{_cut(data, most - 3).decode()}…"
 
 
 def told(event: JobEnd) -> Told:
-    """What to tell of a job."""
+    """The entry of a job."""
     if isinstance(event, JobDropped):
         fate = fate_of("not started", is_cancelled=event.is_cancelled)
         return Told(event.job, fate, Outcome("not started", reason=event.reason))
@@ -113,7 +113,7 @@ def told(event: JobEnd) -> Told:
 
 
 def variables(notification: Notification, longest: int = LONGEST) -> dict[bytes, bytes]:
-    """What is put into the environment, all of it on every occasion; no string that exec takes is `longest`."""
+    """The environment variables, always all of them; none reaches `longest`, the limit of exec."""
     first = notification.jobs[0] if notification.jobs and notification.occasion != "end" else None
     values: dict[str, object] = {
         "EVENT": notification.occasion,
@@ -134,7 +134,7 @@ def variables(notification: Notification, longest: int = LONGEST) -> dict[bytes,
 
 
 def environment(user: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-    """The user's own, without what a notification has a word on."""
+    """The user's environment, without the variables of a notification."""
     ours = {*variables(Notification("end", "")), *_OF_A_JOB}
     return [b"%s=%s" % item for item in user if item[0] not in ours]
 
@@ -175,7 +175,7 @@ def _fields(each: Told) -> dict[str, Any]:
 
 
 def _text(text: str) -> str:
-    """Without halves of characters, which a file's name may have, and many programs take no JSON with."""
+    """Without lone surrogates, which a file name may have, and which many JSON parsers refuse."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -185,7 +185,7 @@ def _value(name: str, value: object, longest: int) -> bytes:
 
 
 def _cut(data: bytes, most: int) -> bytes:
-    """No more than so many bytes, and no part of a character at the end."""
+    """At most this many bytes, without a partial character at the end."""
     if len(data) <= most:
         return data
     end = most

@@ -1,7 +1,7 @@
-"""The sink that tells somebody: it has the user's command run at the end of a run, or when jobs fail or end.
+"""The sink that notifies: it runs the user's command at the end of a run, or when jobs fail or end.
 
-A thread does it, one at a time, and what comes too quickly is told together. How the command is run, and what it is
-told in which words, others know.
+A thread sends one notification at a time, and combines what comes too quickly. How the command is run, and what it
+gets, is in other files.
 """
 
 import os
@@ -39,14 +39,14 @@ _LIMIT = 60.0
 _PAUSE = 30.0
 _MOST_LINES = 10
 _NEVER = float("inf")
-# At the end there may be three: one that runs, what is still to be told of jobs, and the end.
+# At the end there may be three: one that is running, one for jobs still to report, and the end.
 _SHARES = 3
 
 
 class Notify:
-    """`limit` is how long one notification may take, and all together that are left at the end.
+    """`limit` is how long a notification may take, and also all that are left at the end together.
 
-    After one has begun, the next waits for `pause`, or for the end of the run.
+    After one has started, the next waits for `pause`, or for the end of the run.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class Notify:
             has_work = bool(self._news or self._end)
         if has_work and not self._thread:
             self._start_thread()
-        self._complain("" if isinstance(event, RunEnded) else "; the run goes on")
+        self._complain("" if isinstance(event, RunEnded) else "; the run continues")
 
     def close(self) -> None:
-        """Wait until all is told, or the time for it is over."""
+        """Wait until all is sent, or the time is over."""
         with self._changed:
             self._has_ended = True
             self._ends_at = min(self._ends_at, time.monotonic() + self._limit)
@@ -119,19 +119,19 @@ class Notify:
             try:
                 problem = self._notifier.tell(make(), self._until)
             except Exception as error:  # noqa: BLE001 - whatever ails it, the jobs go on
-                problem = f"nobody was notified: {error}"
+                problem = f"notification failed: {error}"
             if problem:
                 with self._changed:
                     self._problems.append(problem)
 
     def _until(self) -> float:
-        """When the one that runs is out of time: at the end those that follow have their share of it."""
+        """When the running notification is out of time: at the end, those that follow get their share."""
         with self._changed:
             to_come = bool(self._news) + bool(self._end)
             return min(self._due, self._ends_at - to_come * self._limit / _SHARES)
 
     def _next(self) -> Callable[[], Notification] | None:
-        """Wait for the next one; None when none follows."""
+        """Wait for the next notification; None if there will be none."""
         with self._changed:
             while not self._is_due():
                 if self._has_ended:
@@ -211,7 +211,7 @@ class News:
 
     @property
     def numbers(self) -> Numbers:
-        """How many jobs have ended how, in the words of the summary."""
+        """Counts of ended jobs, as in the summary."""
         counts, interrupted = self._ledger.counts(), len(self._ledger.interrupted)
         ends = counts.succeeded, counts.failed, counts.timed_out, counts.not_started, counts.cancelled
         return Numbers(*ends, interrupted)

@@ -1,4 +1,4 @@
-"""`--output group`: what an attempt has printed is shown whole when it has ended, and so never mixed with another's."""
+"""`--output group`: the output of an attempt is shown whole once it has ended, and so is never mixed with others."""
 
 import os
 from contextlib import suppress
@@ -21,7 +21,7 @@ class Grouped:
         self._thread = need_thread(self._show_all)
 
     def started(self, attempt: Attempt, log: str, begin: int) -> None:
-        """There is nothing to show yet."""
+        """Nothing to show yet."""
 
     def ended(self, printed: Printed) -> None:
         """See `Relay`."""
@@ -39,7 +39,7 @@ class Grouped:
 
     def _show_all(self) -> None:
         while (printed := self._ended.get()) is not None:
-            with suppress(OSError):  # somebody has deleted it
+            with suppress(OSError):  # it was deleted
                 self._show(printed)
 
     def _show(self, printed: Printed) -> None:
@@ -51,5 +51,5 @@ class Grouped:
                 self._stdout.copy(fd, begin, end)
         finally:
             os.close(fd)
-        if not self._stdout.is_gone:  # else it stands nowhere but there
+        if not self._stdout.is_gone:  # otherwise it is nowhere else
             printed.cut()

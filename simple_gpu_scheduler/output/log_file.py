@@ -1,6 +1,6 @@
-"""A job's log: the file that it prints to, with a header before and a footer behind what each attempt has printed.
+"""A job's log: the file that it prints to, with a header before and a footer after the output of each attempt.
 
-It knows the form of the file and reads it; when an attempt starts and ends, and where its log is, others know.
+It knows the form of the file and reads it; not when an attempt starts and ends, or where its log is.
 """
 
 import errno
@@ -14,7 +14,7 @@ from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
 from simple_gpu_scheduler.base.text import show_command, show_gpus, show_job, show_outcome
 from simple_gpu_scheduler.base.units import show_duration
 
-# No more than this is read to show what a job printed last.
+# At most this much is read to show a job's last output.
 TAIL = 8192
 UNKNOWN = -1
 _LONGEST_HEADER = 64 * 1024
@@ -26,7 +26,7 @@ _MARK = "[simple_gpu_scheduler] "
 _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
 _HEADER = f"{_MARK}job ".encode()
 _OWN = re.compile(rf"^{re.escape(_MARK)}(?:job \d|command: |ended ).*\n?", re.MULTILINE)
-# Colours and the like: what a terminal takes as orders.
+# Colours and the like: what a terminal takes as commands.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
@@ -39,24 +39,24 @@ def log_of(directory: str, job: Job) -> str:
 
 
 def header(attempt: Attempt, run: str, at: float) -> bytes:
-    """What stands before the output of an attempt that starts now."""
+    """The text before the output of an attempt that starts now."""
     what = f"{show_job(attempt.job)} of run {run}, attempt {attempt.number}"
     first = f"{what}, on {show_gpus(attempt)}, started {_moment(at)}"
     return f"{_MARK}{first}\n{_COMMAND}{show_command(attempt.job.command)}\n".encode("utf-8", "backslashreplace")
 
 
 def footer(outcome: Outcome, runtime: float, at: float) -> bytes:
-    """What stands behind the output of one that has ended."""
+    """The text after the output of an attempt that has ended."""
     how = "succeeded with exit code 0" if outcome.kind == "succeeded" else show_outcome(outcome)
     return f"{_ENDED}{_moment(at)} after {show_duration(runtime)}: {how}\n".encode()
 
 
 def create(path: str, its_header: bytes) -> int:
-    """The log, open for appending; for its owner alone, since it shows what was typed. An OSError says why not."""
+    """Create the log and open it for appending; readable only by its owner: it shows commands. May raise OSError."""
     fd = _open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
         size = os.fstat(fd).st_size
-        is_torn = size and os.pread(fd, 1, size - 1) != b"\n"  # nobody saw the end of the last attempt
+        is_torn = size and os.pread(fd, 1, size - 1) != b"\n"  # the end of the last attempt was not seen
         os.write(fd, (b"\n" if is_torn else b"") + its_header)
     except OSError:
         os.close(fd)
@@ -65,28 +65,28 @@ def create(path: str, its_header: bytes) -> int:
 
 
 def open_to_read(path: str) -> int:
-    """A log, open for reading; an OSError says why not."""
+    """Open a log for reading; may raise OSError."""
     return _open_plain(path, os.O_RDONLY)
 
 
 def open_to_finish(path: str) -> int:
-    """A log that is there, open for reading and appending; an OSError says why not."""
+    """Open an existing log for reading and appending; may raise OSError."""
     return _open_plain(path, os.O_RDWR | os.O_APPEND)
 
 
 def _open_plain(path: str, flags: int) -> int:
-    """What is no plain file could be waited for without an end, and a link could be somebody else's."""
+    """Other than regular files, opening could block forever, and a link could belong to another user."""
     fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "it is no plain file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     return fd
 
 
 def behind_header(fd: int, begin: int) -> int:
-    """Where the output begins whose header is at `begin`; UNKNOWN while the header is not there.
+    """Where the output starts whose header is at `begin`; UNKNOWN while the header is missing.
 
-    A job that opens /dev/stderr anew empties its log: then the output begins at the begin.
+    A job that reopens /dev/stderr truncates its log: then the output starts at 0.
     """
     begin = max(0, begin)
     start = os.pread(fd, _LONGEST_HEADER, begin)
@@ -103,14 +103,14 @@ def behind_header(fd: int, begin: int) -> int:
 
 
 def newest_header(fd: int) -> int:
-    """Where the header of the newest attempt begins."""
+    """Where the header of the newest attempt starts."""
     return max((at for at, _ in _headers(fd)), default=0)
 
 
 def part_of(fd: int, run: str) -> tuple[int, int]:
-    """From where to where a log is of this run, or all of it if none is named; all too of one that has no header.
+    """The part of a log that belongs to this run; all of it if no run is given or there is no header.
 
-    One directory may hold what several runs have written, one after the other.
+    One directory may hold the logs of several runs, one after the other.
     """
     size = os.fstat(fd).st_size
     begin, has_others = -1, False
@@ -126,8 +126,8 @@ def part_of(fd: int, run: str) -> tuple[int, int]:
 
 
 def _headers(fd: int) -> Iterator[tuple[int, bytes]]:
-    """Where each begins, and its first line."""
-    # Not by mmap: a job may empty its log meanwhile, and SIGBUS would end us.
+    """Where each header starts, and its first line."""
+    # Not by mmap: a job may truncate its log meanwhile, and SIGBUS would end us.
     at, kept = 0, b"\n"
     while block := os.pread(fd, _BLOCK, at):
         data = kept + block
@@ -141,7 +141,7 @@ def _headers(fd: int) -> Iterator[tuple[int, bytes]]:
 
 
 def read_tail(path: str, most: int = TAIL, run: str = "") -> str:
-    """The last that the newest attempt has printed, of this run if one is named; nothing when that cannot be read."""
+    """The end of the newest attempt's output, of this run if given; empty if it cannot be read."""
     try:
         fd = open_to_read(path)
     except OSError:
@@ -155,29 +155,29 @@ def read_tail(path: str, most: int = TAIL, run: str = "") -> str:
 
 
 def output_of(text: str) -> str:
-    """What the newest attempt has printed, from a log or the end of one, without header and footer."""
+    """The output of the newest attempt, from a log or the end of one, without header and footer."""
     _, found, newest = text.rpartition(_COMMAND)
     return _OWN.sub("", newest.partition("\n")[2] if found else text)
 
 
 def last_line(path: str) -> str:
-    """The last line that a job has printed, as far as a terminal would still show it."""
+    """The last line of a job's output, as a terminal would show it."""
     return last_shown(read_tail(path))
 
 
 def last_lines(text: str, count: int) -> list[str]:
-    """The last lines with something in them, each as a terminal would show it, indented as they are.
+    """The last non-empty lines, each as a terminal would show it, with their indentation.
 
-    The marks that Python puts below a line of code say nothing where that is cut off.
+    The marks that Python prints below a line of code mean nothing without it.
     """
     lines = [shown for line in text.split("\n") if (shown := _last_segment(line).rstrip()).strip(" ^~")]
     return lines[-count:]
 
 
 def last_shown(text: str) -> str:
-    """What stands in the last line with something in it: a progress bar writes over its line with `\\r`.
+    """The text of the last non-empty line: a progress bar overwrites its line with `\\r`.
 
-    It may still hold control characters, but for those that make colours and the like.
+    It may still hold control characters, except colours and the like.
     """
     return _last_segment(text).strip()
 

@@ -1,6 +1,6 @@
-"""The sink that finishes job logs: a footer behind each attempt, and handing on what is to be shown of it.
+"""The sink that finishes job logs: it writes a footer after each attempt, and passes on its output to be shown.
 
-Headers are written where the log is opened. It does not know how output is shown.
+Headers are written when a log is opened. It does not know how output is shown.
 """
 
 import os
@@ -20,9 +20,9 @@ Key = tuple[int, int]
 
 
 class Printed(NamedTuple):
-    """What one attempt has printed: from where to where in its log; to the end, when nobody can tell where that is.
+    """The output of one attempt: from where to where in its log; to the end of the log if unknown.
 
-    With `cut_at` the log is wanted no more from there on.
+    With `cut_at`, the log is not needed from there on.
     """
 
     attempt: Attempt
@@ -32,7 +32,7 @@ class Printed(NamedTuple):
     cut_at: int | None = None
 
     def cut(self) -> None:
-        """Take away what is not wanted; what an earlier run has left in the log stays."""
+        """Remove what is not needed; what an earlier run left in the log stays."""
         with suppress(OSError):  # somebody has deleted it
             if self.cut_at:
                 os.truncate(self.log, self.cut_at)
@@ -41,20 +41,20 @@ class Printed(NamedTuple):
 
 
 class Relay(Protocol):
-    """Shows what jobs print, in a thread of its own."""
+    """Shows what jobs print, in its own thread."""
 
     @property
     def problem(self) -> str:
-        """Why it can show no more; nothing while it can."""
+        """Why it can show no more; empty while it can."""
 
     def started(self, attempt: Attempt, log: str, begin: int) -> None:
-        """An attempt will print there, behind its header, which will be at `begin`."""
+        """An attempt will print there, after its header, which will be at `begin`."""
 
     def ended(self, printed: Printed) -> None:
-        """It prints no more."""
+        """It has ended."""
 
     def close(self) -> None:
-        """Wait until all is shown, or nobody is there to see it."""
+        """Wait until all is shown, or there is no reader."""
 
 
 class Logs:
@@ -86,7 +86,7 @@ class Logs:
                 self._end(event, log)
 
     def close(self) -> None:
-        """Nothing follows."""
+        """No event follows."""
         if self._relay:
             self._relay.close()
             self._complain("relay", self._relay.problem)
@@ -118,7 +118,7 @@ class Logs:
             if fd is None:
                 self._show(printed)
             if not isinstance(error, FileNotFoundError):  # it could not be made, which was said; or is wanted no more
-                self._complain("logs", f"the log {log} cannot be finished: {error.strerror}")
+                self._complain("logs", f"cannot finish the log {log}: {error.strerror}")
         finally:
             if fd is not None:
                 os.close(fd)
@@ -126,7 +126,7 @@ class Logs:
             self._complain("relay", self._relay.problem)
 
     def _look(self, printed: Printed, fd: int, *, has_succeeded: bool) -> Printed:
-        """Where the output ends, on a line of its own, and what is not wanted."""
+        """Where the output ends, at the end of a line, and what is not needed."""
         size = os.fstat(fd).st_size
         if printed.begin == UNKNOWN:  # an earlier scheduler had started it
             printed = printed._replace(begin=newest_header(fd))
@@ -145,7 +145,7 @@ class Logs:
             printed.cut()
 
     def _complain(self, of: str, problem: str) -> None:
-        """Once of each."""
+        """Report each problem once."""
         if problem and of not in self._complained:
             self._complained.add(of)
             raise SinkTroubleError(problem)

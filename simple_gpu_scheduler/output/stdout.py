@@ -35,7 +35,7 @@ class Stdout:
             self.is_gone = True
         except OSError as error:
             self.is_gone = True
-            self.problem = f"the jobs' output cannot be shown any more ({error.strerror}); it stands in their logs"
+            self.problem = f"cannot show the jobs' output any more ({error.strerror}); it is kept in their logs"
 
     def _copy(self, fd: int, begin: int, end: int) -> None:
         while begin < end and self._can_send:

@@ -1,4 +1,4 @@
-"""Asking a living run something, through the socket beside its journal. It knows nothing of what is asked."""
+"""Sends a request to an active run, through the socket beside its journal. It knows nothing of requests."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ _LAST_MOMENT, _PAUSE = 1.0, 0.02
 
 
 def ask(journal: str, request: Answer) -> Answer:
-    """The run's answer. A UserError says why there is none, or why the run does not do it."""
+    """The run's answer. A UserError says why there is none, or why the run refused."""
     run = files.run_of(os.path.realpath(journal))
     if not files.is_alive(journal):
         raise UserError(_say_gone(journal, run))
@@ -30,10 +30,12 @@ def ask(journal: str, request: Answer) -> Answer:
         raise UserError(_say_unreachable(run, files.socket_of(journal), error)) from None
     if not line.endswith(b"\n"):
         _see_end(journal)
-        raise UserError(f"run {run} has ended before it answered")
+        raise UserError(f"run {run} ended before it answered")
     answer = _parse(line)
     if answer is None:
-        raise UserError(f"what listens at {files.socket_of(journal)} is not run {run}: its answer is no JSON object")
+        raise UserError(
+            f"the process listening at {files.socket_of(journal)} is not run {run}: its answer is not a JSON object"
+        )
     if "error" in answer:
         raise UserError(f"run {run}: {answer['error']}")
     return answer
@@ -66,14 +68,14 @@ def _connect(connection: socket.socket, path: str) -> None:
     while True:
         try:
             return connection.connect(path)
-        except BlockingIOError:  # many others come at the same time
+        except BlockingIOError:  # many clients connect at the same time
             if time.monotonic() > until:
                 raise TimeoutError from None
             time.sleep(_PAUSE)
 
 
 def _see_end(journal: str) -> None:
-    """A process that is killed loses its connections a moment before its locks; who looks next is to see it dead."""
+    """A killed process loses its connections a moment before its locks; wait, so that the next look sees it dead."""
     until = time.monotonic() + _LAST_MOMENT
     while files.is_alive(journal) and time.monotonic() < until:
         time.sleep(_PAUSE)
@@ -83,21 +85,17 @@ def _say_gone(journal: str, run: str) -> str:
     try:
         has_ended = read_state(files.read(journal)).ended is not None
     except ValueError as error:
-        return f"{journal} is no journal of a run: {error}"
+        return f"{journal} is not the journal of a run: {error}"
     if has_ended:
-        return f"run {run} has ended (simple_gpu_scheduler history {run} shows what became of it)"
-    return f"run {run} has died; simple_gpu_scheduler --resume {run} goes on with it"
+        return f"run {run} has ended; for its results: simple_gpu_scheduler history {run}"
+    return f"run {run} has died; resume it with: simple_gpu_scheduler --resume {run}"
 
 
 def _say_unreachable(run: str, path: str, error: OSError) -> str:
     if isinstance(error, TimeoutError):
-        return (
-            f"run {run} lives and does not answer; is it stopped (Ctrl-Z)? kill -CONT lets it go on, and then do this"
-        )
+        return f"run {run} does not respond; if it is suspended (Ctrl-Z), run `kill -CONT PID` and try again"
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"run {run} is another user's"
+        return f"run {run} belongs to another user"
     if error.errno in (errno.ENOENT, errno.ECONNREFUSED):
-        return (
-            f"run {run} lives, but nothing listens at {path}: it could make no socket, or is ending; signals reach it"
-        )
-    return f"run {run} cannot be reached at {path}: {error.strerror}"
+        return f"run {run} is active, but has no socket at {path}: it is ending or could not create one; signals work"
+    return f"cannot reach run {run} at {path}: {error.strerror}"

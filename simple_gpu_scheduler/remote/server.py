@@ -1,6 +1,6 @@
-"""The socket beside a run's journal: one JSON request a line, each put on the inbox, and its answer written back.
+"""The socket beside a run's journal: one JSON request per line is put on the inbox, and its answer written back.
 
-The loop never waits for anybody here: to reply is to put. It knows nothing of what is asked.
+The loop never waits for a client: replying only puts the answer in a queue. It knows nothing of requests.
 """
 
 import os
@@ -23,33 +23,33 @@ Answer = dict[str, Any]
 _MOST_CONNECTIONS = 64
 _LONGEST_REQUEST = 1024 * 1024
 _BACKLOG = 128
-# Who says nothing for so long makes room for others.
+# A client that is silent for this long is disconnected.
 _PATIENCE = 30.0
 _LAST_WORDS = 1.0
 _ROOT = 0
 
 
 class Asked(NamedTuple):
-    """A message to the loop: somebody wants something, and is to be told with `reply`, which does not wait."""
+    """A message to the loop: a request, to be answered with `reply`, which does not block."""
 
     request: Answer
     reply: Callable[[Answer], None]
 
 
 class Server:
-    """Accepts connections, each in a thread of its own, until it is closed."""
+    """Accepts connections, each in its own thread, until it is closed."""
 
     def __init__(self, listener: socket, path: str, put: Callable[[Asked], object]) -> None:
         self._listener = listener
         self._path = path
         self._put = put
         self._room = threading.Semaphore(_MOST_CONNECTIONS)
-        self._lock = threading.Lock()  # over what is below
+        self._lock = threading.Lock()  # guards what is below
         self._asking: dict[SimpleQueue[Answer], threading.Thread] = {}
         self._is_closed = False
 
     def accept(self) -> None:
-        """Serve who comes."""
+        """Serve clients."""
         while True:
             self._room.acquire()
             try:
@@ -68,7 +68,7 @@ class Server:
                 self._room.release()
 
     def close(self) -> None:
-        """Nobody is answered any more, but for those whose answer is on its way."""
+        """Stop answering, except for answers that are on their way."""
         with suppress(OSError):
             os.unlink(self._path)
         with self._lock:
@@ -77,7 +77,7 @@ class Server:
         for answers in asking:
             answers.put({"error": "the run has ended"})
         with suppress(OSError):
-            self._listener.shutdown(SHUT_RDWR)  # wakes who waits in accept, as close does not
+            self._listener.shutdown(SHUT_RDWR)  # wakes the thread in accept, as close does not
         end = time.monotonic() + _LAST_WORDS
         for thread in asking.values():
             thread.join(max(0.0, end - time.monotonic()))
@@ -90,8 +90,8 @@ class Server:
             if uid in (os.getuid(), _ROOT):
                 self._answer_all(connection)
             else:
-                _send(connection, {"error": "this run is another user's"})
-        except OSError:  # it has left, or says nothing
+                _send(connection, {"error": "this run belongs to another user"})
+        except OSError:  # it has left, or is silent
             pass
         finally:
             connection.close()
@@ -105,7 +105,7 @@ class Server:
                 unread = rest
                 self._answer(connection, line)
             elif len(unread) > _LONGEST_REQUEST:
-                _send(connection, {"error": f"a request has at most {_LONGEST_REQUEST} bytes"})
+                _send(connection, {"error": f"a request may have at most {_LONGEST_REQUEST} bytes"})
                 return
             elif more := connection.recv(65536):
                 unread += more
@@ -115,7 +115,7 @@ class Server:
     def _answer(self, connection: socket, line: bytes) -> None:
         request = _parse(line)
         if request is None:
-            _send(connection, {"error": "a request is a line with one JSON object"})
+            _send(connection, {"error": "a request must be one JSON object on one line"})
             return
         answers: SimpleQueue[Answer] = SimpleQueue()
         with self._lock:
@@ -131,7 +131,7 @@ class Server:
 
 
 def serve(path: str, put: Callable[[Asked], object]) -> Server | str:
-    """Listen on a new socket at `path`, for this user alone; or a sentence that says why that is not possible."""
+    """Listen on a new socket at `path`, for this user only; or a sentence that says why that failed."""
     listener = socket(AF_UNIX, SOCK_STREAM)
     try:
         os.fchmod(listener.fileno(), 0o600)  # before it has a name: what is bound gets this mode
@@ -142,7 +142,7 @@ def serve(path: str, put: Callable[[Asked], object]) -> Server | str:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return (
-            f"no socket can be made at {path}: {reason}; the jobs run, but nobody can ask for their status or stop them"
+            f"cannot create a socket at {path}: {reason}; jobs run, but status, stop and the like cannot reach this run"
         )
     return server
 
@@ -168,7 +168,7 @@ def _listen(listener: socket, path: str) -> None:
 
 
 def _parse(line: bytes) -> Answer | None:
-    import json  # noqa: PLC0415 - only who is asked needs it
+    import json  # noqa: PLC0415 - only a run that is asked needs it
 
     try:
         request = json.loads(line)

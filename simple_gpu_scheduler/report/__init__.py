@@ -1,6 +1,5 @@
-"""What became of a run, put together afterwards: from its journal and its jobs' logs to numbers, a page, a picture.
+"""Reports on a run, from its journal and the logs of its jobs: numbers, a page, a picture.
 
-`spans` (records -> when what ran where), `summary` (the numbers), `parameters` and `results` (what a sweep tried, and
-what came of it), `tails` (reads the logs), `building` (all of it, as JSON has it), `figure` and `page` (that as
-pictures), `writing` (files).
+`timeline` (records -> when what ran where), `numbers` (the figures), `parameters` and `metric` (what a sweep tried, and
+its results), `log_tails` (reads the logs), `build` (all of it, as JSON), `figure`, `page` and `text` (ways to show it).
 """

@@ -1,7 +1,6 @@
-"""The journal of a run and the logs of its jobs -> the report, as JSON has it.
+"""The journal of a run and the logs of its jobs -> the report, as JSON.
 
-What it takes from the journal is decided by the rooms beside it; it puts that together, and has the logs read. It does
-not know how a report is shown.
+It puts together what the other files take from the journal and the logs. It does not know how a report is shown.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +21,10 @@ _HAS_CODE = ("succeeded", "failed", "killed")
 
 
 class Basis(NamedTuple):
-    """What a report is made of: a run as it was found, and what somebody wants to know of it.
+    """The input of a report: a run as it was found, and what the user wants to know.
 
-    `standing` is how the run stands; `goes_on` says whether its jobs do, and `is_alive` whether its scheduler does. Of
-    a run on another host, which `is_unseen`, nobody knows more here than was last written.
+    `standing` is the state of the run; `goes_on`: its jobs are running; `is_alive`: its scheduler is. A run on another
+    host `is_unseen`: only what was last written is known.
     """
 
     state: RunState
@@ -76,7 +75,7 @@ def build(basis: Basis) -> Report:
 
 
 def visible(text: str) -> str:
-    """Text of a journal, with the bytes that are not UTF-8 written out."""
+    """Text of a journal, with bytes that are not UTF-8 escaped."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
@@ -106,13 +105,13 @@ def _run(basis: Basis, sessions: Sequence[tuple[float, float]]) -> Report:
 
 
 def _runtime(row: JobRow, spans: Sequence[Span]) -> float | None:
-    """Of one that outlived its scheduler the journal has the time until somebody wrote its end down."""
+    """For an attempt that outlived its scheduler, the journal has the time until its end was recorded."""
     if row.runtime is None or not spans or spans[-1].lost is None or spans[-1].ended is None:
         return row.runtime
     return min(row.runtime, round(spans[-1].ended - spans[-1].started, 3))
 
 
-def _counted(row: JobRow, spans: Sequence[Span], until: float) -> numbers.Row:
+def _counted(row: JobRow, spans: Sequence[Span], until: float) -> numbers.CountedJob:
     state = row.state
     if state == "failed" and row.outcome:
         state = row.outcome.kind
@@ -120,13 +119,13 @@ def _counted(row: JobRow, spans: Sequence[Span], until: float) -> numbers.Row:
         state = "not started"
     seconds = sum(span.end_by(until) - span.started for span in spans)
     template = template_of(row.job.command.decode("utf-8", "backslashreplace")) if row.job else ""
-    return numbers.Row(row.number, template, state, row.runtime, seconds)
+    return numbers.CountedJob(row.number, template, state, row.runtime, seconds)
 
 
 def _jobs(
     state: RunState,
     rows: Iterable[JobRow],
-    counted: Iterable[numbers.Row],
+    counted: Iterable[numbers.CountedJob],
     spans: Spans,
     templates: Mapping[str, int],
 ) -> list[Report]:
@@ -137,7 +136,7 @@ def _jobs(
     ]
 
 
-def _job(row: JobRow, counted: numbers.Row, known: JobState | None, spans: Sequence[Span]) -> Report:
+def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans: Sequence[Span]) -> Report:
     read = known.read_at if known else None
     started = spans[0].started if spans else None
     is_open = counted.state in ("running", "waiting", "interrupted")

@@ -1,4 +1,4 @@
-"""A report -> a picture (PNG): what ran when on which GPU, coloured by outcome, and how many came to which."""
+"""A report -> a picture (PNG): what ran when on which GPU, coloured by outcome, and the count of each outcome."""
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,8 +9,8 @@ from simple_gpu_scheduler.base.text import safe
 
 from .numbers import CPU, STATES, in_order
 
-# As on the page, and told apart by those who see no red or no green too; the greys lie further apart, and timed out is
-# lighter, for want of its patterns.
+# As on the page, and safe for red-green blindness; the greys are further apart, and timed out is lighter, since there
+# are no patterns here.
 COLOURS = {
     "succeeded": "#2f76b0",
     "failed": "#c74408",
@@ -32,7 +32,7 @@ Bar = tuple[float, float, str]  # start, end, outcome
 
 
 def draw(report: Mapping[str, Any]) -> bytes:
-    """The picture. A UserError says how to get matplotlib."""
+    """Draw the picture. A UserError says how to install matplotlib."""
     figure_of = figure_maker()
     run = report["run"]
     lanes = _lanes(report["jobs"], run["heard"])
@@ -42,7 +42,7 @@ def draw(report: Mapping[str, Any]) -> bytes:
     figure = figure_of(figsize=(_WIDTH, height), dpi=_DPI, layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=[height - 1.6, 0.5])
     _draw_lanes(above, lanes, run["begun"], size, hair=_HAIR * (until - begun))
-    above.set_xlabel(f"{unit} since the run began")
+    above.set_xlabel(f"{unit} since the run started")
     above.set_xlim((begun - run["begun"]) / size, max((until - run["begun"]) / size, 1e-3))
     above.set_title(safe(f"run {run['id']}: {run['state']}"), loc="left", parse_math=False)
     _draw_outcomes(below, report["outcomes"])
@@ -52,14 +52,14 @@ def draw(report: Mapping[str, Any]) -> bytes:
 
 
 def _whole(run: Mapping[str, Any], lanes: Iterable[tuple[str, list[Bar]]]) -> tuple[float, float]:
-    """From when until when there is something to see; a clock that was set back puts it before the begin."""
+    """The time range to show; a clock that was set back may put its start before that of the run."""
     bars = [bar for _, lane in lanes for bar in lane]
     begun = min([run["begun"], *(start for start, _, _ in bars)])
     return begun, max([run["ended"] or run["heard"], *(end for _, end, _ in bars)])
 
 
 def _lanes(jobs: Iterable[Mapping[str, Any]], until: float) -> list[tuple[str, list[Bar]]]:
-    """For each GPU as many lanes as there were attempts on it at once, by the names of the GPUs."""
+    """For each GPU, by name, as many lanes as it had attempts at once."""
     by_gpu: dict[str, list[Bar]] = {}
     for job in jobs:
         for attempt in job["attempts"]:
@@ -73,7 +73,7 @@ def _lanes(jobs: Iterable[Mapping[str, Any]], until: float) -> list[tuple[str, l
 
 
 def _beside(bars: Iterable[Bar]) -> list[list[Bar]]:
-    """Each bar in the first lane that is free again."""
+    """Put each bar in the first free lane."""
     lanes: list[list[Bar]] = []
     for bar in bars:
         lane = next((lane for lane in lanes if lane[-1][1] <= bar[0]), None)
@@ -92,7 +92,7 @@ def _draw_lanes(axes: Any, lanes: Sequence[tuple[str, list[Bar]]], begun: float,
                 for start, end, each in lane
                 if each == outcome
             ]
-            # A thin edge of their own colour keeps the shortest to be seen.
+            # A thin edge of the same colour keeps the shortest visible.
             axes.broken_barh(spans, (number - 0.4, 0.8), color=COLOURS[outcome], linewidth=0.3)
     names = [gpu for gpu, _ in lanes]
     firsts = [number for number, gpu in enumerate(names) if not number or names[number - 1] != gpu]
@@ -103,7 +103,7 @@ def _draw_lanes(axes: Any, lanes: Sequence[tuple[str, list[Bar]]], begun: float,
 
 
 def _parted(seconds: float, hair: float) -> float:
-    """A little is left between two that follow each other, where there is room for it."""
+    """The width with a small gap to the next bar, if there is room for it."""
     return seconds - hair if seconds > 4 * hair else seconds
 
 

@@ -1,7 +1,6 @@
-"""Reads the jobs' logs: what each printed last, within a budget, and the last number that it gave for a name.
+"""Reads the logs of jobs: what each printed last, within a budget, and the last value of a metric.
 
-It knows files, and by `job_logs` their form; it does not know which jobs matter: they come in the order in which they
-do.
+It knows files, and their form by `log_file`; the caller passes the most important jobs first.
 """
 
 import os
@@ -14,16 +13,16 @@ from .metric import last_number
 
 _LINES, _CHARACTERS = 20, 2_000
 _IN_ALL = 4_000_000
-# What a short tail counts at least, so that of no more than so many jobs the log is opened.
+# The least that a short tail counts, which limits how many logs are opened.
 _LEAST = 200
-# Blank lines, and bars that take several, leave fewer.
+# More, since blank lines and progress bars drop out.
 _LOOKED_AT = 3 * _LINES
 _END = re.compile(rb"[\r\n]")
 _BLOCKS = (TAIL, 1 << 18, 1 << 22)
 
 
 def read_tails(logs: Iterable[tuple[int, str]], run: str = "") -> dict[int, str]:
-    """By job what it printed last, of the first so many."""
+    """What each job printed last, by job, until the budget is used up."""
     tails: dict[int, str] = {}
     left = _IN_ALL
     for job, log in logs:
@@ -42,7 +41,7 @@ def _tail(log: str, run: str) -> str:
 
 
 def read_result(log: str, name: str, run: str = "") -> float | None:
-    """The last number that the newest attempt of the run gave for a name, in the last few MB of its log."""
+    """The last number that the newest attempt printed for a metric, in the last few MB of its log."""
     try:
         fd = open_to_read(log)
     except (OSError, ValueError):  # NUL in a name

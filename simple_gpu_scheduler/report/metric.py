@@ -1,6 +1,6 @@
-"""The last number that a text gives for a name: `loss 0.5`, `loss: 0.5`, `loss=5e-3`, `"loss": 0.5`. Pure.
+"""The last number in a text after a name: `loss 0.5`, `loss: 0.5`, `loss=5e-3`, `"loss": 0.5`. Pure.
 
-The name is matched whole and as it is written: `train_loss` and `val/loss` are other names than `loss`.
+The name must match exactly: `train_loss` and `val/loss` are not `loss`.
 """
 
 import re
@@ -14,7 +14,7 @@ _OF_A_NAME = re.compile(r"[\w./\-]")
 
 
 def last_number(text: str, name: str) -> float | None:
-    """The number, which may be nan or inf; nothing when there is none."""
+    """The number, which may be nan or inf; None if there is none."""
     if "\x1b" in text:
         text = _COLOURS.sub("", text)
     at = text.rfind(name)
@@ -23,6 +23,6 @@ def last_number(text: str, name: str) -> float | None:
             match = _VALUE.match(text, at + len(name))
             if match:
                 return float(match[1])
-        # A name may lap over itself, so that only its last letter is left out.
+        # A name may overlap itself, so skip only its last letter.
         at = text.rfind(name, 0, at + len(name) - 1)
     return None

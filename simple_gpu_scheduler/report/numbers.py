@@ -1,4 +1,4 @@
-"""Jobs, and when what ran -> the numbers of a run: outcomes, command templates, GPUs, longest, failures. Pure."""
+"""Jobs and their attempts -> the figures of a run: outcomes, command templates, GPUs, longest, failures. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from .timeline import Span
 
-# In the order in which they are told.
+# In display order.
 STATES = (
     "succeeded",
     "failed",
@@ -25,8 +25,8 @@ _LONGEST = 5
 Times = tuple[float, float]  # from, to
 
 
-class Row(NamedTuple):
-    """One job, as far as it is counted. `seconds` are those of all its attempts, `runtime` that of the newest."""
+class CountedJob(NamedTuple):
+    """A job, for counting. `seconds` is the time of all its attempts, `runtime` that of the newest."""
 
     number: int
     template: str
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 class Template(NamedTuple):
-    """What all jobs with one template came to."""
+    """The figures of all jobs with one template."""
 
     template: str
     jobs: int
@@ -47,8 +47,8 @@ class Template(NamedTuple):
     total: float
 
 
-class Gpu(NamedTuple):
-    """How one GPU was used: for how long there was an attempt on it, and which part of the run that is."""
+class GpuUse(NamedTuple):
+    """How much a GPU was used: for how long it had an attempt, and as a share of the run."""
 
     gpu: str
     attempts: int
@@ -56,15 +56,15 @@ class Gpu(NamedTuple):
     share: float
 
 
-def count_outcomes(rows: Iterable[Row]) -> dict[str, int]:
-    """How the jobs stand; what none is does not appear."""
+def count_outcomes(rows: Iterable[CountedJob]) -> dict[str, int]:
+    """The number of jobs by state, without zeros."""
     counts = Counter(row.state for row in rows)
     return {state: counts[state] for state in STATES if counts[state]}
 
 
-def by_template(rows: Iterable[Row]) -> list[Template]:
-    """That with the most time first. A line that was refused has none."""
-    groups: dict[str, list[Row]] = {}
+def by_template(rows: Iterable[CountedJob]) -> list[Template]:
+    """By total time, largest first. Refused lines have no template."""
+    groups: dict[str, list[CountedJob]] = {}
     for row in rows:
         if row.template:
             groups.setdefault(row.template, []).append(row)
@@ -72,7 +72,7 @@ def by_template(rows: Iterable[Row]) -> list[Template]:
     return sorted(found, key=lambda each: -each.total)
 
 
-def _template(name: str, rows: Sequence[Row]) -> Template:
+def _template(name: str, rows: Sequence[CountedJob]) -> Template:
     ended = [row.runtime for row in rows if row.runtime is not None and row.state in (*FAILED, "succeeded")]
     states = Counter(row.state for row in rows)
     return Template(
@@ -86,8 +86,8 @@ def _template(name: str, rows: Sequence[Row]) -> Template:
     )
 
 
-def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> list[Gpu]:
-    """Those that were used, by their numbers; `until` is the end of what has none."""
+def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> list[GpuUse]:
+    """The GPUs used, in order; `until` is the end of attempts without one."""
     used: dict[str, list[Times]] = {}
     for span in spans:
         for gpu in span.gpus or (CPU,):
@@ -95,22 +95,22 @@ def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> li
     return [_gpu(gpu, used[gpu], sessions) for gpu in sorted(used, key=in_order)]
 
 
-def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> Gpu:
+def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> GpuUse:
     whole = _seconds(_union(sessions))
     united = _union(times)
-    # An attempt that outlived its scheduler was busy while there was none, which is no part of the run.
+    # Time of an attempt while there was no scheduler is not part of the run.
     share = _seconds(_both(united, _union(sessions))) / whole if whole else 0.0
-    return Gpu(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
+    return GpuUse(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
 
 
 def in_order(gpu: str) -> tuple[bool, bool, int, str]:
-    """GPUs as people order them: by their numbers, then by their names, and last what needs none."""
+    """GPUs in natural order: by number, then by name, and CPU last."""
     is_number = gpu.isdecimal()
     return gpu == CPU, not is_number, int(gpu) if is_number else 0, gpu
 
 
 def _union(times: Iterable[Times]) -> list[Times]:
-    """The same times, none twice and in their order."""
+    """The same times merged and in order."""
     found: list[Times] = []
     for start, end in sorted(times):
         if found and start <= found[-1][1]:
@@ -121,7 +121,7 @@ def _union(times: Iterable[Times]) -> list[Times]:
 
 
 def _both(one: Sequence[Times], other: Sequence[Times]) -> Iterable[Times]:
-    """What is in both of two unions."""
+    """The intersection of two unions."""
     at = 0
     for start, end in one:
         while at < len(other) and other[at][1] < start:
@@ -136,12 +136,12 @@ def _seconds(times: Iterable[Times]) -> float:
     return sum(end - start for start, end in times)
 
 
-def longest(rows: Iterable[Row]) -> list[int]:
-    """The jobs that took, or take, the most time."""
+def longest(rows: Iterable[CountedJob]) -> list[int]:
+    """The jobs that took, or have taken, the most time."""
     timed = [row for row in rows if row.runtime is not None]
     return [row.number for row in sorted(timed, key=lambda row: -(row.runtime or 0.0))[:_LONGEST]]
 
 
-def failures(rows: Iterable[Row]) -> list[int]:
-    """All that failed, by their numbers."""
+def failures(rows: Iterable[CountedJob]) -> list[int]:
+    """All failed jobs, by number."""
     return [row.number for row in rows if row.state in FAILED]

@@ -1,11 +1,11 @@
-"""The report as one HTML file that needs nothing else. It does not know what the values mean; html/ does."""
+"""The report as one self-contained HTML file. What the values mean is known only to html/."""
 
 import json
 import math
 from collections.abc import Mapping
 from importlib.resources import files
 
-# In this order: each may use at once what an earlier one has made.
+# In this order: each may use what an earlier one defines.
 _SCRIPTS = (
     "format",
     "elements",
@@ -30,9 +30,9 @@ _SCRIPTS = (
 
 
 def page(report: Mapping[str, object]) -> str:
-    """The report as a page that shows itself in a browser, with no request to anywhere."""
+    """The report as a page for a browser, which makes no requests."""
     script = "\n".join(_part(f"{name}.js") for name in _SCRIPTS)
-    # The report comes last, so that nothing a user wrote is taken for a place to put something.
+    # The report comes last, so that nothing in it is taken for a placeholder.
     return (
         _part("page.html")
         .replace("@style@", _part("page.css"), 1)
@@ -42,7 +42,7 @@ def page(report: Mapping[str, object]) -> str:
 
 
 def embedded(report: Mapping[str, object]) -> str:
-    """The report as JSON that can stand inside a script element: ASCII, and nothing that HTML reads as markup."""
+    """The report as JSON that is safe inside a script element: ASCII, and nothing that HTML reads as markup."""
     try:
         text = json.dumps(report, separators=(",", ":"), allow_nan=False)
     except ValueError:  # a loss that diverged; browsers read no NaN

@@ -1,8 +1,8 @@
 """The commands of a sweep -> its parameters: the names whose values vary, and the values in each command. Pure.
 
-It cuts a command into words as a shell does, and takes `--name VALUE`, `--name=VALUE`, `-n VALUE` and `name=VALUE` for
-parameters, and the other words for what it does; it knows no program's own grammar. Commands that do the same are one
-sweep.
+It splits a command into words as a shell does. `--name VALUE`, `--name=VALUE`, `-n VALUE` and `name=VALUE` count as
+parameters, the other words as the action; it does not know the grammar of any program. Commands with the same action
+form a sweep.
 """
 
 import re
@@ -24,21 +24,21 @@ _BY_SHELL = frozenset("<>|&;()")
 
 
 class _Parts(NamedTuple):
-    """A command: what it does, its parameters in their order, and the words that have no name."""
+    """A command: its action, its parameters in order, and the words without a name."""
 
     named: Mapping[str, str]
     alone: Sequence[str]
 
 
 class Parameters(NamedTuple):
-    """The names in the order of the commands, and for each command its values; a name that it lacks is not there."""
+    """The names in order of the commands, and the values of each command, without names that it lacks."""
 
     names: Sequence[str]
     values: Sequence[Mapping[str, str]]
 
 
 def find_parameters(commands: Sequence[str]) -> Parameters:
-    """What varies among those commands that do the same; a command with no like has no parameters."""
+    """What varies among commands with the same action; a command that is alone has no parameters."""
     values: list[dict[str, str]] = [{} for _ in commands]
     names: dict[str, None] = {}
     for sweep in _sweeps(commands).values():
@@ -51,7 +51,7 @@ def find_parameters(commands: Sequence[str]) -> Parameters:
 
 
 def _sweeps(commands: Sequence[str]) -> Mapping[tuple[str, ...], list[tuple[int, _Parts]]]:
-    """By what they do: the words that have no name, with their numbers left open."""
+    """By action: the words without a name, with their numbers left open."""
     found: dict[tuple[str, ...], list[tuple[int, _Parts]]] = {}
     open_words: dict[str, str] = {}
     for index, command in enumerate(commands):
@@ -77,7 +77,7 @@ def _parts(command: str) -> _Parts:
                 value = words[at]
                 at += 1
             _add(named, name, value if equals or value else PRESENT)
-        elif redirection := _REDIRECTION.match(word):  # where output goes says nothing of what is done
+        elif redirection := _REDIRECTION.match(word):  # redirections are not part of the action
             at += redirection.end() == len(word)
         elif "=" in word and (match := _ASSIGNED.fullmatch(word)):
             _add(named, match[1].lstrip("+~"), match[2])
@@ -87,7 +87,7 @@ def _parts(command: str) -> _Parts:
 
 
 def _is_value(word: str) -> bool:
-    """Whether it may be the value of the option before it: no option itself, though a negative number may be."""
+    """Whether it may be the value of the preceding option: it is not an option itself, but may be a negative number."""
     return not (_OPTION.match(word) or word[0] in _BY_SHELL or _REDIRECTION.match(word) or word == "--")
 
 
@@ -96,7 +96,7 @@ def _add(named: dict[str, str], name: str, value: str) -> None:
 
 
 def _varying(sweep: Sequence[_Parts]) -> Mapping[str, int | None]:
-    """The names, in their order, and for `#1` which of the words that have no name it is."""
+    """The names, in order; for `#1`, the index of the word without a name."""
     known: dict[str, str] = {}
     counts: Counter[str] = Counter()
     differing: set[str] = set()
@@ -120,7 +120,7 @@ def _values_of(parts: _Parts, varying: Mapping[str, int | None]) -> dict[str, st
 
 
 def _bare(word: str) -> str:
-    """What the shell would hand over: without quotes; and without the `;` that ends a command."""
+    """What the shell would pass on: without quotes, and without the `;` that ends a command."""
     return _QUOTES.sub(_meant, word.rstrip(";"))
 
 

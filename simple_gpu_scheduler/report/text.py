@@ -17,7 +17,7 @@ _MOST_FAILURES, _LAST_LINES, _MOST_TEMPLATES, _BEST = 10, 3, 15, 5
 _LONGEST_TEXT = 160
 # Of what was waited for: how much memory it used, for how long it had run, and its pid. The rest says who it was.
 _AS_IT_WAS = re.compile(r"(?: [\d.]+ [MG]iB)? for [\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?=,|$)|(?<=\()pid \d+, ")
-NO_LOGS = "what the jobs printed was not kept: --output files or --logs DIR keeps it"
+NO_LOGS = "job output was not kept; --output files or --logs DIR keeps it"
 _COLUMNS = (
     "job",
     "name",
@@ -39,7 +39,7 @@ _COLUMNS = (
 
 
 def show(report: Report, width: int | None) -> list[str]:
-    """All of it. On a terminal of this width the tables are cut to it, and the rest may take several of its lines."""
+    """The whole report. Tables are cut to the width of the terminal, if given; other lines may wrap."""
     jobs = {job["job"]: job for job in report["jobs"]}
     blocks = (
         _head(report),
@@ -56,7 +56,7 @@ def show(report: Report, width: int | None) -> list[str]:
 
 
 def table(report: Report) -> Iterable[Sequence[object]]:
-    """A row for each job below that of the headings: with a column for each parameter, and one for the result."""
+    """The headings and a row for each job, with a column for each parameter and one for the result."""
     names, metric = report["parameters"], report["metric"]
     taken = {*_COLUMNS, metric}
     yield [
@@ -68,7 +68,7 @@ def table(report: Report) -> Iterable[Sequence[object]]:
         cells = {**job, "attempts": len(job["attempts"]), "gpus": ",".join(job["gpus"])}
         values = [job["parameters"].get(name, "") for name in names]
         row = [*(cells[column] for column in _COLUMNS), *values, *([job["result"]] if metric else [])]
-        # A spreadsheet is no better at control characters than a terminal.
+        # Spreadsheets handle control characters no better than terminals.
         yield [safe(cell) if isinstance(cell, str) else cell for cell in row]
 
 
@@ -76,13 +76,13 @@ def _head(report: Report) -> list[str]:
     run = report["run"]
     code = f" with exit code {run['code']}" if run["code"] is not None else ""
     took = f"{'took' if run['ended'] else 'so far'} {show_duration(run['seconds'])}"
-    again = f" by {len(run['sessions'])} schedulers in turn" if len(run["sessions"]) > 1 else ""
+    again = f" in {len(run['sessions'])} sessions" if len(run["sessions"]) > 1 else ""
     is_missed = bool(report["failures"]) or report["metric"] is not None
     no_logs = [f"  {NO_LOGS}"] if is_missed and report["longest"] and not has_logs(report) else []
     counts = ", ".join(f"{count} {state}" for state, count in report["outcomes"].items()) or "no jobs"
     return [
         f"run {safe(run['id'])}: {safe(run['state'])}{code}",
-        f"  begun {show_moment(run['begun'])}, {took}{again}, in {safe(run['directory'])}",
+        f"  started {show_moment(run['begun'])}, {took}{again}, in {safe(run['directory'])}",
         f"  {counts}",
         *no_logs,
     ]
@@ -152,7 +152,7 @@ def _failure(job: Report) -> list[str]:
 
 
 def _not_started(report: Report) -> list[str]:
-    """Each reason once: one job that failed may have kept thousands from being started."""
+    """Each reason once: one failed job may have kept thousands from starting."""
     counts = Counter(job["reason"] for job in report["jobs"] if job["state"] == "not started" and job["reason"])
     rows = [(str(count), _short(reason)) for reason, count in counts.most_common(_MOST_FAILURES)]
     lines = aligned([("NOT STARTED", "WHY"), *rows], ">") if rows else []
@@ -182,7 +182,7 @@ def _results(report: Report) -> list[str]:
         return []
     found = sorted((job for job in report["jobs"] if job["result"] is not None), key=lambda job: job["result"])
     if not found:
-        return [f"{safe(metric)}: no log has a number behind this name"]
+        return [f"{safe(metric)}: no log has a number after this name"]
     lowest = found[:_BEST]
     highest = found[len(lowest) :][-_BEST:]
     rows = [_result(job, report["parameters"]) for job in (*lowest, *highest)]
@@ -192,7 +192,7 @@ def _results(report: Report) -> list[str]:
     without = [str(job["job"]) for job in report["jobs"] if job["result"] is None and job["attempts"]]
     if without:
         numbers = ", ".join(without[:_MOST_FAILURES]) + (", …" if len(without) > _MOST_FAILURES else "")
-        lines.append(f"no number behind this name in the output of {len(without)} that ran: job {numbers}")
+        lines.append(f"no number after this name in the output of {len(without)} of the jobs that ran: job {numbers}")
     return lines
 
 

@@ -1,7 +1,7 @@
-"""Records -> when what ran where: every attempt of every job, when schedulers lived, which GPUs were waited for. Pure.
+"""Records -> when what ran where: every attempt of every job, scheduler sessions, waits for GPUs. Pure.
 
-How the jobs stand now is told by `journal.states`; what has no end here may run still, or its run may be dead: who asks
-says until when the run was heard of.
+The state of the jobs now is in `journal.run_state`; an attempt without an end may still be running, or its run may be
+dead: the caller says when the run was last heard of.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ INTERRUPTED = "interrupted"
 
 
 class Span:
-    """One attempt. Without an end it runs, or nobody has seen it end."""
+    """One attempt. Without an end it is running, or its end was not seen."""
 
     __slots__ = ("code", "ended", "gpus", "lost", "number", "outcome", "started")
 
@@ -26,25 +26,27 @@ class Span:
         self.ended: float | None = None
         self.outcome = ""
         self.code: int | None = None
-        self.lost: float | None = None  # when its scheduler was last heard of, if that died; it may have outlived it
+        self.lost: float | None = (
+            None  # when its scheduler was last heard of, if that died; the attempt may have outlived it
+        )
 
     def end(self, at: float, outcome: str, code: int | None) -> None:
-        """It has ended; what is said of that later changes how, and not when."""
+        """It has ended; a later record may change how, but not when."""
         if self.ended is None:
             self.ended = max(self.started, at)
         self.outcome, self.code = outcome, code
 
     def end_by(self, until: float) -> float:
-        """When it ended, or how far it had come by then; the clock may have been set back since it began."""
+        """When it ended, or `until` if it has not; the clock may have been set back since it started."""
         return max(self.started, until) if self.ended is None else self.ended
 
     def give_up(self, at: float) -> None:
-        """Nobody will see it end."""
+        """Its end will not be seen."""
         self.end(at if self.lost is None else self.lost, INTERRUPTED, None)
 
 
-class Wait(NamedTuple):
-    """For what a GPU was waited for, and how long; `until` is missing while that goes on."""
+class WaitSpan(NamedTuple):
+    """Why and how long a GPU was waited for; `until` is missing while the wait lasts."""
 
     gpu: str
     reason: str
@@ -53,14 +55,14 @@ class Wait(NamedTuple):
 
 
 class Spans:
-    """All of them. Feed it the records in their order."""
+    """All attempts. Feed it the records in order."""
 
     def __init__(self) -> None:
         self.of_jobs: dict[int, list[Span]] = {}
-        self.sessions: list[tuple[float, float]] = []  # of each scheduler; the last one may go on
-        self.waits: list[Wait] = []
+        self.sessions: list[tuple[float, float]] = []  # of each scheduler; the last one may continue
+        self.waits: list[WaitSpan] = []
         self._waiting: dict[str, tuple[str, float]] = {}
-        self._open: dict[int, Span] = {}  # the newest attempt of each job that has not been seen to end
+        self._open: dict[int, Span] = {}  # the newest attempt without an end, by job
         self._on = {
             "run began": self._began,
             "job started": self._started,
@@ -72,9 +74,9 @@ class Spans:
         }
 
     def feed(self, records: Iterable[Record]) -> None:
-        """Take some more in; what cannot be right is passed over."""
+        """Take in more records; impossible ones are skipped."""
         for record in records:
-            if not is_sound(record):  # counted by who reads the states
+            if not is_sound(record):  # counted when the states are read
                 continue
             take = self._on.get(record["event"], self._other)
             try:
@@ -83,7 +85,7 @@ class Spans:
                 continue
 
     def close(self, until: float, running: Iterable[int]) -> None:
-        """That is all. These jobs run still, and the others whose end nobody saw do not; `until` it was heard of."""
+        """No more records. These jobs are still running, others without an end are not; last heard of at `until`."""
         alive = set(running)
         for number, span in self._open.items():
             if number not in alive:
@@ -91,7 +93,7 @@ class Spans:
         self._end_waits(self._waiting, None if alive else until)
 
     def _other(self, _record: Record, at: float) -> None:
-        """A scheduler that writes lives."""
+        """A scheduler that writes is running."""
         since, until = self.sessions[-1] if self.sessions else (at, at)
         if at > until:
             self.sessions[-1:] = [(since, at)]
@@ -101,7 +103,7 @@ class Spans:
             until = self.sessions[-1][1]
             self._end_waits(self._waiting, until)
             for span in self._open.values():
-                if span.lost is None:  # else it was lost by an earlier one
+                if span.lost is None:  # otherwise an earlier one lost it
                     span.lost = until
         self.sessions.append((at, at))
 
@@ -126,7 +128,7 @@ class Spans:
             self._begin(record["job"], record["attempt"], (), record["started"])
             span = self._open[record["job"]]
         is_interrupted = record.get("interrupted")
-        if span.ended is None or not is_interrupted:  # else it waited for its next attempt when the run was stopped
+        if span.ended is None or not is_interrupted:  # otherwise it waited for a retry when the run was stopped
             span.end(at, INTERRUPTED if is_interrupted else record["outcome"], record["code"])
         self._forget(record["job"], span)
 
@@ -163,7 +165,7 @@ class Spans:
         for gpu in list(gpus):
             wait = self._waiting.pop(gpu, None)
             if wait is not None:
-                self.waits.append(Wait(gpu, wait[0], wait[1], None if until is None else max(wait[1], until)))
+                self.waits.append(WaitSpan(gpu, wait[0], wait[1], None if until is None else max(wait[1], until)))
 
     def _run_ended(self, record: Record, at: float) -> None:
         self._other(record, at)

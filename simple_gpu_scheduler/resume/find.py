@@ -1,4 +1,4 @@
-"""Which run `--resume` goes on with, and making it ours: nobody else may resume it, and its keeper must have spoken."""
+"""Which run to resume, and locking it: no other process may resume it, and its keeper must have recorded its state."""
 
 import os
 import time
@@ -16,7 +16,7 @@ _PAUSE = 0.01
 
 
 class Resumed(NamedTuple):
-    """A run that is ours to go on with."""
+    """A run that is locked for us to resume."""
 
     path: str
     fd: int
@@ -29,7 +29,7 @@ class Resumed(NamedTuple):
         return self.state.run
 
     def alive(self) -> dict[Key, int]:
-        """The attempts that still run, and the pids of their main processes where they are known."""
+        """The attempts that are still running, and the pids of their main processes where known."""
         found = dict.fromkeys(find_alive(self.run_id.encode()), 0)
         return found | self.state.outliving
 
@@ -70,7 +70,7 @@ def find_follower(path: str) -> str:
 
 
 def take(path: str) -> Resumed:
-    """Make a run ours."""
+    """Lock a run for us."""
     path = os.path.abspath(path)  # we may go to another directory
     try:
         fd = files.open_to_append(path)
@@ -87,7 +87,7 @@ def take(path: str) -> Resumed:
 
 
 def _still_running(path: str) -> UserError:
-    return UserError(f"{_name(path)} is still running, so it cannot be resumed; simple_gpu_scheduler status shows it")
+    return UserError(f"cannot resume {_name(path)}: it is still running (see simple_gpu_scheduler status)")
 
 
 def _name(path: str) -> str:
@@ -95,14 +95,14 @@ def _name(path: str) -> str:
 
 
 def _wait_for_keeper(fd: int, path: str) -> None:
-    """Until it has written what still runs: it learns a moment later than we that its scheduler is dead."""
+    """Wait until it has recorded what is still running: it notices the death of its scheduler later than we do."""
     until = time.monotonic() + _PATIENCE
     pid = began(path, newest=True).get("pid")
     while isinstance(pid, int) and files.is_locked(fd, files.keeper_of(pid)):
         if newest_record(path, "keeper alone", "run began").get("event") == "keeper alone":
             return
         if time.monotonic() > until:
-            raise UserError(f"{_name(path)} cannot be resumed yet: its keeper still writes; try again in a moment")
+            raise UserError(f"cannot resume {_name(path)} yet: its keeper is still writing; try again in a moment")
         time.sleep(_PAUSE)
 
 
@@ -113,6 +113,6 @@ def _is_done(path: str, *, failed_too: bool) -> bool:
         return False
     counts = last[-1]
     if counts.get("code") == BAD_INPUT and not counts.get("elapsed"):
-        return True  # it was refused before it began
+        return True  # it was refused before it started
     failed = any(counts.get(name) for name in ("failed", "timed_out", "not_started"))
     return bool(counts.get("all_read")) and not counts.get("left") and not (failed_too and failed)

@@ -1,4 +1,4 @@
-"""What is left to do of a run that an earlier scheduler began, and which lines of an input it had already. Pure."""
+"""What is left to do of a run started by an earlier scheduler, and which input lines it already had. Pure."""
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
@@ -13,7 +13,7 @@ from simple_gpu_scheduler.scheduling import Begin
 
 
 class Resumption(NamedTuple):
-    """What the new scheduler is told of the run before its first line."""
+    """What the new scheduler needs to know of the run before it reads its first line."""
 
     waiting: tuple[tuple[Job, Begin], ...] = ()
     survivors: tuple[Survivor, ...] = ()
@@ -31,7 +31,7 @@ class Resumption(NamedTuple):
         )
 
     def sentence(self, run: str) -> str:
-        """What a person should know of it."""
+        """A summary for the user."""
         counts: Counter[str] = Counter(
             fate if fate in ("succeeded", "cancelled") else "did not succeed" for _, fate, _ in self.ended
         )
@@ -41,17 +41,17 @@ class Resumption(NamedTuple):
         failed = counts["did not succeed"] + len(self.refused)
         parts = [f"{counts['succeeded']} succeeded"]
         if failed:
-            parts.append(f"{failed} did not (--resume-failed tries them again)")
+            parts.append(f"{failed} did not (to retry: --resume-failed)")
         if counts["cancelled"]:
             parts.append(f"{counts['cancelled']} cancelled")
         running = [str(each.attempt.job.number) for each in self.survivors if each.status is None]
         if running:
-            parts.append(f"{len(running)} still running, which are waited for (job {', '.join(running[:10])})")
+            parts.append(f"{len(running)} still running (job {', '.join(running[:10])})")
         return f"resuming run {run}: {', '.join(parts)}, {len(self.waiting)} waiting"
 
 
 def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool) -> Resumption:
-    """`alive` are the attempts that still run, and their pids; 0 where that is not known."""
+    """`alive` are the attempts that are still running, and their pids; 0 if unknown."""
     waiting: list[tuple[Job, Begin]] = []
     survivors: list[Survivor] = []
     ended: list[tuple[Job, Fate, Begin]] = []
@@ -71,7 +71,7 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
 
 
 def _begin(each: JobState, *, failed_too: bool) -> Begin:
-    """An attempt that was interrupted tells nothing; and who asks for failed jobs means a fresh start."""
+    """Interrupted attempts do not count; and retrying failed jobs starts afresh."""
     interrupted = each.interrupted + (each.state == "running")
     fresh = failed_too and each.state in ("failed", "not started")
     return Begin(each.attempts + 1, each.attempts if fresh else interrupted)
@@ -84,10 +84,10 @@ def _fate(each: JobState) -> Fate:
 
 
 class Matcher:
-    """Passes on the jobs of an input that the run did not have, by command and options, whatever line they are on.
+    """Passes on the jobs of an input that the run did not have, by command and options, regardless of their line.
 
-    A job that is there twice must have been there twice. Of a source whose place is remembered, only what was read
-    behind that place is compared.
+    A job that occurs twice must have occurred twice before. In a source with a known position, only what was read after
+    that position is compared.
     """
 
     def __init__(self, parser: LineParser, state: RunState) -> None:
@@ -95,7 +95,7 @@ class Matcher:
         self._parser = parser
         self._state = state
         self._next = max((*state.jobs, *state.refused), default=0) + 1
-        parser.go_on(self._next - 1, names)
+        parser.resume(self._next - 1, names)
         self._all = _Known(state, None)
         self._known = self._all
         self._ours: dict[int, int] = {}  # the run's numbers of the jobs that the parser has numbered
@@ -113,7 +113,7 @@ class Matcher:
         self._parser.begin(source, mark)
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
-        """The job, with its number in the run, or nothing when the run has it."""
+        """The job, with its number in the run, or None if the run has it already."""
         found = self._parser.parse(line, text, size)
         if found is None:
             return None
@@ -129,7 +129,7 @@ class Matcher:
 
 
 class _Known:
-    """The jobs and refused lines of a run that have not been met again yet; with `numbers` only those."""
+    """The jobs and refused lines of a run that were not matched yet; with `numbers` only those."""
 
     def __init__(self, state: RunState, numbers: Collection[int] | None) -> None:
         self._state = state
@@ -137,8 +137,8 @@ class _Known:
         self._by_content: dict[object, deque[int]] | None = None
 
     def take(self, found: Job | Refusal) -> int:
-        """The number of one like this, which is not given again; 0 when there is none."""
-        if self._by_content is None:  # made when it is needed: of a long run it takes a while
+        """The number of a matching one, which is then used up; 0 if there is none."""
+        if self._by_content is None:  # computed when needed: for a long run it takes a while
             self._by_content = self._index()
         numbers = self._by_content.get(_content(found))
         return numbers.popleft() if numbers else 0

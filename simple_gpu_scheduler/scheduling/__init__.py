@@ -9,7 +9,7 @@ from simple_gpu_scheduler.base.jobs import Job
 
 
 class Rules(NamedTuple):
-    """What holds for every job that does not say otherwise."""
+    """The defaults for jobs without options of their own."""
 
     retries: int = 0
     retry_delay: float = 0
@@ -24,14 +24,14 @@ class Dropped(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What the end of an attempt leads to: another attempt, or the job's end and that of jobs that waited for it."""
+    """What follows from the end of an attempt: a retry, or the end of the job and of jobs that depend on it."""
 
     retries: bool
     dropped: tuple[Dropped, ...] = ()
 
 
 class Begin(NamedTuple):
-    """Where a job goes on that was tried before: its next attempt, and how many of the earlier ones do not count."""
+    """Where a job resumes that was tried before: its next attempt, and how many earlier ones do not count."""
 
     attempt: int = 1
     excused: int = 0

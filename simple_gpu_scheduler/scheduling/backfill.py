@@ -1,29 +1,29 @@
 """Which waiting job starts next, and where: the first in the order that fits and delays no wide one.
 
-To choose changes nothing: the same question has the same answer until something happens. Pure.
+Choosing changes nothing: asked again, it gives the same answer until something happens. Pure.
 """
 
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt
-from simple_gpu_scheduler.scheduling.policies import Waiting
+from simple_gpu_scheduler.scheduling.policies import WaitingJob
 
 from .queues import Gap, Lineup
 from .slots import NOTHING, Rooms, Slots
 
 
 class Front(NamedTuple):
-    """The first job in the order that has no room, and the moment and the rooms for which that was found."""
+    """The first job in the order that has no room, with the time and rooms for which that holds."""
 
-    waiting: Waiting
+    waiting: WaitingJob
     now: float
     rooms: Rooms
 
 
 class Choice(NamedTuple):
-    """The attempt to start next. `before` is the job that has no room and that it starts ahead of, if there is one."""
+    """The attempt to start next. `before` is the job without room that it starts ahead of, if any."""
 
-    waiting: Waiting
+    waiting: WaitingJob
     attempt: Attempt
     before: Front | None = None
 
@@ -31,9 +31,9 @@ class Choice(NamedTuple):
 def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, front: Front | None = None) -> Choice | None:
     """The first job in the order that fits; None when none does.
 
-    The first that does not fit keeps its place: GPUs are kept for it, so that those behind cannot starve it. But not
-    when others occupy so much that it could not start even if all our own jobs ended. `front` is that job, if it was
-    found before and only starts have happened since.
+    GPUs are reserved for the first job that does not fit, so that later jobs cannot starve it; but not if others use so
+    much that it could not start even if all our own jobs ended. `front` is that job, if it was found before and only
+    starts have happened since.
     """
     has_cpu = lineup.cpu_jobs > 0 and slots.has_cpu()
     if not (slots.open or has_cpu):
@@ -55,7 +55,7 @@ def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, front: Front 
 
 
 def _choose_passing(front: Front, lineup: Lineup, slots: Slots) -> Choice | None:
-    """The first job that may pass: one known to end before the first can start, or that needs none of its GPUs."""
+    """The first job that may start ahead: it is known to end before the first can start, or needs none of its GPUs."""
     wide, now, rooms = front
     kept = slots.keep(rooms, wide.kind[0], wide.kind[1], now)
     gap = Gap(len(slots.open), kept.start - now if kept.is_known else -1.0, slots.beyond(kept), slots.has_cpu())

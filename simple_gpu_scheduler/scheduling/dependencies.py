@@ -1,4 +1,4 @@
-"""Which jobs wait for which, by `after`: what the end of one releases, and what it takes with it. Pure."""
+"""Which jobs wait for which, by `after`: what the end of a job releases, and what it drops. Pure."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from simple_gpu_scheduler.base.jobs import Job
 
 
 class Dependencies:
-    """Remembers how named jobs ended, and who waits for those that have not."""
+    """Remembers how named jobs ended, and which jobs wait for the others."""
 
     def __init__(self) -> None:
         self._blocked: dict[int, tuple[Job, set[int]]] = {}
@@ -17,11 +17,11 @@ class Dependencies:
         return len(self._blocked)
 
     def have_failed(self, job: Job) -> bool:
-        """Whether one that this job comes after did not succeed."""
+        """Whether a job that this one depends on did not succeed."""
         return any(self._ended.get(number) is False for number in job.after)
 
     def block(self, job: Job) -> bool:
-        """Keep a job that comes after others until they have succeeded; False when they have."""
+        """Hold a job until those it depends on have succeeded; False if they already have."""
         unmet = {number for number in job.after if number not in self._ended}
         if unmet:
             self._blocked[job.number] = (job, unmet)
@@ -30,16 +30,16 @@ class Dependencies:
         return bool(unmet)
 
     def remember(self, job: Job, *, succeeded: bool) -> None:
-        """How a job has ended."""
-        if job.name:  # a job without a name cannot be waited for
+        """Remember how a job ended."""
+        if job.name:  # no job can depend on one without a name
             self._ended[job.number] = succeeded
 
     def forget(self, number: int) -> None:
-        """It has not ended after all."""
+        """Forget that it ended."""
         self._ended.pop(number, None)
 
     def release(self, number: int) -> Iterator[Job]:
-        """A job has succeeded: those that have waited for it alone."""
+        """A job has succeeded: the jobs that waited only for it."""
         for dependent in self._dependents.pop(number, ()):
             if dependent not in self._blocked:
                 continue
@@ -50,14 +50,14 @@ class Dependencies:
                 yield job
 
     def take(self, number: int) -> Job | None:
-        """A blocked job, which does not wait any more."""
+        """Take out a blocked job."""
         blocked = self._blocked.pop(number, None)
         return blocked[0] if blocked else None
 
     def fail(self, job: Job) -> list[Job]:
-        """A job did not or will not succeed: it, and all that wait for it, directly or not."""
+        """A job did not or will not succeed: it, and all jobs that depend on it, directly or not."""
         lost = [job]
-        for each in lost:  # grows while it is walked: a chain may be longer than Python's stack
+        for each in lost:  # grows while being iterated over: a chain may be longer than Python's stack
             self.remember(each, succeeded=False)
             dependents = (self.take(number) for number in self._dependents.pop(each.number, ()))
             lost += [dependent for dependent in dependents if dependent]

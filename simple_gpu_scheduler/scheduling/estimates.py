@@ -1,8 +1,8 @@
-"""How long a job is likely to take: what its line says, else what others of its template took, else its time-out.
+"""How long a job is likely to take: its `time=`, else what others of its template took, else its time-out.
 
-An estimate orders jobs and tells which may pass a wide one; it never ends any. Of each template that nobody knows, one
-job counts as the shortest of all, so that it is early and tells of the others: the scout. It knows no clock, and
-nothing of where the runs of before are kept. Pure.
+An estimate orders jobs and decides which may start ahead of a wide one; it never ends any. For a template of unknown
+length, one job, the scout, counts as the shortest of all, so that it runs early and measures the others. It has no
+clock, and does not know where earlier runs are kept. Pure.
 """
 
 from collections import deque
@@ -13,33 +13,33 @@ from simple_gpu_scheduler.base.jobs import Job
 
 from .templates import template_of_job
 
-# Seconds: from the epoch to the year 4147. Beyond are milliseconds, or nonsense.
+# Seconds: from the epoch to the year 4147. Anything larger is milliseconds, or nonsense.
 MOST_SECONDS = 2.0**36
 RUNS_KEPT = 20  # of each template
-_NOBODY = 0  # for the number of a job, while others of its template wait
+_NOBODY = 0  # by job number, while others of its template wait
 _MOST_TEMPLATES = 100_000
 UNKNOWN = float("inf")
-_AN_HOUR = 3600.0  # what the others of an unknown template count as while nothing is known of any
+_AN_HOUR = 3600.0  # the length of the others of an unknown template while no length is known
 
 History = Mapping[str, Sequence[float]]
 
 
 class Recalled(NamedTuple):
-    """What the runs of before have told, when it comes late."""
+    """Lengths from earlier runs, arriving late."""
 
     history: History
 
 
 def said(job: Job) -> float:
-    """What its own line says of it."""
+    """Its own `time=`."""
     return job.time if job.time is not None else job.timeout or UNKNOWN  # a time-out of 0 is none
 
 
 class Estimates:
-    """Of one run: what the runs of before have told, and what its own jobs tell."""
+    """The lengths known in one run: from earlier runs, and from its own jobs."""
 
     def __init__(self, history: History | None = None, *, learns: bool = True) -> None:
-        """`learns`: whether how long its own jobs take tells anything."""
+        """`learns`: whether to learn from its own jobs."""
         self._learns = learns
         self._runs = {name: list(runs[-RUNS_KEPT:]) for name, runs in (history or {}).items() if runs}
         self._scouts: dict[str, int] = {}
@@ -51,7 +51,7 @@ class Estimates:
         self._total = 0.0
 
     def take_in(self, job: Job) -> tuple[float, float]:
-        """How long it counts as when it takes its place in the order, and how long it takes as far as is known."""
+        """The length that decides its place in the order, and its length as far as is known."""
         time = job.time
         if time is None:
             template = template_of_job(job)
@@ -67,7 +67,7 @@ class Estimates:
         return time, time
 
     def time_of(self, job: Job) -> float:
-        """How long it takes as far as is known, of one that runs."""
+        """The length of a running job, as far as is known."""
         runs = self._runs.get(template_of_job(job)) if job.time is None else None
         return sum(runs) / len(runs) if runs else said(job)
 
@@ -77,13 +77,13 @@ class Estimates:
         return self._total / self._given if self._given else _AN_HOUR
 
     def recall(self, history: History) -> Iterable[int]:
-        """What the runs of before tell has come late: the numbers of those of whom more is known now."""
+        """Lengths from earlier runs arrived late: the numbers of the jobs whose length is now known better."""
         new = {name: list(runs[-RUNS_KEPT:]) for name, runs in history.items() if runs and name not in self._runs}
         self._runs |= new
         return [number for name in new for number in self._known(name)]
 
     def learn(self, job: Job, runtime: float) -> Iterable[int]:
-        """A job has succeeded: the numbers of those of whom more is known now."""
+        """A job has succeeded: the numbers of the jobs whose length is now known better."""
         if job.time is not None or not self._learns:
             return ()
         template = template_of_job(job)
@@ -99,9 +99,9 @@ class Estimates:
         return [*self._unknown.pop(template, ()), *self._limited.pop(template, ())]
 
     def forget(self, job: Job, is_waiting: Callable[[int], bool], *, has_failed: bool) -> int | None:
-        """A job tells nothing, since it did not succeed or will not start: who is to be the scout instead.
+        """A job cannot be learned from, since it did not succeed or will not start: the number of the new scout.
 
-        Nobody when it has failed, or a kind that always fails would always be ahead of the others.
+        None if it failed, or a template that always fails would always be ahead of the others.
         """
         if job.time is not None:
             return None

@@ -1,18 +1,18 @@
 """When enough jobs have failed to give up: `never`, `soon,fail=3`, `now,fail=10%`, as GNU parallel writes it.
 
-Pure: it is told the counts, and knows nothing of jobs or of how a run is stopped.
+Pure: it gets counts, and knows nothing of jobs or of how a run is stopped.
 """
 
 import re
 from math import ceil
 from typing import NamedTuple
 
-# On an input that is still open nobody knows the total: a share of what was read so far must be at least this many.
+# While the input is open the total is unknown: a percentage of what was read must come to at least this many.
 _FEWEST_OF_OPEN_INPUT = 3
 
 
 class Halt(NamedTuple):
-    """After so many `failures`, of a hundred jobs with `percent`; `now` ends the running ones too."""
+    """After this many `failures`, or with `percent` this share of the jobs; `now` also ends running jobs."""
 
     now: bool
     failures: int
@@ -32,5 +32,5 @@ def parse_halt(text: str) -> Halt | None:
         return None
     match = re.fullmatch(r"(soon|now),fail=(\d{1,9})(%?)", text, re.ASCII)
     if not match or int(match[2]) == 0 or (match[3] and int(match[2]) > 100):  # noqa: PLR2004 - per cent
-        raise ValueError(f"'{text}' is no halting rule; write never, soon,fail=3 or now,fail=10%")
+        raise ValueError(f"'{text}' is not a halt condition; write never, soon,fail=3 or now,fail=10%")
     return Halt(match[1] == "now", int(match[2]), bool(match[3]))

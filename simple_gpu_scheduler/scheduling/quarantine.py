@@ -1,7 +1,7 @@
-"""Which GPUs are at fault: those on which one job after another fails within seconds while others succeed elsewhere.
+"""Which GPUs are faulty: job after job fails there within seconds while others succeed elsewhere.
 
-Pure: it is told how attempts ended and what runs, and says which GPUs to use no more. What becomes of the jobs that
-failed there is the loop's.
+Pure: given how attempts ended and what is running, it says which GPUs not to use. What becomes of the jobs that failed
+there is up to the loop.
 """
 
 from collections import Counter
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
 
-# Asks for what runs, and for how long.
+# Returns what is running, and for how long.
 Running = Callable[[], Sequence[tuple[Attempt, float]]]
 
-# Who runs for as long has not failed at once.
+# An attempt that ran for this long has not failed at once.
 QUICK = 10.0
 _MOST_REMEMBERED = 1000
 _CHANCE = 1e-6
@@ -21,7 +21,7 @@ _NEVER = float("inf")
 
 
 class Failure(NamedTuple):
-    """A quick one, the last of its job, with the jobs that it took with it."""
+    """A quick failure, the last attempt of its job, with the jobs that were dropped because of it."""
 
     attempt: Attempt
     outcome: Outcome
@@ -29,22 +29,22 @@ class Failure(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """A GPU to use no more, and what failed there and deserves to be tried elsewhere."""
+    """A GPU to set aside, and the failures there to retry elsewhere."""
 
     gpu: str
     in_a_row: int
     failures: Sequence[Failure]
 
 
-class Verdict(NamedTuple):
-    """GPUs that were set aside: those that are not at fault after all, and those that are for sure."""
+class Ruling(NamedTuple):
+    """GPUs that were set aside: those cleared, and those certainly faulty."""
 
     cleared: Sequence[str] = ()
     convicted: Sequence[str] = ()
 
 
 class _Streak:
-    """The quick failures in a row on one GPU, and what had happened anywhere before."""
+    """The quick failures in a row on one GPU, and the ends anywhere before them."""
 
     def __init__(self, good_before: int, bad_before: int) -> None:
         self.length = 0
@@ -53,7 +53,7 @@ class _Streak:
         self.bad_before = bad_before
 
 
-_NO_VERDICT = Verdict()
+_NO_VERDICT = Ruling()
 
 
 class Quarantine:
@@ -62,13 +62,13 @@ class Quarantine:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._streaks: dict[str, _Streak] = {}
-        self._ends: Counter[tuple[str, bool]] = Counter()  # by GPU, "" for all of them, and whether they were bad
+        self._ends: Counter[tuple[str, bool]] = Counter()  # by GPU ("" for all) and whether they were bad
         self._tried_elsewhere: set[int] = set()
         self._on_trial: dict[str, set[int]] = {}
         self.suspended: Collection[str] = ()
 
-    def record(self, failure: Failure, runtime: float, *, is_final: bool) -> Verdict:
-        """An attempt has ended, well or not; what that tells of GPUs that were set aside."""
+    def record(self, failure: Failure, runtime: float, *, is_final: bool) -> Ruling:
+        """An attempt has ended; what that says about GPUs that were set aside."""
         attempt, outcome = failure.attempt, failure.outcome
         if not self._limit or not attempt.gpus or outcome.kind == "not started":
             return _NO_VERDICT
@@ -81,12 +81,12 @@ class Quarantine:
         if not is_bad:
             for gpu in attempt.gpus:
                 self._streaks.pop(gpu, None)
-        elif len(attempt.gpus) == 1:  # which of several is at fault nobody can tell
+        elif len(attempt.gpus) == 1:  # it is unknown which of several GPUs is faulty
             self._extend(attempt.gpus[0], failure, is_final=is_final)
         return self._try(attempt.job.number, succeeded=succeeded) if is_final and self._on_trial else _NO_VERDICT
 
     def review(self, running: Running) -> list[Aside]:
-        """The GPUs that are at fault, given what runs and for how long; which are `suspended` is said too."""
+        """The faulty GPUs, given what is running and for how long; sets which are `suspended`."""
         self.suspended = ()
         if not self._streaks:
             return []
@@ -101,15 +101,15 @@ class Quarantine:
             bad = self._ends["", True] - streak.bad_before - streak.length
             if self._is_at_fault(gpu, streak, good, bad):
                 aside.append(self._set_aside(gpu, streak))
-            elif not good and not bad and elsewhere:  # these will tell
+            elif not good and not bad and elsewhere:  # wait for these to end
                 suspended.add(gpu)
         self.suspended = suspended
         return aside
 
     def _is_at_fault(self, gpu: str, streak: _Streak, good: int, bad: int) -> bool:
-        """Whether chance cannot have made that streak, with so many good and bad ends elsewhere since its begin.
+        """Whether the streak cannot be chance, given the good and bad ends elsewhere since it started.
 
-        Where nothing has failed elsewhere in all the run, it cannot. Else the jobs may be such as fail now and then.
+        If nothing failed elsewhere in the whole run, it cannot. Otherwise the jobs may just fail now and then.
         """
         good_elsewhere, bad_elsewhere = (self._ends["", is_bad] - self._ends[gpu, is_bad] for is_bad in (False, True))
         if not good or not bad_elsewhere:
@@ -118,7 +118,7 @@ class Quarantine:
         return bool(share**streak.length < _CHANCE)
 
     def next_wake(self, running: Running) -> float:
-        """In how many seconds a review may find more though nothing has happened."""
+        """In how many seconds a review may find more even if nothing happens."""
         if not self.suspended:
             return _NEVER
         return min((QUICK - runtime for _, runtime in running() if runtime < QUICK), default=_NEVER)
@@ -138,8 +138,8 @@ class Quarantine:
         self._on_trial[gpu] = numbers
         return Aside(gpu, streak.length, again)
 
-    def _try(self, number: int, *, succeeded: bool) -> Verdict:
-        """Where jobs that failed on a GPU fail elsewhere too, it was them and not the GPU."""
+    def _try(self, number: int, *, succeeded: bool) -> Ruling:
+        """If jobs that failed on a GPU fail elsewhere too, the jobs are at fault and not the GPU."""
         cleared, convicted = [], []
         for gpu, numbers in tuple(self._on_trial.items()):
             if number not in numbers:
@@ -151,4 +151,4 @@ class Quarantine:
                 cleared.append(gpu)
         for gpu in (*cleared, *convicted):
             del self._on_trial[gpu]
-        return Verdict(cleared, convicted)
+        return Ruling(cleared, convicted)

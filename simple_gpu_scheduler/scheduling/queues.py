@@ -1,7 +1,7 @@
-"""The jobs that could start now if there were room, in their order: a queue for each kind of job.
+"""The jobs that could start now if there were room, in order: one queue per kind of job.
 
-Those of a queue need the same and take about as long, so only the first of each has to be looked at. It asks the policy
-for the order and the estimates for the lengths. It knows nothing of GPUs. Pure.
+The jobs of a queue have the same needs and about the same length, so only the first of each is looked at. It asks the
+policy for the order and the estimates for the lengths. It knows nothing of GPUs. Pure.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,7 @@ from math import frexp
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, Waiting
+from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, WaitingJob
 
 from .estimates import UNKNOWN, Estimates, History
 from .slots import Need
@@ -21,7 +21,7 @@ _NO_LENGTH = -10_000
 
 
 class Gap(NamedTuple):
-    """What is free while a wide job waits: so many GPUs for so many seconds, and of them some for longer."""
+    """What is free while a wide job waits: this many GPUs for this many seconds, and some of them for longer."""
 
     gpus: int
     seconds: float
@@ -30,10 +30,9 @@ class Gap(NamedTuple):
 
 
 class Lineup:
-    """Who is taken out stays in his queue until he is first there: to find him is long, and many may be taken out.
+    """A removed job stays in its queue until it is first: finding it takes long, and many may be removed.
 
-    How long jobs take is asked only where it matters: by the policy, or as soon as a job needs several GPUs or says
-    what memory it needs.
+    Lengths are looked up only where they matter: for the policy, or once a job needs several GPUs or declares memory.
     """
 
     def __init__(self, policy: Policy, estimates: Estimates, label: Label, need: Callable[[Job], Need]) -> None:
@@ -42,17 +41,17 @@ class Lineup:
         self._label = label
         self._need = need
         self.by_time = policy.by_time
-        self._queues: dict[Kind, list[Waiting]] = {}
-        self._heads: dict[Kind, Waiting] = {}  # the first of each queue
-        self._by_gpus: dict[int, dict[Kind, Waiting]] = {}  # the same, by how many GPUs are needed
-        self._here: dict[int, Waiting] = {}
+        self._queues: dict[Kind, list[WaitingJob]] = {}
+        self._heads: dict[Kind, WaitingJob] = {}  # the first of each queue
+        self._by_gpus: dict[int, dict[Kind, WaitingJob]] = {}  # the same, by how many GPUs are needed
+        self._here: dict[int, WaitingJob] = {}
         self.cpu_jobs = 0
 
     def __len__(self) -> int:
         return len(self._here)
 
     def add(self, job: Job, attempt: int, since: float) -> None:
-        """One more."""
+        """Add a job."""
         length, time = 0.0, UNKNOWN
         gpus, mem = self._need(job)
         if self.by_time:
@@ -65,15 +64,15 @@ class Lineup:
         label = self._label(job) if self._policy.by_label else ""
         kind = (gpus, mem, roughly, label)
         rank = self._policy.rank(job, since, length)
-        self._push(Waiting(rank, job.number, attempt, job, since, length, time, kind))
+        self._push(WaitingJob(rank, job.number, attempt, job, since, length, time, kind))
 
-    def in_order(self, now: float, load: Load) -> Iterator[Waiting]:
-        """The first of each queue, as they are to start."""
+    def in_order(self, now: float, load: Load) -> Iterator[WaitingJob]:
+        """The first of each queue, in the order of starting."""
         return self._in_order(self._heads.values(), now, load)
 
-    def passing(self, gap: Gap, now: float, load: Load) -> Iterator[Waiting]:
-        """The same, but only those that may fit into a gap."""
-        found: list[Waiting] = []
+    def passing(self, gap: Gap, now: float, load: Load) -> Iterator[WaitingJob]:
+        """The same, but only jobs that may fit into a gap."""
+        found: list[WaitingJob] = []
         for gpus, heads in self._by_gpus.items():
             if gpus <= gap.beyond:
                 found += heads.values() if gpus or gap.has_cpu else ()
@@ -81,23 +80,23 @@ class Lineup:
                 found += [head for head in heads.values() if head.time <= gap.seconds]
         return self._in_order(found, now, load)
 
-    def _in_order(self, heads: Heads, now: float, load: Load) -> Iterator[Waiting]:
-        """Nearly always the first of them is all that is asked for."""
+    def _in_order(self, heads: Heads, now: float, load: Load) -> Iterator[WaitingJob]:
+        """Nearly always only the first is needed."""
         if heads:
             first = self._policy.first(heads, now, load)
             yield first
         if len(heads) > 1:
             yield from [each for each in self._policy.ordered(heads, now, load) if each is not first]
 
-    def take(self, waiting: Waiting, now: float, *, passes: bool) -> None:
-        """It starts. A job that `passes` a wide one takes nobody's turn."""
+    def take(self, waiting: WaitingJob, now: float, *, passes: bool) -> None:
+        """A job starts. One that `passes` a wide job does not use up a turn."""
         self._leave(waiting.number)
         self._pass_over_gone(waiting.kind)
         if not passes:
             self._policy.started(waiting, now)
 
-    def ended(self, waiting: Waiting, runtime: float, now: float, *, succeeded: bool) -> None:
-        """What was taken has come to its end, and tells of others of its kind."""
+    def ended(self, waiting: WaitingJob, runtime: float, now: float, *, succeeded: bool) -> None:
+        """A started job has ended; its length may say something about others of its kind."""
         self._policy.ended(waiting, now)
         if not self.by_time:
             return
@@ -107,15 +106,15 @@ class Lineup:
             self._forget(waiting.job, has_failed=True)
 
     def recall(self, history: History) -> None:
-        """What is known of earlier runs has come."""
+        """The lengths from earlier runs have arrived."""
         self._place_anew(self._estimates.recall(history))
 
     def time_of(self, job: Job) -> float:
-        """How long one that runs takes, as far as is known by now."""
+        """The length of a running job, as far as is known by now."""
         return self._estimates.time_of(job)
 
     def remove(self, number: int) -> Job | None:
-        """Take a job out; None when it is not here."""
+        """Remove a job; None if it is not here."""
         if number not in self._here:
             return None
         waiting = self._leave(number)
@@ -125,26 +124,26 @@ class Lineup:
         return waiting.job
 
     def needs(self) -> set[Need]:
-        """What is needed by those who are here."""
+        """The different needs of the jobs here."""
         return {kind[:2] for kind in self._queues}
 
     def pop_all(self, need: Need) -> list[Job]:
-        """All that need so much, by their numbers."""
+        """Remove all jobs with these needs; ordered by number."""
         kinds = [kind for kind in self._queues if kind[:2] == need]
         numbers = sorted(each.number for kind in kinds for each in self._queues[kind] if self._is_here(each))
         return [job for number in numbers if (job := self.remove(number))]
 
     @property
     def most_gpus(self) -> int:
-        """How many GPUs the widest needs; 0 when none needs any."""
+        """How many GPUs the widest job needs; 0 if none needs any."""
         return max((gpus for gpus, heads in self._by_gpus.items() if heads), default=0)
 
     @property
     def most_memory(self) -> int:
-        """How much memory one of them needs at most."""
+        """The most memory that a job needs."""
         return max((kind[1] for kind in self._queues), default=0)
 
-    def _push(self, waiting: Waiting) -> None:
+    def _push(self, waiting: WaitingJob) -> None:
         queue = self._queues.setdefault(waiting.kind, [])
         heappush(queue, waiting)
         if queue[0] is waiting:
@@ -152,7 +151,7 @@ class Lineup:
         self._here[waiting.number] = waiting
         self.cpu_jobs += not waiting.kind[0]
 
-    def _leave(self, number: int) -> Waiting:
+    def _leave(self, number: int) -> WaitingJob:
         waiting = self._here.pop(number)
         self.cpu_jobs -= not waiting.kind[0]
         return waiting
@@ -178,8 +177,8 @@ class Lineup:
         else:
             del self._queues[kind], self._heads[kind], self._by_gpus[kind[0]][kind]
 
-    def _set_head(self, waiting: Waiting) -> None:
+    def _set_head(self, waiting: WaitingJob) -> None:
         self._heads[waiting.kind] = self._by_gpus.setdefault(waiting.kind[0], {})[waiting.kind] = waiting
 
-    def _is_here(self, waiting: Waiting) -> bool:
+    def _is_here(self, waiting: WaitingJob) -> bool:
         return self._here.get(waiting.number) is waiting  # it may have come back meanwhile

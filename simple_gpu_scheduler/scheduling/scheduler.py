@@ -2,8 +2,8 @@
 
 `next` chooses an attempt and changes nothing. The caller takes its places, and only then does `start` commit it.
 
-Every change of a job's state is made here, by values that are passed in, the time included. It knows nothing of clocks,
-threads, processes, or of who else uses a GPU: that is in `rooms`, the GPUs that others leave free.
+Every change of a job's state is made here, from values that are passed in, time included. It knows nothing of clocks,
+threads or processes; what others use is in `rooms`, the GPUs that they leave free.
 """
 
 from collections.abc import Collection, Iterable
@@ -11,7 +11,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
-from simple_gpu_scheduler.scheduling.policies import Policy, Waiting
+from simple_gpu_scheduler.scheduling.policies import Policy, WaitingJob
 
 from . import AT_FIRST, Begin, Dropped, Rules, Verdict
 from .backfill import Choice, Front, choose
@@ -21,19 +21,19 @@ from .queues import Label, Lineup
 from .slots import Limits, Rooms, Slots
 
 _NEVER = float("inf")
-_TOO_FEW = "it needs more GPUs, or larger ones, than are left"
+_TOO_FEW = "it needs more or larger GPUs than are left"
 
 
 class _Running(NamedTuple):
-    """An attempt under way. One that an earlier scheduler started was never waiting here."""
+    """A running attempt. One started by an earlier scheduler never waited here."""
 
     attempt: Attempt
     since: float
-    waiting: Waiting | None
+    waiting: WaitingJob | None
 
 
 class _Delayed(NamedTuple):
-    """A job that is tried again, but not yet."""
+    """A job that waits for its retry delay."""
 
     due: float
     number: int
@@ -59,8 +59,8 @@ class Scheduler:
         self._delayed: list[_Delayed] = []
         self._dependencies = Dependencies()
         self._running: dict[tuple[int, int], _Running] = {}
-        self._since: dict[int, float] = {}  # when those came that wait for others, or may be tried again
-        self._now = 0.0  # the newest time that we were told
+        self._since: dict[int, float] = {}  # arrival of jobs that wait for others, or may be retried
+        self._now = 0.0  # the latest time passed in
         self._begins: dict[int, Begin] = {}
         self._not_again: set[int] = set()
         self._no_start_before = float("-inf")
@@ -73,7 +73,7 @@ class Scheduler:
 
     @property
     def running(self) -> Collection[Attempt]:
-        """The attempts under way, the oldest first."""
+        """The running attempts, oldest first."""
         return [each.attempt for each in self._running.values()]
 
     @property
@@ -83,17 +83,17 @@ class Scheduler:
 
     @property
     def wants_memory(self) -> int:
-        """How much of it one of those needs at most."""
+        """The most memory that one of those needs."""
         return self._lineup.most_memory
 
     def remember(self, job: Job, begin: Begin = AT_FIRST, *, succeeded: bool) -> None:
-        """A job has come to its end before; others may come after it. `begin`: where it goes on if it is retried."""
+        """A job ended before; others may depend on it. `begin`: where it resumes if it is retried."""
         self._dependencies.remember(job, succeeded=succeeded)
         if not succeeded:
             self._begins[job.number] = begin
 
     def adopt(self, attempt: Attempt, excused: int, now: float) -> None:
-        """An attempt of an earlier scheduler still runs. It takes no slot here; `end` it as the others."""
+        """An attempt of an earlier scheduler is still running. It takes no slot here; `end` it like any other."""
         self._begins[attempt.job.number] = Begin(attempt.number, excused)
         self._running[attempt.key] = _Running(attempt, now, None)
 
@@ -102,7 +102,7 @@ class Scheduler:
         self._running[attempt.key] = self._running[attempt.key]._replace(since=now)
 
     def interrupt(self, attempt: Attempt) -> None:
-        """An attempt is over and tells nothing: it is made again, and does not count."""
+        """An attempt ended without a result: the job runs again, and the attempt does not count."""
         since = self._leave(attempt).since
         excused = self._begins.get(attempt.job.number, AT_FIRST).excused
         self._begins[attempt.job.number] = Begin(attempt.number + 1, excused + 1)
@@ -110,11 +110,11 @@ class Scheduler:
 
     @property
     def asks_times(self) -> bool:
-        """Whether it matters how long jobs take."""
+        """Whether lengths matter."""
         return self._lineup.by_time
 
     def recall(self, history: History) -> None:
-        """How long jobs like these took in earlier runs."""
+        """Take in how long such jobs took in earlier runs."""
         self._front = None
         self._lineup.recall(history)
         for attempt, since, waiting in self._running.values():
@@ -122,7 +122,7 @@ class Scheduler:
                 self._slots.expect(attempt, since + self._lineup.time_of(attempt.job))
 
     def add(self, job: Job, now: float, begin: Begin = AT_FIRST) -> tuple[Dropped, ...]:
-        """Take a job in. What comes back can never start."""
+        """Add a job. The jobs returned can never start."""
         self._now = max(self._now, now)
         if begin != AT_FIRST:
             self._begins[job.number] = begin
@@ -130,7 +130,7 @@ class Scheduler:
             self._line_up(job, now)
             return ()
         if self._dependencies.have_failed(job):
-            return self._drop(job, "a job that it comes after did not succeed")
+            return self._drop(job, "a job it depends on did not succeed")
         if self._dependencies.block(job):
             self._since[job.number] = now
         else:
@@ -140,7 +140,7 @@ class Scheduler:
     def next(self, now: float, rooms: Rooms) -> Choice | None:
         """The attempt to start next, on GPUs that others leave free; None if nothing can start now.
 
-        This changes nothing: asked again, it gives the same answer. When rooms change, pass another mapping.
+        This changes nothing: asked again, it gives the same answer. If rooms change, pass a new mapping.
         """
         self._now = now
         while self._delayed and self._delayed[0].due <= now:
@@ -157,16 +157,16 @@ class Scheduler:
     def start(self, choice: Choice, now: float) -> None:
         """Commit what `next` has just chosen: from here on the attempt runs."""
         waiting, attempt, self._front = choice
-        time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # nobody may have asked until now
+        time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # `next` may not have been called before
         self._slots.take(attempt, now + time)
         self._lineup.take(waiting, now, passes=self._front is not None and waiting.kind[0] > 0)
         self._running[attempt.key] = _Running(attempt, now, waiting)
         self._no_start_before = now + self._rules.delay
 
     def try_again(self, failed: Iterable[Attempt], dropped: Iterable[Job]) -> tuple[Dropped, ...]:
-        """Give jobs that had failed for good one more attempt, and those that they took with them their wait.
+        """Give jobs that failed for good one more attempt, and let the jobs dropped because of them wait again.
 
-        What comes back can never start all the same.
+        The jobs returned can never start anyway.
         """
         failed, dropped = tuple(failed), sorted(dropped, key=lambda job: job.number)
         for job in (*(attempt.job for attempt in failed), *dropped):
@@ -178,7 +178,7 @@ class Scheduler:
         return tuple(lost for job in dropped for lost in self.add(job, self._since.pop(job.number, self._now)))
 
     def lose(self, gpu: str) -> None:
-        """A GPU is of no use any more."""
+        """A GPU is no longer usable."""
         self._slots.lose(gpu)
 
     def drop_unfit(self) -> tuple[Dropped, ...]:
@@ -190,7 +190,7 @@ class Scheduler:
         return tuple(lost for need in unfit for job in self._lineup.pop_all(need) for lost in self._drop(job, _TOO_FEW))
 
     def cancel(self, number: int) -> tuple[Dropped, ...]:
-        """Take a waiting job out, and with it those that wait for it; nothing when there is no such job."""
+        """Remove a waiting job and the jobs that depend on it; nothing if there is no such job."""
         self._front = None
         job = self._lineup.remove(number) or self._dependencies.take(number)
         for delayed in [each for each in self._delayed if each.number == number]:
@@ -200,7 +200,7 @@ class Scheduler:
         return self._drop(job, "it was cancelled") if job else ()
 
     def give_up_on(self, number: int) -> None:
-        """A job is not to be tried again when it ends, whatever it does."""
+        """A job is not to be retried, however it ends."""
         self._not_again.add(number)
 
     def next_wake(self, now: float) -> float:

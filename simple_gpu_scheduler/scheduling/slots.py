@@ -1,4 +1,4 @@
-"""Slots: which places on which GPUs are taken by the jobs of this run, and the memory that they said they need. Pure.
+"""Slots: which places on which GPUs the jobs of this run take, and the memory they declared. Pure.
 
 Slots are numbered over the whole run: first those of the first GPU, and so on, then those for CPU jobs. No two attempts
 that run at the same time have the same number, so a job can make a port or a directory of it. It knows of other users
@@ -32,7 +32,7 @@ class Limits(NamedTuple):
 
 
 class Room(NamedTuple):
-    """The memory of a GPU that others leave free: what is free now, and what each of our attempts has of the rest."""
+    """The memory of a GPU that others leave us: what is free now, and what each of our attempts holds."""
 
     free: float = _UNLIMITED
     held: Mapping[Key, int] = {}
@@ -42,9 +42,9 @@ Rooms = Mapping[str, Room]
 
 
 class Kept(NamedTuple):
-    """What is kept for the first job that has no room: a place, and memory, on each of these GPUs, by position.
+    """What is reserved for the first job without room: a place, and memory, on each of these GPUs, by position.
 
-    It is known to start at `start`, or then some time; who has ended by then is in nobody's way.
+    It is known to start at `start`, or some time after; a job that ends by then delays nothing.
     """
 
     start: float
@@ -53,7 +53,7 @@ class Kept(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Whether it is."""
+        """Whether the start is known."""
         return self.start != _UNLIMITED
 
 
@@ -72,8 +72,8 @@ class Slots:
         # The free slots of each GPU, in order.
         self._free = [list(range(gpu * per_gpu, (gpu + 1) * per_gpu)) for gpu in range(len(limits.gpus))]
         self.open = list(range(len(limits.gpus)))  # the GPUs that have a place, by position and in order
-        self._ours: list[dict[Key, float]] = [{} for _ in limits.gpus]  # what runs there, and until when if known
-        self._place_from = [_LONG_AGO] * len(limits.gpus)  # from when each has a place, as far as is known
+        self._ours: list[dict[Key, float]] = [{} for _ in limits.gpus]  # the attempts there, and until when if known
+        self._place_from = [_LONG_AGO] * len(limits.gpus)  # from when each has a place, as far as known
         self._declared: list[dict[Key, int]] = [{} for _ in limits.gpus]
         self.lost: set[str] = set()
         first_cpu = len(limits.gpus) * per_gpu
@@ -96,34 +96,34 @@ class Slots:
         return bool(self._free_cpu)
 
     def with_places(self, rooms: Rooms, mem: int = 0, kept: Kept = NOTHING) -> list[int]:
-        """The GPUs, by position, on which others and what is kept leave a place, and the memory."""
+        """The GPUs, by position, that have a free place and memory, given others and what is reserved."""
         gpus = self._gpus
         if not mem and kept is NOTHING:
             return self.open if len(rooms) == len(gpus) else [at for at in self.open if gpus[at] in rooms]
         return [at for at in self.open if gpus[at] in rooms and self._has(at, rooms[gpus[at]], mem, kept)]
 
     def beyond(self, kept: Kept) -> int:
-        """On how many GPUs there is a place beside what is kept."""
+        """How many GPUs have a place besides what is reserved."""
         gpus, free = kept.gpus, self._free
         return sum([at not in gpus or len(free[at]) > 1 for at in self.open])
 
     def keep(self, rooms: Rooms, gpus: int, mem: int, now: float) -> Kept:
-        """What to keep for a job that has no room: GPUs that it can have at the same time, as early as is known.
+        """What to reserve for a job without room: GPUs that it can have at once, as early as is known.
 
-        Of those that will be free by then, the last to come: so that others may have the first for longer. Where
-        nobody knows when enough of them will be free, something on each.
+        Of those free by then, the last to become free, so that others can use the first for longer. If it is unknown
+        when enough will be free, something on each.
         """
         free_from: Sequence[float] = self._place_from
         if mem or len(rooms) < len(self._gpus):
             free_from = [self._free_from(at, rooms, mem) for at in range(len(self._gpus))]
         start = sorted(free_from)[gpus - 1]
-        if start == _UNLIMITED or start <= now:  # or they should have ended, and may do so at any moment
+        if start == _UNLIMITED or start <= now:  # or they are overdue, and may end at any moment
             return Kept(_UNLIMITED, range(len(self._gpus)), mem)
         by_then = sorted([(time, at) for at, time in enumerate(free_from) if time <= start])
         return Kept(start, {at for _, at in by_then[-gpus:]}, mem)
 
     def within_reach(self, rooms: Rooms, mem: int = 0) -> int:
-        """On how many GPUs a wide job could be, were all our own jobs to end."""
+        """How many GPUs a wide job could have if all our own jobs ended."""
         if not mem and len(rooms) == len(self._gpus):
             return len(self._gpus)
         return sum(
@@ -132,14 +132,14 @@ class Slots:
         )
 
     def could_ever_fit(self, gpus: int, mem: int) -> bool:
-        """Whether the GPUs that are not lost are enough, and large enough."""
+        """Whether enough GPUs, and large enough ones, are left."""
         large = [at for at, gpu in enumerate(self._gpus) if gpu not in self.lost and self._totals[at] >= mem]
         return len(large) >= gpus
 
     def attempt(self, job: Job, number: int, positions: Sequence[int] = ()) -> Attempt:
         """An attempt on as many of these GPUs as the job needs, the emptiest first, or in a CPU slot.
 
-        It names the first free slots, and takes none of them.
+        It names the first free slots, but takes none.
         """
         if not positions:
             return Attempt(job, number, (), (self._free_cpu[0],))
@@ -150,7 +150,7 @@ class Slots:
         return Attempt(job, number, tuple([gpus[at] for at in chosen]), tuple([free[at][0] for at in chosen]))
 
     def take(self, attempt: Attempt, until: float = _UNLIMITED) -> None:
-        """Take exactly the slots of an attempt; each must be free. `until` is when it will have ended, if known."""
+        """Take exactly the slots of an attempt; each must be free. `until` is its expected end, if known."""
         job, number, gpus, slots = attempt
         if not gpus:
             self._free_cpu.remove(slots[0])
@@ -168,7 +168,7 @@ class Slots:
                 self._declared[at][key] = job.mem
 
     def expect(self, attempt: Attempt, until: float) -> None:
-        """When it will have ended is known better now."""
+        """Its expected end is now known better."""
         for at in {self._position(slot) for slot in attempt.slots if slot < self._first_cpu}:
             self._ours[at][attempt.key] = until
             if not self._free[at]:
@@ -177,13 +177,13 @@ class Slots:
     def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
         """Whether an attempt whose places are not taken yet still has the memory, after a closer look at its GPUs."""
         mem = attempt.job.mem
-        return not (attempt.gpus and mem) or all(  # a CPU job's `mem` asks for nothing
+        return not (attempt.gpus and mem) or all(  # `mem` of a CPU job means nothing
             gpu in rooms and self._left(self._position(slot), rooms[gpu]) >= mem
             for gpu, slot in zip(attempt.gpus, attempt.slots, strict=True)
         )
 
     def give_back(self, attempt: Attempt) -> None:
-        """Its slots are free again."""
+        """Free its slots."""
         key = attempt.key
         for slot in attempt.slots:
             if slot >= self._first_cpu:
@@ -214,10 +214,10 @@ class Slots:
         return not needed or self._left(at, room) >= needed
 
     def _free_from(self, at: int, rooms: Rooms, mem: int) -> float:
-        """From when a GPU has a place, and the memory, as far as is known."""
+        """From when a GPU has a place and the memory, as far as is known."""
         ours = self._ours[at]
         if self._gpus[at] not in rooms:
-            # What runs there is ours, since others are let in only when the last of ours has ended.
+            # All attempts there are ours, since others get in only after our last one has ended.
             return max(ours.values(), default=_UNLIMITED)
         room = rooms[self._gpus[at]]
         if self._free[at] and (not mem or self._left(at, room) >= mem):
@@ -230,8 +230,8 @@ class Slots:
         return _UNLIMITED
 
     def _left(self, at: int, room: Room) -> float:
-        """What is free, less what our attempts said they need and do not have yet."""
-        # The total counts where nobody looks at what is free.
+        """What is free, minus what our attempts declared and do not use yet."""
+        # Without a look at what is free, the total counts.
         return min(room.free, self._totals[at]) - sum(
             max(0, mem - room.held.get(key, 0)) for key, mem in self._declared[at].items()
         )

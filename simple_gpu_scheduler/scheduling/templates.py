@@ -1,7 +1,7 @@
-"""A command -> its template: the numbers and the quoted values in it left open, so that the jobs of a sweep share one.
+"""A command -> its template: numbers and quoted values left open, so that the jobs of a sweep share one.
 
-It knows no shell beyond its quotes. Templates are compared among runs of different versions: a change here makes the
-jobs of before strangers to those of today. Pure, and quick enough for a million commands.
+Of the shell it knows only quotes. Templates are compared across runs of different versions: a change here means that
+jobs no longer match earlier ones. Pure, and fast enough for a million commands.
 """
 
 import re
@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 from simple_gpu_scheduler.base.jobs import Job
 
 PLACEHOLDER = "…"
-# Of a longer command the begin counts, so that one with a file in it costs no more than others.
+# Only the start of a longer command counts, so that one with a file in it costs no more than others.
 _LONGEST = 2000
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*')*"""
 # With what is glued to it, as in 10k, 3d or a hash; but no file descriptor (2>).
 _DIGITS = r"(?:\.[0-9]+)*(?:\.(?!\w))?(?:[eE][-+]?[0-9]+)?[A-Za-z0-9]*(?![<>A-Za-z0-9])"
-# All begin with one set of characters, which the search then skips to; what that one was is asked behind it.
+# All start with one set of characters, which the search can skip to; which one it was is checked after it.
 _VARIES = re.compile(
     rf"""["'0-9.+\-](?:"""
     rf"""(?<=")(?:[^"\\]|\\.)*"{_QUOTED}"""
     rf"""|(?<=')[^']*'{_QUOTED}"""
     # Not a part of a name: resnet50, python3.11, $1; nor the 1 of >&1.
     rf"""|(?<=[0-9])(?<![A-Za-z0-9.$\\].)(?<!>&.)[0-9]*{_DIGITS}"""
-    # A sign counts where a number begins, and is a hyphen behind a word.
+    # A sign counts at the start of a number; after a word it is a hyphen.
     rf"""|(?<=[-+])(?<![\w/)\]}}\-+].)(?:[0-9]+|(?=\.[0-9])){_DIGITS}"""
     rf"""|(?<=\.)(?<![\w./].)[0-9]+{_DIGITS})""",
     re.DOTALL,
@@ -33,12 +33,12 @@ def template_of(command: str) -> str:
     """`python train.py --lr … --name …` of `python train.py --lr 0.1 --name 'a b'`."""
     is_cut = len(command) > _LONGEST
     text = _VARIES.sub(PLACEHOLDER, command[:_LONGEST] if is_cut else command)
-    # Whether blanks or a newline stand between two words makes no other command of it.
+    # Blanks or a newline between two words: the command is the same.
     return " ".join(text.split()) + (f" {PLACEHOLDER}" if is_cut else "")
 
 
 def template_of_job(job: Job) -> str:
-    """What its command has in common with others of its kind."""
+    """What its command shares with others of its kind."""
 
     return template_of(job.command.decode("utf-8", "surrogateescape"))
 

@@ -1,4 +1,4 @@
-"""Policies side by side on the same workloads: what each comes to. Pure."""
+"""Policies compared on the same workloads. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from simple_gpu_scheduler.scheduling.queues import Label
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
 
-from .measures import Simulated
+from .measures import Replay
 from .simulate import Arrival, simulate
 
 
 class Site(NamedTuple):
-    """Where it is simulated: on so many GPUs, by which estimates, and with whose label."""
+    """Where workloads are simulated: the number of GPUs, the estimates, and the label."""
 
     gpus: int
     estimates: Callable[[], Estimates] = Estimates
@@ -22,20 +22,20 @@ class Site(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a policy made of each workload."""
+    """The result of a policy on each workload."""
 
     policy: str
-    simulated: Sequence[Simulated]
+    simulated: Sequence[Replay]
 
 
 def compare(workloads: Sequence[Sequence[Arrival]], policies: Iterable[Chosen], site: Site) -> Iterator[Result]:
-    """One after the other, as they are asked for."""
+    """The results of the policies, computed lazily."""
     for policy in policies:
-        yield Result(policy.name, [Simulated(workload, replay(workload, policy, site)) for workload in workloads])
+        yield Result(policy.name, [Replay(workload, replay(workload, policy, site)) for workload in workloads])
 
 
 def replay(workload: Sequence[Arrival], policy: Chosen, site: Site) -> Sequence[float]:
-    """When each job starts, with a scheduler that begins anew."""
+    """When each job starts, with a new scheduler."""
     gpus = tuple(map(str, range(site.gpus)))
     scheduler = Scheduler(Limits(gpus), policy.make(), estimates=site.estimates(), label=site.label)
     return simulate(workload, scheduler, gpus)

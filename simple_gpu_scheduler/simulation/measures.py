@@ -1,7 +1,7 @@
-"""What a simulated workload comes to for those who wait: how long, how unevenly, and how well the GPUs are used. Pure.
+"""Measures of a simulated workload: waits, their fairness, and how well the GPUs are used. Pure.
 
-A wait is from a job's arrival to its start, a response from its arrival to its end. The slowdown is the response as a
-multiple of the length, taken to be at least ten seconds, since for a moment's job any wait is a large multiple.
+The wait is from a job's arrival to its start, the response from its arrival to its end. The slowdown is the response as
+a multiple of the length, taken as at least ten seconds, since for a very short job any wait is a large multiple.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ _SHORT = 10.0
 
 
 class Spread(NamedTuple):
-    """The mean, and what so many of a hundred do not exceed."""
+    """The mean and percentiles."""
 
     mean: float
     p50: float
@@ -25,7 +25,7 @@ class Spread(NamedTuple):
 
 
 class Measures(NamedTuple):
-    """Of one policy on one workload. `fairness` is Jain's index of the users' mean slowdowns: 1 is all alike."""
+    """Measures of one policy. `fairness` is Jain's index of the users' mean slowdowns: 1 if all are equal."""
 
     jobs: int
     wait: Spread
@@ -36,19 +36,19 @@ class Measures(NamedTuple):
     fairness: float
 
 
-class Simulated(NamedTuple):
-    """A workload and when each of its jobs has started."""
+class Replay(NamedTuple):
+    """A workload and the start of each job."""
 
     workload: Sequence[Arrival]
     starts: Sequence[float]
 
     def waits(self) -> list[float]:
-        """Of each job, in the order of the workload."""
+        """The wait of each job, in the order of the workload."""
         return [start - each.at for each, start in zip(self.workload, self.starts, strict=True)]
 
 
-def measure(simulated: Sequence[Simulated], gpus: int) -> Measures:
-    """Of several workloads all jobs together, and the mean of what can be told of each alone."""
+def measure(simulated: Sequence[Replay], gpus: int) -> Measures:
+    """Over the jobs of all workloads; measures of whole workloads are averaged."""
     waits = [wait for each in simulated for wait in each.waits()]
     jobs = [job for each in simulated for job in each.workload]
     responses = [wait + job.duration for job, wait in zip(jobs, waits, strict=True)]
@@ -65,7 +65,7 @@ def measure(simulated: Sequence[Simulated], gpus: int) -> Measures:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Of no values, nothing."""
+    """The spread of the values; zeros if there are none."""
     if not values:
         return Spread(0.0, 0.0, 0.0, 0.0, 0.0)
     ordered = sorted(values)
@@ -77,7 +77,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _makespan(simulated: Simulated) -> float:
+def _makespan(simulated: Replay) -> float:
     """From the first arrival to the last end."""
     jobs, starts = simulated
     if not jobs:
@@ -85,8 +85,8 @@ def _makespan(simulated: Simulated) -> float:
     return max(start + job.duration for job, start in zip(jobs, starts, strict=True)) - jobs[0].at
 
 
-def _utilisation(simulated: Simulated, gpus: int) -> float:
-    """The share of all that the GPUs could have done meanwhile."""
+def _utilisation(simulated: Replay, gpus: int) -> float:
+    """The share of the available GPU time that was used."""
     work = sum(job.duration * job.job.gpus for job in simulated.workload)
     makespan = _makespan(simulated)
     return work / (gpus * makespan) if makespan else 0.0

@@ -1,4 +1,4 @@
-"""How two policies stand beside each other on the same workloads, and how sure that is. Pure."""
+"""How two policies compare on the same workloads, and how sure that is. Pure."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -8,9 +8,9 @@ _NOTHING = 0.02  # percent
 
 
 class Standing(NamedTuple):
-    """How a policy does: the mean wait of a job in seconds, how much more that is than another's, and how sure.
+    """How a policy does: its mean wait in seconds, how much more that is than another's, and how sure that is.
 
-    `error` is the standard error of the difference, of which one workload, or one part of it, is one sample.
+    `error` is the standard error of the difference; each workload, or part of one, is a sample.
     """
 
     wait: float
@@ -24,7 +24,7 @@ class Standing(NamedTuple):
 
     @property
     def percent(self) -> float:
-        """The difference, of the wait of the other."""
+        """The difference in per cent of the other's wait."""
         return self.difference / self._whole
 
     @property
@@ -40,16 +40,16 @@ class Standing(NamedTuple):
         """`learned beats sjf by 1.20 % ± 0.50 %`, where the second is one standard error."""
         percent, error = self.percent, self.percent_error
         if abs(percent) <= max(2 * error, _NOTHING):
-            return f"{name} does not beat {other}, nor does it lose: {percent:+.2f} % ± {error:.2f} %"
+            return f"{name} neither beats nor loses to {other}: {percent:+.2f} % ± {error:.2f} %"
         return f"{name} {'beats' if percent < 0 else 'loses to'} {other} by {abs(percent):.2f} % ± {error:.2f} %"
 
 
 def standing(mine: Sequence[float], others: Sequence[float], sizes: Sequence[int]) -> Standing:
-    """From the sums of waits, part by part. Parts may be of different sizes, so the difference a job is a ratio."""
+    """From the sums of waits, part by part. Parts may differ in size, so the difference per job is a ratio."""
     jobs = sum(sizes)
     difference = (sum(mine) - sum(others)) / jobs
     rest = sum((a - b - difference * size) ** 2 for a, b, size in zip(mine, others, sizes, strict=True))
     count = len(sizes)
-    # One part tells nothing of how parts differ.
+    # One part says nothing about how parts differ.
     error = sqrt(rest * count / (count - 1)) / jobs if count > 1 else float("inf")
     return Standing(sum(mine) / jobs, difference, error)

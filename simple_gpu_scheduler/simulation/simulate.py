@@ -1,6 +1,6 @@
-"""A workload under a virtual clock, with the very scheduler that runs jobs: when does each of them start?
+"""Runs a workload under a virtual clock, with the same scheduler that runs real jobs: when does each job start?
 
-It knows nothing of where workloads come from, nor of what is made of the answer. Pure.
+It does not know where workloads come from or what the result is for. Pure.
 """
 
 from array import array
@@ -17,7 +17,7 @@ _NOBODY = Attempt(Job(0, b"", Place(0)), 0, (), ())
 
 
 class Arrival(NamedTuple):
-    """A job that comes at a time, and how long it takes, which the scheduler is not told."""
+    """A job, its arrival, and its true length, which the scheduler does not get."""
 
     at: float
     job: Job
@@ -25,9 +25,9 @@ class Arrival(NamedTuple):
 
 
 def simulate(workload: Sequence[Arrival], scheduler: Scheduler, gpus: Sequence[str]) -> "array[float]":
-    """When each starts, in the order of the workload, whose jobs are numbered from 1 and sorted by their arrival.
+    """When each job starts. The jobs of the workload must be numbered from 1 and sorted by arrival.
 
-    Nobody else uses the GPUs, and all jobs succeed. A job that could never fit must not be among them.
+    Nothing else uses the GPUs, and all jobs succeed. Every job must fit.
     """
     rooms = dict.fromkeys(gpus, Room())
     starts = array("d", [_NEVER]) * len(workload)

@@ -10,28 +10,28 @@ from .traces import Trace
 
 _KNOWN = {
     "exact": "known exactly",
-    "requested": "as their users said",
-    "past": "as the jobs of their kind that have ended before tell",
-    "none": "known to nobody",
+    "requested": "as requested by users",
+    "past": "estimated from earlier jobs of the same kind",
+    "none": "unknown",
 }
 _COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p50", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
 _WIDTHS = (11, *(max(7, len(name)) for name in _COLUMNS))
 _SIDES = "<" + ">" * len(_COLUMNS)
 _UNITS = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "m"))
-_MANY, _FEW = 1000, 9.95  # of which the tenths say nothing, and much
+_MANY, _FEW = 1000, 9.95  # above the first, tenths do not matter; below the second, they do
 _GROUPS = (("WAIT", 5), ("RESPONSE", 3), ("SLOWDOWN", 2))
 
 
 def introduction(trace: Trace) -> list[str]:
-    """What it is that was simulated."""
+    """What was simulated."""
     count = sum(map(len, trace.workloads))
     jobs = f"{count:,} job{'' if count == 1 else 's'}"
     several = f" in {len(trace.workloads):,} workloads" if len(trace.workloads) > 1 else ""
     work = sum(each.duration * each.job.gpus for workload in trace.workloads for each in workload)
     span = sum(workload[-1].at - workload[0].at for workload in trace.workloads)
-    load = f", load {work / span / trace.site.gpus:.2f}" if span * _MANY > work else ""  # else all came at once
+    load = f", load {work / span / trace.site.gpus:.2f}" if span * _MANY > work else ""  # otherwise all came at once
     gpus = f"{trace.site.gpus:,} GPU{'' if trace.site.gpus == 1 else 's'}"
-    head = f"{safe(trace.name)}: {jobs}{several} on {gpus}{load}; lengths {_KNOWN[trace.estimates]}"
+    head = f"{safe(trace.name)}: {jobs}{several} on {gpus}{load}; job lengths {_KNOWN[trace.estimates]}"
     return [head, *map(safe, trace.remarks)]
 
 
@@ -42,7 +42,7 @@ def heading() -> list[str]:
 
 
 def row(policy: str, measures: Measures) -> str:
-    """What a policy comes to."""
+    """The result of a policy."""
     wait, response, slowdown = measures.wait, measures.response, measures.slowdown
     cells = [
         *map(duration, (*wait, response.mean, response.p50, response.p99)),
@@ -59,7 +59,7 @@ def _aligned(*rows: Sequence[str]) -> list[str]:
 
 
 def to_json(policy: str, measures: Measures) -> Mapping[str, object]:
-    """What a policy comes to."""
+    """The result of a policy."""
     spreads = {name: getattr(measures, name)._asdict() for name in ("wait", "response", "slowdown")}
     return {"policy": policy, **measures._asdict(), **spreads}
 

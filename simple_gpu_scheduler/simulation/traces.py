@@ -1,4 +1,4 @@
-"""The workload to simulate: read from a trace or from past runs, or made up."""
+"""The workload to simulate: read from a trace or from past runs, or generated."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.simulation.workloads.rows import Row, arrivals, left_out
+from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals, left_out
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate
 
 from .compare import Site
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 HISTORY = "history"
 _JOURNAL = '{"event":"'
-_APART = 1_000_003  # the seeds of --repeat, so that no workload comes again under the next --seed
+_APART = 1_000_003  # between the seeds of --repeat, so that the next --seed repeats no workload
 
 
 class Trace(NamedTuple):
-    """What is simulated: one workload or several like it, where, under which name, and what is to be known of it."""
+    """What is simulated: one workload or several alike, where, its name, and remarks for the user."""
 
     name: str
     workloads: Sequence[Sequence[Arrival]]
@@ -34,44 +34,44 @@ class Trace(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What was read or invented: workloads, what is usually known of their lengths, and on how many GPUs they ran."""
+    """Workloads as read or generated, with the default for --estimates, and the number of GPUs they ran on."""
 
     name: str
-    workloads: Sequence[Sequence[Row]]
+    workloads: Sequence[Sequence[TraceJob]]
     estimates: str
     remarks: Sequence[str] = ()
     gpus: int = 0
 
 
 def to_trace(found: Found, site: Site, estimates: str) -> Trace:
-    """The jobs of what was found, as they would come to this site."""
+    """The jobs as they would arrive at this site."""
     name, remarks = safe(found.name), list(found.remarks)
     if estimates == "requested" and not any(row.requested is not None for rows in found.workloads for row in rows):
-        raise UserError(f"{name} tells of no job how long its user said; choose another of --estimates")
+        raise UserError(f"{name} has no requested times; choose another value for --estimates")
     workloads = []
     for rows in found.workloads:
         workload, more = arrivals(rows, site.gpus, estimates)
         workloads += [workload] if workload else []
         remarks += [each for each in more if each not in remarks]
     if not workloads:
-        raise UserError(f"{name} has no job that could be simulated{': ' if remarks else ''}{'; '.join(remarks)}")
+        raise UserError(f"{name} has no job to simulate{': ' if remarks else ''}{'; '.join(remarks)}")
     return Trace(found.name, workloads, site, estimates, remarks)
 
 
 def invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> Found:
-    """So many workloads of one kind; a ValueError says what cannot be."""
+    """Generate `repeat` workloads of one kind; a ValueError says what is impossible."""
     rows = [generate(synthetic, gpus, seed + _APART * number) for number in range(repeat)]
     return Found("synthetic", rows, "exact")
 
 
 def read_trace(trace: str) -> Found:
-    """What a word stands for: stdin, all past runs, a file, or one past run."""
+    """Read a trace: stdin, all past runs, a file, or one past run."""
     if trace == "-":
         return _found_in("stdin", sys.stdin.buffer.read())
     if trace == HISTORY:  # a file of that name is ./history
         return _history()
     if os.path.isdir(trace):
-        raise UserError(f"{safe(trace)} is a directory; name the file of a trace")
+        raise UserError(f"{safe(trace)} is a directory; give a trace file")
     if os.path.exists(trace):  # a pipe is fine too
         try:
             with open(trace, "rb") as file:
@@ -115,10 +115,10 @@ def _history() -> Found:
 
     paths = find.all_runs()
     if not paths:
-        raise UserError("there is no run yet, so there is no history; name a trace's file, or --synthetic")
+        raise UserError("no runs yet, so there is no history; give a trace file or --synthetic")
     states = []
     for path in reversed(paths):
-        with suppress(UserError):  # it is told how many cannot be read
+        with suppress(UserError):  # a remark says how many cannot be read
             states.append(find.load(path))
     unread = len(paths) - len(states)
     return _found_of("your history", states, [left_out(unread, "run", "that cannot be read")] if unread else [])
@@ -130,7 +130,14 @@ def _found_of(name: str, states: "Sequence[RunState]", remarks: Sequence[str] = 
     rows = [row for state in states for row in rows_of(state)]
     on_gpus = [each for state in states for each in state.jobs.values() if each.job.gpus]
     untold = len(on_gpus) - len(rows)
-    remarks = [*remarks, *([left_out(untold, "job", "that did not end by itself")] if untold else [])]
-    # Not those of all runs together: a GPU may have two names, and each run is one of those that are simulated.
+    remarks = [
+        *remarks,
+        *(
+            [left_out(untold, "job", f"that did not end by {'itself' if untold == 1 else 'themselves'}")]
+            if untold
+            else []
+        ),
+    ]
+    # Not the GPUs of all runs together: a GPU may have two names.
     gpus = max((len({gpu for each in state.jobs.values() for gpu in each.gpus}) for state in states), default=0)
     return Found(name, [rows], "past", remarks, gpus)

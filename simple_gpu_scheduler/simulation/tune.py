@@ -1,7 +1,7 @@
-"""Which policy would have served a workload best, by how much, and how sure that is. Pure.
+"""Which policy suits a workload best, by how much, and how sure that is. Pure.
 
-It compares mean waits part by part: ten parts of one workload, or each of several workloads. It knows nothing of how
-that is said, nor of what may be learned beyond.
+It compares mean waits part by part: ten parts of one workload, or each of several workloads. It does not know how
+results are shown, nor of learned policies.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,22 +11,22 @@ from typing import NamedTuple
 from simple_gpu_scheduler.scheduling.policies import MAY_STARVE
 from simple_gpu_scheduler.scheduling.queues import Label
 
-from .measures import Measures, Simulated
+from .measures import Measures, Replay
 from .significance import Standing, standing
 from .simulate import Arrival
 
 BASE = "fifo"
 AGEINGS = ("0.1", "0.3", "1", "3", "10")
 _PARTS = 10
-_WORTH = 1.0  # percent: who gains less is no better
-_ERRORS = 3  # standard errors, and not 2: it is the best of ten that is looked at
-FEW_PARTS = 5  # with fewer nothing is sure
+_WORTH = 1.0  # percent: a smaller gain is no gain
+_ERRORS = 3  # standard errors, not 2, since this is the best of ten
+FEW_PARTS = 5  # with fewer, nothing is sure
 # With fewer jobs than this in a part, one of them decides.
 _FEW = 20
 
 
 class Candidate(NamedTuple):
-    """A setting, what it came to, how it stands beside fifo, and in how many parts it had a smaller mean wait."""
+    """A setting, its measures, how it compares with fifo, and in how many parts its mean wait was smaller."""
 
     policy: str
     measures: Measures
@@ -35,12 +35,12 @@ class Candidate(NamedTuple):
 
     @property
     def may_starve(self) -> bool:
-        """Whether a job may wait for ever under it."""
+        """Whether a job may wait forever under it."""
         return self.policy in MAY_STARVE
 
 
 class Tuned(NamedTuple):
-    """All that were tried, and the number of parts. `best` may let nobody starve; `least` is the least mean wait."""
+    """All candidates, and the number of parts. `best` is free of starvation; `least` has the least mean wait."""
 
     candidates: Sequence[Candidate]
     parts: int
@@ -55,7 +55,7 @@ class Tuned(NamedTuple):
 
 
 def settings(workloads: Iterable[Sequence[Arrival]], label: Label) -> list[str]:
-    """What is worth trying: policies that ask for labels or priorities only where there are any."""
+    """The settings to try: policies for labels or priorities only if there are any."""
     jobs = [each.job for workload in workloads for each in workload]
     names = [BASE, *(f"aged:{ageing}" for ageing in AGEINGS), "hrrn", "sjf", "lpt"]
     if len(set(map(label, jobs))) > 1:
@@ -66,18 +66,18 @@ def settings(workloads: Iterable[Sequence[Arrival]], label: Label) -> list[str]:
 
 
 class Parts(NamedTuple):
-    """The sum of the waits in each part of what was simulated, and how many jobs it has."""
+    """The sum of the waits in each part, and its number of jobs."""
 
     waits: Sequence[float]
     sizes: Sequence[int]
 
     def wins(self, other: "Parts") -> int:
-        """In how many parts the wait is less than another's."""
+        """In how many parts the wait is less than the other's."""
         return sum(mine < theirs for mine, theirs in zip(self.waits, other.waits, strict=True))
 
 
-def tune(results: Sequence[tuple[str, Measures, Sequence[Simulated]]]) -> Tuned:
-    """The first is the one that the others are measured by."""
+def tune(results: Sequence[tuple[str, Measures, Sequence[Replay]]]) -> Tuned:
+    """Compare the candidates; the first is the baseline."""
     parts = {name: in_parts(simulated) for name, _, simulated in results}
     base = next(iter(parts.values()))
     candidates = [
@@ -91,8 +91,8 @@ def tune(results: Sequence[tuple[str, Measures, Sequence[Simulated]]]) -> Tuned:
     return Tuned(candidates, len(base.sizes), best, least)
 
 
-def in_parts(simulated: Sequence[Simulated]) -> Parts:
-    """Each of many workloads is a part; of few, ten of as many jobs each, or fewer where there are not so many."""
+def in_parts(simulated: Sequence[Replay]) -> Parts:
+    """Each of many workloads is a part; few are cut into ten equal parts each, or fewer if there are too few jobs."""
     if len(simulated) >= _PARTS:
         parts = [each.waits() for each in simulated if each.workload]
     else:

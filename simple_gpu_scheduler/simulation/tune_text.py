@@ -1,4 +1,4 @@
-"""What `tune` has found, as sentences and as JSON. Pure."""
+"""The result of `tune`, as sentences and as JSON. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,23 +12,23 @@ from .tune import BASE, FEW_PARTS, Candidate, Tuned
 
 
 def advice(tuned: Tuned, fair_by: str) -> list[str]:
-    """Which one, what it would have gained and cost, and how sure that is."""
+    """The best policy, its gain and its price, and how sure that is."""
     base, best, least = tuned.candidates[0], tuned.best, tuned.least
     if not base.measures.wait.max:
-        return ["No job would have waited under any policy: there is nothing to choose."]
+        return ["No job would have waited under any policy, so there is nothing to choose."]
     if best is base:
         lines = [
-            f"Best: --policy {BASE}, which is the default. Nothing that lets nobody starve waits less, by 1 % or more."
+            f"Best: --policy {BASE}, the default. No starvation-free policy shortens the mean wait by 1 % or more."
         ]
     elif tuned.parts < FEW_PARTS:
-        lines = ["How sure: not at all; there are too few jobs to tell it from chance.", *_gain(best, base, fair_by)]
+        lines = ["How sure: not at all; with so few jobs, the difference may be chance.", *_gain(best, base, fair_by)]
     else:
         lines = [*_gain(best, base, fair_by), _sureness(tuned)]
     if least is not best:
         wait = least.measures.wait
         lines.append(
-            f"{least.policy} would have waited {duration(wait.mean)} on average, but under it a job may wait for ever: "
-            f"here {duration(wait.max)} was the longest."
+            f"{least.policy} would have waited {duration(wait.mean)} on average, but under it a job may wait forever: "
+            f"the longest wait here is {duration(wait.max)}."
         )
     return lines
 
@@ -36,12 +36,12 @@ def advice(tuned: Tuned, fair_by: str) -> list[str]:
 def _gain(best: Candidate, base: Candidate, fair_by: str) -> list[str]:
     mine, others = best.measures.wait, base.measures.wait
     gain = (
-        f"Best: --policy {_typed(best.policy, fair_by)}. The mean wait would have been {duration(mine.mean)}, and not "
-        f"{duration(others.mean)} as under {BASE} ({best.standing.percent:+.0f} %)."
+        f"Best: --policy {_typed(best.policy, fair_by)}. The mean wait would have been {duration(mine.mean)} "
+        f"instead of {duration(others.mean)} under {BASE} ({best.standing.percent:+.0f} %)."
     )
     price = (
-        f"Its price: the longest wait is {duration(mine.max)}, and {duration(others.max)} under {BASE}; one in a "
-        f"hundred waits {duration(mine.p99)} or more, and {duration(others.p99)}."
+        f"Its price: the longest wait is {duration(mine.max)} ({BASE}: {duration(others.max)}); one job in a hundred "
+        f"waits {duration(mine.p99)} or more ({BASE}: {duration(others.p99)})."
     )
     return [gain, price]
 
@@ -51,7 +51,7 @@ def _sureness(tuned: Tuned) -> str:
     said = "surely" if tuned.is_sure else "not surely"
     return (
         f"How sure: {said} better than {BASE} ({best.standing.percent:+.1f} % ± {best.standing.percent_error:.1f} %); "
-        f"it was so in {best.wins} of {parts} parts."
+        f"better in {best.wins} of {parts} parts."
     )
 
 

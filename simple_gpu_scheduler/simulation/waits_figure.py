@@ -1,4 +1,4 @@
-"""What policies made of a workload -> a picture: which share of the jobs waited no longer than how long."""
+"""Results of policies -> a picture: the share of jobs that waited no longer than a given time."""
 
 import io
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _UNITS = ((3 * 86400, 86400, "days"), (3 * 3600, 3600, "hours"), (300, 60, "minu
 
 
 def _shown(text: str) -> str:
-    """As it is: neither mathematics nor bytes that are no text."""
+    """Literal text: without mathematics, and with invalid bytes escaped."""
     return safe(text).encode("ascii", "replace").decode().replace("$", r"\$")
 
 
@@ -38,8 +38,8 @@ def draw_waits(title: str, results: Sequence[Result], form: str) -> bytes:
     axes.set_xscale("symlog", linthresh=max(longest / size / 1e4, 1e-3))
     axes.set_xlim(left=0)
     axes.set_ylim(0, 100)
-    axes.set_xlabel(f"wait, {unit} (the scale is logarithmic)")
-    axes.set_ylabel("% of the jobs waited no longer")
+    axes.set_xlabel(f"wait, {unit} (logarithmic scale)")
+    axes.set_ylabel("% of jobs that waited no longer")
     axes.set_title(_shown(title), loc="left")
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)

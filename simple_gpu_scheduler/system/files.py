@@ -9,13 +9,13 @@ from contextlib import suppress
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
 
-_LONGEST = 60  # of a name of 255 bytes, so that more can stand behind it
+_LONGEST = 60  # of a name of 255 bytes, leaving room for a suffix
 
 _REMOTE = ("nfs", "cifs", "smb", "fuse", "lustre", "beegfs", "gpfs", "afs", "ceph", "9p", "glusterfs", "pvfs")
 
 
 def replace_file(target: str, data: bytes) -> None:
-    """Through a file beside it, so that who reads it meanwhile has the old one. An OSError says why not.
+    """Replace a file atomically, so that readers see the old or the new one. An OSError says why that failed.
 
     A link is replaced and not followed.
     """
@@ -37,7 +37,7 @@ _libc.write.restype = ctypes.c_ssize_t
 
 
 def write_at_once(fd: int, data: bytes) -> int:
-    """`os.write` for files that never make anybody wait for long."""
+    """`os.write` for files on which writing never blocks for long."""
     written = int(_libc.write(fd, data, ctypes.c_size_t(len(data))))
     if written < 0:
         error = ctypes.get_errno()
@@ -46,7 +46,7 @@ def write_at_once(fd: int, data: bytes) -> int:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write it whole or not at all, in the place of what was there."""
+    """Write it completely or not at all, replacing what was there."""
     target = os.path.realpath(path)  # a link is followed, and stays one
     try:
         with suppress(FileNotFoundError):
@@ -54,14 +54,14 @@ def write_file(path: str, data: bytes) -> None:
             if stat.S_ISDIR(mode):
                 raise UserError(f"cannot write {safe(path)}: it is a directory; name a file in it")
             if not stat.S_ISREG(mode):  # a device would be replaced
-                raise UserError(f"cannot write {safe(path)}: it is no plain file")
+                raise UserError(f"cannot write {safe(path)}: it is not a regular file")
         replace_file(target, data)
     except OSError as error:
         raise UserError(f"cannot write {safe(path)}: {error.strerror}") from None
 
 
 def is_remote(path: str) -> bool:
-    """Whether a file lies on a file system that another machine keeps, and that may hang with it."""
+    """Whether a file is on a network file system, which may hang."""
     device = os.stat(path).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
     try:

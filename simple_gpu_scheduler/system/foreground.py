@@ -1,7 +1,7 @@
 """One command in the foreground: it has the terminal, and its exit code is ours.
 
-Unlike a job it stays in our process group, so that Ctrl-C and Ctrl-Z reach it as if we were not there. What it leaves
-behind is ended. It knows nothing of GPUs.
+Unlike a job it stays in our process group, so that Ctrl-C and Ctrl-Z reach it as if we were not there. Processes that
+it leaves behind are ended. It knows nothing of GPUs.
 """
 
 import os
@@ -25,7 +25,7 @@ _BY_A_PROCESS = 0  # as si_code; the kernel's own, on behalf of the terminal, ar
 
 
 class CannotStartError(UserError):
-    """The command cannot be started; the code is what a shell would end with."""
+    """The command cannot be started; the code is what a shell would exit with."""
 
 
 def run_in_foreground(
@@ -35,7 +35,7 @@ def run_in_foreground(
     started: Callable[[int], object],
     heeded: Sequence[int],
 ) -> int:
-    """Run a command to its end and beyond that of all it has left; its wait status.
+    """Run a command until it and everything it left behind has ended; its wait status.
 
     `heeded` are the signals of `FOR_THE_COMMAND` that nobody had us ignore. From here on they end nobody but the
     command: those that come to us alone are forwarded, the terminal's it has already.

@@ -1,7 +1,7 @@
-"""A program of its own: runs a command and stays for a while until all that the command has left running is over too.
+"""A separate program: runs a command, and stays until everything that the command left running has ended, for a while.
 
-`mail` leaves when it has started what sends the mail. Without a guardian the scheduler would adopt that, take it for
-the leftover of a job, and end it. It is run by its path, knows no other file of ours, and exits as the command does.
+`mail` exits once it has started the process that sends the mail. Without a guardian the scheduler would adopt that,
+take it for a leftover of a job, and end it. It is run by path, imports no other file, and exits as the command does.
 """
 
 import ctypes

@@ -1,7 +1,7 @@
-"""Sleeping until a file may have changed: by inotify, or where there is none by looking again after a while.
+"""Sleeps until a file may have changed: by inotify, or without it for a while.
 
-It does not read what the kernel tells: whoever is woken looks for himself. It knows nothing of what is in a file, nor
-which file is meant when names change.
+It ignores what the kernel reports: the caller looks at the file again. It knows nothing of file contents, nor which
+file is meant when names change.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ _MOST_LINKS = 40
 
 
 class Watch:
-    """What one thread sleeps on; any thread, or a signal's handler, may end that for good."""
+    """What one thread sleeps on; any thread, or a signal handler, may end that for good."""
 
     def __init__(self, *, uses_inotify: bool) -> None:
         self._stop = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -39,7 +39,7 @@ class Watch:
 
     @property
     def uses_inotify(self) -> bool:
-        """Whether the kernel tells of changes, so that nobody has to look in vain."""
+        """Whether the kernel reports changes, so that no polling is needed."""
         return self._fd >= 0
 
     def look_at(self, fd: int, path: str) -> None:
@@ -60,7 +60,7 @@ class Watch:
             self._give_up_inotify()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Sleep until something may have changed, or for that long in seconds."""
+        """Sleep until something may have changed, or for this many seconds."""
         if self._fd < 0:
             timeout = self._pause if timeout is None else min(timeout, self._pause)
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
@@ -74,17 +74,17 @@ class Watch:
         self._pause = _FIRST_PAUSE
 
     def stop(self) -> None:
-        """Wake who sleeps, now and whenever he would."""
+        """Wake the sleeping thread, and do not let it sleep again."""
         self.is_stopped = True
         os.eventfd_write(self._stop, 1)
 
     def close(self) -> None:
-        """Give the descriptors back; nobody may sleep or stop then."""
+        """Close the descriptors; no thread may sleep or stop it any more."""
         self._give_up_inotify()
         os.close(self._stop)
 
     def check_remote(self, path: str) -> None:
-        """Do without inotify if other machines may write to what is or will be there: it does not tell of them."""
+        """Do without inotify if other machines may write there: it does not report their changes."""
         while self._fd >= 0:
             try:
                 if is_remote(path):
@@ -116,7 +116,7 @@ class Watch:
                 raise
         watched = self._add_directory(parent)
         with suppress(FileNotFoundError, NotADirectoryError):
-            # It may have come before the parent was watched, and then nobody would tell.
+            # It may have come before the parent was watched, which would not be reported.
             watched.add(_add(self._fd, path, _OF_DIRECTORY | _ONLY_DIRECTORY))
         return watched
 
@@ -136,7 +136,7 @@ def _checked(result: int) -> int:
 
 
 def _directories(path: str) -> set[str]:
-    """In which directories a change of names may lead this path to another file: those of its links, and its own."""
+    """The directories in which a renaming could make this path another file: its own, and those of its links."""
     found, at, parts = set(), "/", path.split("/")
     links = 0
     while parts:

@@ -1,4 +1,4 @@
-"""The environment of a job: which GPUs it sees and what it is told of itself. Pure; knows no process."""
+"""The environment of a job: the GPUs it sees and its own variables. Pure; knows no process."""
 
 from collections.abc import Mapping
 
@@ -10,13 +10,13 @@ _OWN = (b"CUDA_VISIBLE_DEVICES", b"SGS_JOB", b"SGS_NAME", b"SGS_ATTEMPT", b"SGS_
 
 
 def inherited(environment: Mapping[bytes, bytes]) -> list[bytes]:
-    """What a job gets of the user's environment. CUDA counts as NVML does unless the user says otherwise."""
+    """What a job inherits of the user's environment. CUDA numbers GPUs as NVML does unless the user says otherwise."""
     kept = {b"CUDA_DEVICE_ORDER": b"PCI_BUS_ID", **environment}
     return [b"%s=%s" % item for item in kept.items() if item[0] not in _OWN]
 
 
 def own(attempt: Attempt, run_id: bytes, outer_tree: bytes) -> list[bytes]:
-    """What this attempt alone is told."""
+    """The variables of this attempt."""
     job = attempt.job
     return [
         b"CUDA_VISIBLE_DEVICES=" + (",".join(attempt.gpus).encode() if attempt.gpus else b"-1"),

@@ -1,7 +1,7 @@
-"""flock, with and without waiting. It knows descriptors only.
+"""flock, with and without waiting. It knows only descriptors.
 
-A lock belongs to the open file, which forked and started processes share: one unlock ends it for all of them, and the
-kernel ends it when the last of them is gone.
+A lock belongs to the open file, which child processes share: one unlock releases it for all of them, and the kernel
+releases it when the last of them is gone.
 """
 
 import ctypes
@@ -9,12 +9,12 @@ import errno
 import fcntl
 import os
 
-# PyDLL keeps the interpreter lock: for calls that never wait, giving it up and getting it back is what costs.
+# PyDLL keeps the interpreter lock: for calls that never block, releasing and reacquiring it is what costs.
 _libc = ctypes.PyDLL(None, use_errno=True)
 
 
 def try_lock(fd: int) -> bool:
-    """Take the lock unless another has it."""
+    """Take the lock unless another process has it."""
     if _libc.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB) == 0:
         return True
     error = ctypes.get_errno()
@@ -24,7 +24,7 @@ def try_lock(fd: int) -> bool:
 
 
 def lock(fd: int) -> None:
-    """Take the lock, and wait for it as long as that takes."""
+    """Take the lock, waiting as long as needed."""
     fcntl.flock(fd, fcntl.LOCK_EX)
 
 
@@ -34,5 +34,5 @@ def unlock(fd: int) -> None:
 
 
 def write_at_begin(fd: int, data: bytes) -> bool:
-    """Write over the first bytes of a file; False when that failed."""
+    """Overwrite the first bytes of a file; False if that failed."""
     return int(_libc.pwrite(fd, data, len(data), ctypes.c_int64(0))) == len(data)

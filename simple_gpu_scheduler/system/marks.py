@@ -1,7 +1,7 @@
-"""Whose is a process: the mark that attempts give to all their processes, and the family of one scheduler.
+"""Who owns a process: the mark that attempts give to all their processes, and the family of one scheduler.
 
-The mark stands in the environment, where a process keeps it unless it clears it. Reading one is all that this does;
-what follows for a process is others' business.
+The mark is in the environment, where a process keeps it unless it clears it. This only reads marks; it does not act on
+them.
 """
 
 import os
@@ -18,12 +18,12 @@ _INIT = 1
 
 
 def mark(attempt: Attempt, run_id: bytes) -> bytes:
-    """What tells this attempt from all others, in `TREE`."""
+    """The unique mark of this attempt, for `TREE`."""
     return b"/%s.%d.%d" % (run_id, attempt.job.number, attempt.number)
 
 
 def mark_in(tree: bytes, run_id: bytes) -> bytes:
-    """The mark of an attempt of this run in a process's `TREE`; nothing when it is in none."""
+    """The mark of an attempt of this run in a process's `TREE`; empty if there is none."""
     begin = tree.find(b"/%s." % run_id)
     if begin < 0:
         return b""
@@ -32,12 +32,12 @@ def mark_in(tree: bytes, run_id: bytes) -> bytes:
 
 
 class Family:
-    """The processes that a scheduler answers for: below it, of its attempts, and of the attempt that it is part of."""
+    """The processes of a scheduler: those below it, of its attempts, and of the attempt it is part of."""
 
     def __init__(self, run_id: str = "", outer_tree: bytes = b"") -> None:
         self._run_id = run_id.encode()
         self._outer_tree = outer_tree
-        # Who holds a lease() around us is family too. /proc shows the environment that it was started with, unmarked.
+        # A process that holds a lease() around us is family too. /proc shows its initial environment, without the mark.
         self._roots = {os.getpid(), *(int(pid) for pid in re.findall(rb"/lease-(\d{1,9})-", outer_tree))}
 
     def attempt_of(self, pid: int) -> tuple[int, int] | None:
@@ -49,7 +49,7 @@ class Family:
         return None
 
     def includes(self, pid: int) -> bool:
-        """Whether a process is one of the family, also one that has cleared its environment."""
+        """Whether a process belongs to the family, even if it cleared its environment."""
         if self._outer_tree and (self._tree_of(pid) + b"/").startswith(self._outer_tree + b"/"):
             return True
         while pid > _INIT:
@@ -60,5 +60,5 @@ class Family:
         return False
 
     def _tree_of(self, pid: int) -> bytes:
-        """Of processes of this user only: others may have put there what makes them look like us."""
+        """Only for processes of this user: others could fake it."""
         return read_variable(pid, TREE) if owner(pid) == os.getuid() else b""

@@ -1,4 +1,4 @@
-"""What an attempt leaves behind when its main process has ended, and ending it: TERM, a grace period, KILL.
+"""Finds what an attempt leaves behind after its main process has ended, and ends it: TERM, a grace period, KILL.
 
 Daemons make a session of their own and outlive their parent; as orphans they become children of this process. Which of
 those may belong to an attempt that still runs is decided by a pure function over a snapshot of /proc. How an attempt
@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
-# To whom the mark of a process points: an attempt that runs, one that has ended, or it has no mark.
+# The attempt of a process by its mark: a running one, an ended one, or no mark.
 Owner = Literal["running", "ended", "unknown"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
@@ -31,7 +31,7 @@ class Process(NamedTuple):
 
     @property
     def identity(self) -> tuple[int, int]:
-        """What tells it from all others for good: its parent may change, and its pid may become another's."""
+        """A lasting identity: its parent may change, and its pid may be reused."""
         return self.pid, self.born
 
 
@@ -41,7 +41,7 @@ Table = Mapping[int, Process]
 class Running(NamedTuple):
     """What must not be ended: the main processes of the running attempts, and children from before the first one.
 
-    With `spares_unknown` an orphan without a mark is nobody's leftover: this process adopts others' orphans as well.
+    With `spares_unknown`, spare orphans without a mark: this process adopts orphans of others as well.
     """
 
     mains: Collection[int]
@@ -50,9 +50,9 @@ class Running(NamedTuple):
 
 
 def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner]) -> list[Process]:
-    """The orphans of `me` that cannot belong to an attempt that still runs, and all below them.
+    """The orphans of `me` that cannot belong to a running attempt, and all processes below them.
 
-    One that has left its session and lost its mark tells nothing: it may belong to whatever ran when it was born.
+    One that left its session and lost its mark may belong to any attempt that was running when it was started.
     """
     below: dict[int, list[Process]] = {}
     for process in table.values():
@@ -79,9 +79,9 @@ def end_strays(
     hurry: Callable[[], bool],
     told_groups: Collection[int] = (),
 ) -> tuple[int, list[int]]:
-    """End all strays and wait until they are gone: how many there were at first, and the pids of another user's.
+    """End all strays and wait until they are gone: how many there were at first, and the pids owned by other users.
 
-    A snapshot is not taken in an instant, and a process that forks and exits meanwhile may slip through one: so it
+    A snapshot is not atomic, and a process that forks and exits meanwhile may slip through one: so it
     takes two clean ones in a row. With `hurry` the grace period is over. Who is in one of `told_groups` has had its
     TERM: a second one means to many programs that there is no time left.
     """
@@ -108,7 +108,7 @@ def end_strays(
 
 
 def _tell(process: Process, *, force: bool) -> bool:
-    """Signal a process; False when that is not allowed."""
+    """Signal a process; False if that is not allowed."""
     now = read_process(process.pid)
     if now is None or now.identity != process.identity:
         return True
@@ -127,7 +127,7 @@ def children(pid: int) -> frozenset[int]:
 
 
 def read_table() -> dict[int, Process]:
-    """All processes that can be seen, by pid.
+    """All visible processes, by pid.
 
     The newest are read first: they are the ones that may be gone in a moment. One whose parent has gone by the time
     that is looked for has been given to another, and is read again.
@@ -150,13 +150,13 @@ def read_process(pid: int) -> Process | None:
         return None
     if len(fields) < 20:  # noqa: PLR2004 - as above, between open and read
         return None
-    # A zombie whose other threads run on has not ended: its main thread alone has.
+    # A zombie whose other threads still run has not ended: only its main thread has.
     has_ended = fields[0] in (b"Z", b"X") and int(fields[17]) < 2  # noqa: PLR2004
     return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), has_ended)
 
 
 def read_variable(pid: int, name: bytes) -> bytes:
-    """A variable of the environment that a process was started with; nothing when it has none or may not be read."""
+    """A variable of the initial environment of a process; empty if it is not set or may not be read."""
     try:
         with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
             pairs = file.read().split(b"\0")

@@ -1,7 +1,7 @@
-"""Processes of this machine: starting one in its own session, waiting for it, signalling it, and adopting its orphans.
+"""Processes of this machine: starting one in its own session, waiting for it, signalling it, adopting its orphans.
 
-Linux only. It knows pids and wait statuses; not jobs, outcomes or deadlines. What a process leaves behind is the
-business of `process_tree`.
+Linux only. It knows pids and wait statuses; not jobs, outcomes or deadlines. `process_tree` handles what a process
+leaves behind.
 """
 
 import ctypes
@@ -20,24 +20,24 @@ _FIRST_INHERITED = 100
 _CORE_DUMPED = 0x80
 _ROOMY = 1024  # bytes; the C library's opaque structs have at most 336
 
-# Descriptors, each with what it is to be for a program: 0, 1 or 2.
+# Descriptors, each with its number in the program: 0, 1 or 2.
 Streams = tuple[tuple[int, int], ...]
 
-# What Python or this program ignores, and a job must not inherit as ignored.
+# Signals that Python or this program ignores, which a job must not inherit as ignored.
 _TO_DEFAULT = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU)
 
-# PyDLL keeps the interpreter lock during the call. For a call that never waits that is the point: giving the lock up
-# and getting it back behind another thread costs more than all else that a job's end costs.
+# PyDLL keeps the interpreter lock during the call. For a call that never blocks that is the point: releasing the lock
+# and reacquiring it after another thread costs more than everything else at the end of a job.
 _libc = ctypes.PyDLL(None)
-# CDLL gives it up, which os.posix_spawn does not: the other threads go on while the kernel loads the program.
+# CDLL releases it, unlike os.posix_spawn: the other threads continue while the kernel loads the program.
 _slow_libc = ctypes.CDLL(None)
 
 
 def adopt_orphans() -> None:
-    """From now on a process whose parent ends becomes a child of the main thread, and not of init."""
+    """From now on a process whose parent ends becomes a child of the main thread instead of init."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # inherited as ignored, it would let no exit code be read
     if sys.platform != "linux" or _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
-        raise UserError("this system cannot tell which processes a job leaves behind; Linux 3.4 or newer can")
+        raise UserError("this system cannot tell which processes a job leaves behind; Linux 3.4 or newer is needed")
 
 
 class Starter:
@@ -61,7 +61,7 @@ class Starter:
         _libc.posix_spawnattr_setsigdefault(self._attributes, signals)
         flags = _SPAWN_SETSIGDEF | _SPAWN_SETSIGMASK | _SPAWN_SETSID
         if _libc.posix_spawnattr_setflags(self._attributes, ctypes.c_short(flags)) != 0:
-            raise UserError("this C library cannot start a job in a session of its own; glibc 2.26 or newer can")
+            raise UserError("this C library cannot start a job in its own session; glibc 2.26 or newer is needed")
 
     def start(
         self,
@@ -70,13 +70,13 @@ class Starter:
         inherits: tuple[int, ...] = (),
         streams: Streams = (),
     ) -> int:
-        """Start the program argv[0] with `more` in its environment; its pid. An OSError says why it did not start.
+        """Start the program argv[0] with `more` in its environment; its pid. An OSError says why that failed.
 
-        What it prints goes where what this process prints goes, and it reads nothing, unless `streams` say otherwise.
+        Its output goes where ours goes, and it reads nothing, unless `streams` say otherwise.
         It has copies of the descriptors that it `inherits` under high numbers, where a script does not step on them.
         """
         pid = ctypes.c_int()
-        # Only the pointers to `more` are made anew: to make them all takes longer than everything else here.
+        # Only the pointers to `more` are created each time: creating all takes longer than everything else here.
         size = len(self._environment)
         environment = (ctypes.c_char_p * (size + len(more) + 1)).from_buffer_copy(
             self._pointers + bytes(len(more) * ctypes.sizeof(ctypes.c_char_p))
@@ -89,7 +89,7 @@ class Starter:
         return pid.value
 
     def _actions_for(self, inherits: tuple[int, ...], streams: Streams) -> "ctypes.Array[ctypes.c_char]":
-        """What to do with descriptors in the new process. The same few sets come again and again, and are kept."""
+        """What to do with descriptors in the new process. The same few sets recur, and are cached."""
         key = streams, inherits
         actions = self._actions.get(key)
         if actions is None:
@@ -124,7 +124,7 @@ def wait_for_end(pid: int) -> int:
 
 
 def reap(pid: int) -> int:
-    """The wait status of a process that has ended; its pid may be anybody's from here on."""
+    """The wait status of an ended process; its pid may be reused from here on."""
     status = ctypes.c_int()
     if _libc.waitpid(pid, ctypes.byref(status), os.WNOHANG) != pid:
         raise ChildProcessError(f"process {pid} was reaped by somebody else")
@@ -139,7 +139,7 @@ def has_ended(pid: int) -> bool:
 def signal_group(pid: int, number: int) -> bool:
     """Signal a session leader that was not reaped, and its group; False if all of them are another user's.
 
-    A stopped group is made to go on, since it could not act on the signal.
+    A stopped group is continued, since it could not act on the signal.
     """
     try:
         os.killpg(pid, number)
@@ -150,7 +150,7 @@ def signal_group(pid: int, number: int) -> bool:
 
 
 def has_orphans(reaped: Callable[[int, int], object] | None = None) -> bool:
-    """Reap the orphans that have ended, whose pid and wait status are told; whether others are alive.
+    """Reap ended orphans, reporting pid and wait status of each; whether others are alive.
 
     To be called from the main thread. The kernel gives orphans to it, and the children that other threads started are
     those threads', so __WNOTHREAD tells the two apart in one system call.
@@ -179,7 +179,7 @@ class Tags:
         self._count = 0
 
     def put(self, pid: int) -> int:
-        """Tag a process of ours; what it has started before this has none. Call it from one thread at a time."""
+        """Tag a process of ours; processes it already started have none. Call it from one thread at a time."""
         if not self._span:
             return 0
         self._count = self._count % (self._span - 1) + 1
@@ -188,7 +188,7 @@ class Tags:
         return self._count
 
     def read(self, pid: int) -> int:
-        """The tag of a process; 0 also where it may not be looked at."""
+        """The tag of a process; 0 also if it may not be read."""
         limits = _limits_of(pid)
         tag = self._first - limits[0] if limits else 0
         return tag if 0 < tag < self._span else 0

@@ -1,4 +1,4 @@
-"""Signals as messages: a thread waits for them and puts each on the inbox. It knows nothing of what they lead to.
+"""Signals as messages: a thread waits for them and puts each on the inbox. It does not know what they mean.
 
 Python's own handlers run in the main thread, between two of its instructions. A signal that comes when it is just about
 to wait is noted, and the wait begins all the same: seldom, and under load, Ctrl-C and TERM did nothing until the next
@@ -28,7 +28,7 @@ class Signalled(NamedTuple):
 
 @contextmanager
 def signals_to(put: Callable[[Signalled], None]) -> Iterator[None]:
-    """Put signals on the inbox while the run goes on. Afterwards Ctrl-C and the like end the program at once."""
+    """Put signals on the inbox during the run. Afterwards Ctrl-C and the like end the program at once."""
     # Writing to a terminal from the background must not stop the run where `stty tostop` is set.
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     taken = [number for number in _MESSAGES if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores one

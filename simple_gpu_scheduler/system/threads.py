@@ -1,4 +1,4 @@
-"""Threads that no signal goes to, and work that one does meanwhile. Knows nothing of what they do."""
+"""Threads that get no signals, and values computed by a thread. It does not know what they do."""
 
 import signal
 import threading
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def start_thread(run: Callable[[], object]) -> threading.Thread:
-    """Start a daemon thread with all signals blocked; a RuntimeError says that the system allows no more.
+    """Start a daemon thread with all signals blocked; a RuntimeError says that the system allows no more threads.
 
     The kernel gives a signal to any thread that does not block it. Python's handlers run in the main thread only, and a
     signal that another thread took does not wake it: it would be acted on at the next message, which may be tomorrow.
@@ -26,15 +26,15 @@ def start_thread(run: Callable[[], object]) -> threading.Thread:
 
 
 def need_thread(run: Callable[[], object]) -> threading.Thread:
-    """The same, where nothing goes on without it."""
+    """The same, if nothing works without it."""
     try:
         return start_thread(run)
     except RuntimeError:
-        raise UserError("the system lets this user start no more threads (ulimit -u); nothing was started") from None
+        raise UserError("this user may not start more threads (ulimit -u); nothing was started") from None
 
 
 class Meanwhile(Generic[T]):
-    """A value that a thread makes while others go on; who needs it waits for it."""
+    """A value that a thread computes while others continue; `get` waits for it."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -47,7 +47,7 @@ class Meanwhile(Generic[T]):
             self._thread = None
 
     def get(self) -> T:
-        """The value, or the error that making it met."""
+        """The value, or the error from computing it."""
         if self._thread:
             self._thread.join()  # the loop and the reader may both come here
         elif not self._is_done:
@@ -59,6 +59,6 @@ class Meanwhile(Generic[T]):
     def _run(self) -> None:
         try:
             self._made = self._make()
-        except Exception as error:  # noqa: BLE001 - it is for who needs the value
+        except Exception as error:  # noqa: BLE001 - `get` raises it
             self._error = error
         self._is_done = True

@@ -1,4 +1,4 @@
-"""Users and what their processes run, as people call them. It reads /proc and the list of users, and judges nothing."""
+"""Names of users and of the programs they run. It reads /proc and the user database, and judges nothing."""
 
 import os
 import re
@@ -13,8 +13,8 @@ def owner(pid: int) -> int:
 
 
 def user_name(uid: int) -> str:
-    """What a user is called; the number where there is no name."""
-    import pwd  # noqa: PLC0415 - only where somebody is to be named
+    """The name of a user; the number if there is no name."""
+    import pwd  # noqa: PLC0415 - only if a user must be named
 
     try:
         return pwd.getpwuid(uid).pw_name
@@ -23,7 +23,7 @@ def user_name(uid: int) -> str:
 
 
 def user_id(name: str) -> int:
-    """The uid of a user; `me` is oneself. A ValueError says that there is none."""
+    """The uid of a user; `me` is the current user. A ValueError says that there is none."""
     import pwd  # noqa: PLC0415 - as above
 
     if name == "me":
@@ -31,7 +31,7 @@ def user_id(name: str) -> int:
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
-        raise ValueError(f"there is no user '{name}'; write a user's name, or me") from None
+        raise ValueError(f"there is no user '{name}'; use a user name or me") from None
 
 
 def program(pid: int) -> str:

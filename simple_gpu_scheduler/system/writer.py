@@ -1,4 +1,4 @@
-"""Writing to a terminal or pipe that may be full, stopped or closed, without ever waiting for it.
+"""Writes to a terminal or pipe that may be full, stopped or closed, without ever waiting for it.
 
 What can be written at once is written by the caller, so that it stands before what a job prints next. The rest is left
 to a thread, which also takes over when lines come quickly: one write for many lines. It knows nothing of what is
@@ -14,9 +14,9 @@ from contextlib import suppress
 
 from .threads import start_thread
 
-# How often a steady stream of lines is written: each write gives up the interpreter lock and waits to have it back.
+# How often a steady stream of lines is written: each write releases the interpreter lock and must reacquire it.
 _PAUSE = 0.02
-# While nobody reads, this much is kept; beyond it the oldest is dropped, and the place of it is marked.
+# While nothing reads, this much is kept; beyond it the oldest is dropped, and a mark left in its place.
 _MOST_KEPT = 4 * 1024 * 1024
 
 
@@ -37,7 +37,7 @@ class Writer:
         self._written_at = float("-inf")
 
     def write(self, text: bytes) -> None:
-        """Write it now if that needs no waiting, else soon."""
+        """Write it now if that does not block, else soon."""
         with self._lock:
             is_behind = self._kept or self._is_writing
             if not is_behind and time.monotonic() - self._written_at >= _PAUSE:
@@ -47,12 +47,12 @@ class Writer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something waits to be taken by the terminal or pipe."""
+        """Whether something waits for the terminal or pipe to take it."""
         return bool(self._kept or self._is_writing)
 
     def close(self) -> None:
-        """Wait until all is written or nobody is there to read it."""
-        with self._lock:  # or the thread, between looking at the one and clearing the other, would wait for ever
+        """Wait until all is written or there is no reader."""
+        with self._lock:  # or the thread, between looking at the one and clearing the other, would wait forever
             self._closing.set()
             self._has_text.set()
         if self._thread:
@@ -61,7 +61,7 @@ class Writer:
             os.close(self._direct)
 
     def _write_directly(self, text: bytes) -> bytes:
-        """What could not be written without waiting."""
+        """The rest, which could not be written without blocking."""
         if self._direct is None:
             return text
         self._written_at = time.monotonic()
@@ -69,7 +69,7 @@ class Writer:
             return text[os.write(self._direct, text) :]
         except BlockingIOError:
             return text
-        except OSError:  # closed at the other end: there is nobody to tell, and the exit code tells the rest
+        except OSError:  # closed at the other end: nothing can be reported, but the exit code tells the rest
             return b""
 
     def _keep(self, text: bytes) -> None:
@@ -91,7 +91,7 @@ class Writer:
             self._is_writing = False
 
     def _next(self) -> bytes:
-        """All that is to be written, after a pause in which more may come; nothing when it is over."""
+        """All that is to be written, after a pause in which more may come; empty at the end."""
         self._has_text.wait()
         self._closing.wait(max(0.0, self._written_at + _PAUSE - time.monotonic()))
         with self._lock:
@@ -107,7 +107,7 @@ class Writer:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of it, and wait as long as that takes, also where somebody has made the other end non-blocking."""
+    """Write all of it, waiting as long as needed, even if the other end was made non-blocking."""
     while data:
         try:
             data = data[os.write(fd, data) :]
@@ -116,10 +116,10 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def _without_waiting(fd: int) -> int | None:
-    """A descriptor for the same thing whose writes never wait; None where there is none.
+    """A descriptor for the same thing whose writes never block; None if that is impossible.
 
     O_NONBLOCK belongs to the open file, which the user's shell shares: a pipe or terminal is opened a second time. A
-    plain file is not, since that would have a place in the file of its own, and it never makes anybody wait.
+    regular file is not, since that would have its own offset, and writing to it never blocks.
     """
     mode = os.fstat(fd).st_mode
     if stat.S_ISREG(mode):

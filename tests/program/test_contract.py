@@ -88,8 +88,8 @@ def test_a_job_the_system_cannot_start_is_an_error_with_its_line_and_the_others_
     done = program.run("--gpus", "0", stdin=b"echo 1\necho " + b"x" * 131_071 + b"\necho a\0b\necho 4\n")
     assert done.stdout == b"1\n4\n"
     assert done.returncode == 2
-    assert b"line 2: not started: the command has 131,076 bytes and the system can start at most 131,071" in done.stderr
-    assert b"line 3: not started: the command has a NUL byte in it" in done.stderr
+    assert b"line 2: not started: the command has 131,076 bytes; the system accepts at most 131,071" in done.stderr
+    assert b"line 3: not started: the command contains a NUL byte" in done.stderr
     assert b"2 succeeded, 0 failed, 0 timed out, 2 not started" in done.stderr
 
 
@@ -129,7 +129,7 @@ def test_a_wrong_option_in_a_file_is_met_before_anything_starts(program: Program
         assert done.returncode == 2
         assert b"line 21" in done.stderr
         assert b"unknown option 'gpu'; did you mean gpus?" in done.stderr
-        assert b"gpus=9: this run has only one" in done.stderr
+        assert b"gpus=9: this run has only 1 GPU" in done.stderr
         assert b"and 13 more" in done.stderr
         assert not (program.directory / "started").exists()
 
@@ -204,7 +204,7 @@ def test_a_bug_is_reported_as_one() -> None:
     done = subprocess.run([*call, "--gpus", "0"], input=b"true\n", capture_output=True, check=False)
     assert done.returncode == 3
     assert b"Traceback" in done.stderr
-    assert b"this is a bug in the program, not in what you typed. Please report" in done.stderr
+    assert b"this is a bug in the program, not a mistake of yours. Please report" in done.stderr
 
 
 # Streams.
@@ -225,9 +225,9 @@ def test_every_end_that_is_no_success_has_a_line(program: Program) -> None:
     ends = [line for line in done.stderr.decode().splitlines() if line.startswith("job")]
     shown = [re.sub(r"\d\.\d s", "T", line) for line in ends]
     assert shown == [
-        "job 2 (line 3) failed with exit code 3 after T, trying again: exit 3",
+        "job 2 (line 3) failed with exit code 3 after T, retrying: exit 3",
         "job 2 (line 3) failed with exit code 3 after T: exit 3",
-        "job 3 (line 4) was killed by SIGKILL after T, trying again: kill -9 $$",
+        "job 3 (line 4) was killed by SIGKILL after T, retrying: kill -9 $$",
         "job 3 (line 4) was killed by SIGKILL after T: kill -9 $$",
     ]
 
@@ -264,7 +264,7 @@ def test_the_job_log_has_gnu_parallels_columns(program: Program) -> None:
     log.write_text("a command file")
     done = program.run("--gpus", "0", "--joblog", str(log), stdin=jobs)
     assert (done.returncode, log.read_text()) == (2, "a command file")
-    assert b"is no job log, and is not overwritten" in done.stderr
+    assert b"is not a job log and is not overwritten" in done.stderr
     log.unlink()
     program.run("--gpus", "0", "--joblog", str(log), stdin="true\n" * 9)
     program.run("--gpus", "0", "--joblog", str(log), stdin=jobs)
@@ -312,7 +312,7 @@ def test_a_full_disk_under_the_job_log_stops_no_job(program: Program) -> None:
     )
     assert done.stdout == b"x\n"
     assert done.returncode == 1
-    assert b"JobLog stopped recording: [Errno 27] File too large; the jobs go on" in done.stderr
+    assert b"JobLog stopped recording: [Errno 27] File too large; jobs continue" in done.stderr
 
 
 # The command.
@@ -336,8 +336,8 @@ def test_several_files_are_read_in_order(program: Program) -> None:
         (["--chdir", "nowhere"], b"--chdir nowhere: No such file or directory"),
         (["--jobs-per-gpu", "0"], b"0 is not in the range"),
         (["--timeout", "1y"], b"'1y' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
-        (["--halt", "often"], b"'often' is no halting rule; write never, soon,fail=3 or now,fail=10%"),
-        (["--policy", "lifo"], b"there is no policy 'lifo'"),
+        (["--halt", "often"], b"'often' is not a halt condition; write never, soon,fail=3 or now,fail=10%"),
+        (["--policy", "lifo"], b"unknown policy 'lifo'"),
     ],
 )
 def test_bad_options_are_met_before_anything_starts(program: Program, args: list[str], sentence: bytes) -> None:
@@ -406,7 +406,7 @@ def test_two_jobs_share_a_gpu_when_asked_to(program: Program) -> None:
 def test_halt_gives_up(program: Program) -> None:
     done = program.run("--gpus", "0", "--halt", "soon,fail=2", stdin="false\n" * 50)
     assert done.returncode == 1
-    assert b"--halt: 2 jobs did not succeed: starting nothing more, nothing is running" in done.stderr
+    assert b"--halt: 2 jobs did not succeed: stopping; no new jobs, nothing is running" in done.stderr
     assert b"0 succeeded, 2 failed, 0 timed out, 48 not started" in done.stderr
     done = program.run("--gpus", "0 1", "--halt", "now,fail=1", stdin="sleep 1000\nfalse\n")
     assert done.returncode == 1
@@ -435,10 +435,10 @@ def test_help_shows_the_options_in_groups_with_examples(program: Program) -> Non
 
 
 def test_a_mistake_in_what_is_typed_shows_the_way_out(program: Program) -> None:
-    assert re.search(rb"^simple_gpu_scheduler: NVML is not there .* for example: --gpus 0 1\n$", program.run().stderr)
+    assert re.search(rb"^simple_gpu_scheduler: NVML was not found .* for example: --gpus 0 1\n$", program.run().stderr)
     assert b"--gpus needs GPU... behind it, and there is none. For example" in program.run("--gpus").stderr
     assert b"--gpus needs GPU... behind it, and 'a.txt' is none. For example" in program.run("--gpus", "a.txt").stderr
-    assert b"--gpus: GPU 1 is named twice" in program.run("--gpus", "1", "--gpus", "0-2").stderr
+    assert b"--gpus: GPU 1 is given twice" in program.run("--gpus", "1", "--gpus", "0-2").stderr
     assert re.fullmatch(
         rb"simple_gpu_scheduler: No such option.*--gpu.* \(see simple_gpu_scheduler --help\)\n",
         program.run("--gpu", "1").stderr,

@@ -25,10 +25,10 @@ FIRST, SECOND, THIRD, FOURTH = (gpu.uuid for gpu in FOUR)
 MIGS = [an_instance(0, 0).uuid, an_instance(0, 1).uuid]
 DIVIDED = [a_gpu(0, mig=True, instances=[an_instance(0, 0), an_instance(0, 1)]), a_gpu(1)]
 LOST = {"*": GPU_IS_LOST}
-NO_LIBRARY = "NVML is not there (libnvidia-ml.so.1, which comes with NVIDIA's driver)"
+NO_LIBRARY = "NVML was not found (libnvidia-ml.so.1, part of the NVIDIA driver)"
 MISMATCH = (
-    "NVML does not work: the NVIDIA driver and its library differ in version; "
-    "after an update of the driver, a reboot mends it"
+    "NVML does not work: the NVIDIA driver and its library have different versions; "
+    "after a driver update, a reboot fixes that"
 )
 NOT_CHECKED = ": whether others use the GPUs is not checked\n"
 
@@ -39,7 +39,7 @@ def assert_uses(program: Program, expected: str, *args: str) -> None:
     jobs = f"echo $CUDA_VISIBLE_DEVICES #: gpus={count}\ntrue #: gpus={count + 1}\n"
     done = program.run(*args, stdin=jobs)
     assert (done.stdout.decode(), done.returncode) == (f"{expected}\n", 2), done.stderr.decode()
-    assert f"gpus={count + 1}: this run has only {'one' if count == 1 else count}" in done.stderr.decode()
+    assert f"gpus={count + 1}: this run has only {count} GPU" in done.stderr.decode()
 
 
 def refusal(program: Program, *args: str) -> str:
@@ -113,8 +113,8 @@ def test_mig_instances_are_inherited_by_their_uuids(
         ("NoDevFiles", "hides all GPUs"),
         ("9", f"CUDA_VISIBLE_DEVICES=9 is inherited: there is no GPU 9; there are 0 ({FOUR[0].name}, {FIRST}), 1 ("),
         ("GPU-deadbeef", "there is no GPU GPU-deadbeef; there are 0 ("),
-        ("GPU-0000", f"GPU-0000 begins the UUID of several: {FIRST}, {SECOND}, {THIRD}, {FOURTH}; mend it"),
-        ("0,GPU-00000000", f"GPU 0 ({FIRST}) is named twice"),
+        ("GPU-0000", f"GPU-0000 is ambiguous: {FIRST}, {SECOND}, {THIRD}, {FOURTH}; use a longer prefix; mend it"),
+        ("0,GPU-00000000", f"GPU 0 ({FIRST}) is given twice"),
     ],
 )
 def test_what_is_inherited_and_leaves_no_gpu_is_an_error(
@@ -185,14 +185,18 @@ def test_a_gpu_that_mig_divides_is_its_instances(
         (FOUR, ["GPU-deadbeef"], "--gpus: there is no GPU GPU-deadbeef; there are 0 ("),
         (FOUR, ["0:1"], "--gpus: there is no GPU 0:1; there are 0 ("),
         (DIVIDED, ["0:2"], f"there is no GPU 0:2; there are 0 ({FOUR[0].name}, {FIRST}), 0:0 ("),
-        (FOUR, ["GPU-0000"], f"--gpus: GPU-0000 begins the UUID of several: {FIRST}, {SECOND}, {THIRD}, {FOURTH}\n"),
-        (FOUR, ["1", SECOND], f"--gpus: GPU 1 ({SECOND}) is named twice"),
-        (FOUR, [SECOND, "GPU-00000001"], f"--gpus: GPU 1 ({SECOND}) is named twice"),
-        (DIVIDED, ["0", "0:1"], f"--gpus: GPU 0:1 ({MIGS[1]}) is named twice"),
-        ([a_gpu(0, mig=True)], ["0"], "GPU 0 is in MIG mode and has no instances; make some with nvidia-smi mig"),
-        ([], ["0"], "--gpus: there is no GPU 0; there are none\n"),
+        (
+            FOUR,
+            ["GPU-0000"],
+            f"--gpus: GPU-0000 is ambiguous: {FIRST}, {SECOND}, {THIRD}, {FOURTH}; use a longer prefix\n",
+        ),
+        (FOUR, ["1", SECOND], f"--gpus: GPU 1 ({SECOND}) is given twice"),
+        (FOUR, [SECOND, "GPU-00000001"], f"--gpus: GPU 1 ({SECOND}) is given twice"),
+        (DIVIDED, ["0", "0:1"], f"--gpus: GPU 0:1 ({MIGS[1]}) is given twice"),
+        ([a_gpu(0, mig=True)], ["0"], "GPU 0 is in MIG mode and has no instances; create some with nvidia-smi mig"),
+        ([], ["0"], "--gpus: there is no GPU 0; none was found\n"),
         ([], [], "NVML lists no GPU that jobs could use on this machine; see nvidia-smi"),
-        (FOUR, ["all", "1"], "'all' stands for every GPU; name no others beside it"),
+        (FOUR, ["all", "1"], "'all' means every GPU; do not name others with it"),
     ],
 )
 def test_a_name_that_means_no_gpu_or_too_many_is_an_error_that_lists_what_there_is(
@@ -239,8 +243,8 @@ def test_jobs_are_told_an_index_where_cuda_counts_alike_and_else_a_uuid(
         (0, NO_LIBRARY),
         (LIB_RM_VERSION_MISMATCH, MISMATCH),
         (DRIVER_NOT_LOADED, "NVML does not work: the NVIDIA driver is not loaded"),
-        (NO_PERMISSION, "NVML does not work: this user has no permission to ask the NVIDIA driver"),
-        (UNKNOWN, "NVML does not work: NVML says: Unknown Error"),
+        (NO_PERMISSION, "NVML does not work: this user may not query the NVIDIA driver"),
+        (UNKNOWN, "NVML does not work: NVML reports: Unknown Error"),
     ],
 )
 def test_without_nvml_indexes_are_believed_and_without_them_it_says_what_to_type(
@@ -309,7 +313,7 @@ def test_where_processes_are_not_told_memory_decides_and_that_is_said_once(
     idle_gpus.show([a_gpu(0, errors=errors), a_gpu(1, used=1 << 30, errors=errors), a_gpu(2, errors=errors)])
     done = program.run(stdin="echo $CUDA_VISIBLE_DEVICES; sleep 0.1\n" * 6)
     assert set(done.stdout.split()) == {b"0", b"2"}
-    assert done.stderr.count(b"NVML does not tell which processes use a GPU: its used memory decides") == 1
+    assert done.stderr.count(b"NVML does not report which processes use a GPU, so its used memory decides") == 1
 
 
 @pytest.mark.parametrize("busy", [None, "MIG"])
@@ -345,7 +349,7 @@ def test_a_gpu_that_is_lost_at_the_start_is_named_and_set_aside_and_the_others_g
         r"^gpu (\S+) is set aside: it has fallen off the bus; a reboot", done.stderr.decode(), re.MULTILINE
     )
     assert [name in names for name, names in zip(aside, [("1", SECOND), ("3", FOURTH)], strict=True)] == [True, True]
-    assert b"job 1 (line 1) was not started: it needs more GPUs" in done.stderr
+    assert b"job 1 (line 1) was not started: it needs more or larger GPUs" in done.stderr
 
 
 @pytest.mark.parametrize("code", [RESET_REQUIRED, NO_PERMISSION])
@@ -376,5 +380,5 @@ def test_a_gpu_that_is_lost_in_mid_run_is_set_aside_and_the_run_ends(
     assert sorted(set(out.split())) == [b"0", b"1"]
     for gpu in lost:
         assert said.count(f"gpu {gpu} is set aside: it has fallen off the bus; a reboot may bring it back\n") == 1
-    assert re.search(r"job 7 \(line 7\) was not started: it needs more GPUs, or larger ones, than are left: true", said)
+    assert re.search(r"job 7 \(line 7\) was not started: it needs more or larger GPUs than are left: true", said)
     assert "job 8" not in said

@@ -15,7 +15,7 @@ from tests.conftest import SCHEDULER, Program, has_text, until
 from tests.support.nvml import GIB, MIB, UNKNOWN, Process, StandIn, a_gpu, an_instance
 
 DEAD_PID = 2**22 - 1  # above every pid that Linux gives on a machine of usual size
-OVERRIDE = " (--ignore-occupancy starts all the same)"
+OVERRIDE = " (to start anyway: --ignore-occupancy)"
 HOLDS = "until [ -e go ]; do sleep 0.01; done\n"
 needs_root = pytest.mark.skipif(
     os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can start processes of another user, by setpriv"
@@ -89,7 +89,7 @@ def attempt(program: Program, *args: str) -> str:
         (
             {"used": 11 * GIB},
             ["--max-used-memory", "20G", "--free-memory", "70G"],
-            "69.0 GiB free, less than the 70.0 GiB",
+            "69.0 GiB free, less than the required 70.0 GiB",
         ),
         ({"utilization": 99}, [], ""),
         ({"utilization": 10}, ["--max-utilization", "10"], ""),
@@ -131,7 +131,7 @@ def test_whose_processes_count_is_for_the_user_to_say(
 def test_an_unknown_user_to_share_with_is_an_error(program: Program, idle_gpus: StandIn) -> None:
     done = program.run("--share-with", "no_such_user", stdin="echo x")
     assert (done.returncode, done.stdout, idle_gpus.initialisations) == (2, b"", 0)
-    assert b"there is no user 'no_such_user'; write a user's name, or me" in done.stderr
+    assert b"there is no user 'no_such_user'; use a user name or me" in done.stderr
 
 
 def test_a_mig_instance_is_looked_at_for_itself(
@@ -221,8 +221,10 @@ def test_processes_that_cannot_be_seen_let_memory_decide_and_that_is_said_once(
     idle_gpus.show([a_gpu(0, used=100 * MIB, processes=processes), a_gpu(1, used=GIB, processes=processes)])
     done = program.run(stdin="echo $CUDA_VISIBLE_DEVICES\n" * 10)
     assert (done.returncode, set(done.stdout.split())) == (0, {b"0"})
-    assert done.stderr.count(b"NVML names processes that cannot be seen from here, as in a container: a GPU's") == 1
-    assert attempt(program, "--gpus", "1").startswith("gpu 1: 1.0 GiB used by processes that cannot be seen from here")
+    assert (
+        done.stderr.count(b"NVML reports processes that are not visible from here, as in a container, so a GPU's") == 1
+    )
+    assert attempt(program, "--gpus", "1").startswith("gpu 1: 1.0 GiB used by processes that are not visible from here")
 
 
 @needs_root
@@ -243,7 +245,7 @@ def test_in_a_pid_namespace_memory_decides_and_that_is_said_once(
     if b"unshare failed" in done.stderr or b"cannot" in done.stderr.partition(b"NVML")[0]:
         pytest.skip("this machine lets nobody make a namespace of pids")
     assert (done.returncode, done.stdout.split()) == (0, [b"0"] * 10)
-    assert done.stderr.count(b"NVML names processes that cannot be seen from here, as in a container") == 1
+    assert done.stderr.count(b"NVML reports processes that are not visible from here, as in a container") == 1
 
 
 # ---- Saying why, and what it costs
@@ -332,7 +334,7 @@ def test_nvml_is_initialised_once_also_when_a_job_waits_until_an_error_has_gone(
 ) -> None:
     idle_gpus.show([a_gpu(0, errors={"nvmlDeviceGetMemoryInfo_v2": UNKNOWN})])
     run = Run(program, "echo began\n")
-    run.says("waiting: gpu 0: NVML says: Unknown Error")
+    run.says("waiting: gpu 0: NVML reports: Unknown Error")
     idle_gpus.show([a_gpu(0)])
     assert run.end() == (0, ["began"])
     assert idle_gpus.initialisations == 1

@@ -98,7 +98,7 @@ class TestRuns:
         ]
         assert finished["directory"] == str(program.directory)
         heading, *lines = told().decode().splitlines()
-        assert re.split(r"\s{2,}", heading) == ["RUN", "BEGUN", "TOOK", "STATE", "JOBS", "DIRECTORY"]
+        assert re.split(r"\s{2,}", heading) == ["RUN", "STARTED", "TOOK", "STATE", "JOBS", "DIRECTORY"]
         cells = {line.split()[0]: re.split(r"\s{2,}", line)[3:] for line in lines}
         assert cells[THIRD] == ["died", "1 waiting", r"/else\x1bwhere"]
         assert cells[str(finished["run"])][:2] == ["finished", "1 succeeded, 1 failed, 1 not started"]
@@ -131,7 +131,7 @@ class TestRuns:
         started = events.JobStarted(Attempt(job(1), 1, ("0",), (0,)))
         write(FIRST, events.JobsRead([job(1)]), started, host="other")
         write(SECOND, events.JobsRead([job(1)]), *ended(job(1)), DONE, host="other")
-        assert [row["state"] for row in as_json()] == ["finished", "died, or runs on other"]
+        assert [row["state"] for row in as_json()] == ["finished", "died, or is running on other"]
         assert [row["state"] for row in as_json(FIRST)] == ["unknown"]
 
     def test_that_cannot_be_read_hide_no_others(self) -> None:
@@ -143,8 +143,8 @@ class TestRuns:
         gone.symlink_to("/nowhere/at all")
         done = ask("--json")
         assert (done.returncode, [row["run"] for row in json.loads(done.stdout)]) == (0, [FIRST])
-        assert [line.partition("cannot be used: ")[2] for line in done.stderr.decode().splitlines()] == [
-            "it does not begin like a journal",
+        assert [line.partition(".jsonl: ")[2] for line in done.stderr.decode().splitlines()] == [
+            "it does not start like a journal",
             "it was written by a newer version (format 99)",
         ]
 
@@ -218,16 +218,16 @@ class TestJobs:
         assert (done.returncode, done.stdout) == (0, b"true\n")
         assert done.stderr.decode().splitlines() == [
             f"{path}: 2 lines of the journal could not be read",
-            f"{path}: events that this version does not know: moon rose",
+            f"{path}: events unknown to this version: moon rose",
         ]
 
     def test_options_that_go_with_something_else_are_refused(self) -> None:
         write(FIRST)
-        assert "--null goes with --commands" in refusal(FIRST, "--null")
-        assert "choose one" in refusal(FIRST, "--commands", "--json")
-        assert "-n and --here choose among runs" in refusal(FIRST, "--here")
-        assert "'0' is not a whole number from 1 up" in refusal("-n", "0")
-        assert "--commands needs the RUN" in refusal("--failed", "--commands")
+        assert "--null requires --commands" in refusal(FIRST, "--null")
+        assert "exclude each other" in refusal(FIRST, "--commands", "--json")
+        assert "-n and --here select runs" in refusal(FIRST, "--here")
+        assert "'0' is not a whole number (1 or more)" in refusal("-n", "0")
+        assert "--commands needs a RUN" in refusal("--failed", "--commands")
 
 
 class TestChoosing:
@@ -242,7 +242,7 @@ class TestChoosing:
             with pytest.raises(UserError, match=problem):
                 find.choose(wrong)
         elsewhere.write_text("no journal\n")
-        assert "mine.jsonl cannot be used: it does not begin like a journal" in refusal(str(elsewhere))
+        assert "mine.jsonl: it does not start like a journal" in refusal(str(elsewhere))
 
 
 class TestCommands:
@@ -262,7 +262,7 @@ class TestCommands:
         write(FIRST, events.JobsRead([job(1), job(2, b"cat <<E\nx\nE", gpus=2)]))
         problem = refusal(FIRST, "--commands")
         assert problem.endswith(
-            "job 2 (line 2) has a newline in it; separate the jobs by NUL: --null here, and for the run that reads them"
+            "job 2 (line 2) contains a newline; separate jobs by NUL: use --null here and in the run that reads them"
         )
         assert told(FIRST, "--commands", "--null") == b"true\0cat <<E\nx\nE\n#: gpus=2\0"
 
@@ -276,9 +276,7 @@ class TestCommands:
         failed = ended(second, Outcome("failed", 1))
         write(FIRST, events.JobsRead([first, second, third]), *ended(first), *failed, dropped)
         problem = refusal(FIRST, "--not-started", "--commands")
-        assert problem.endswith(
-            'job 3 comes after job 2 "b", which has not succeeded and is not among these; add --failed'
-        )
+        assert problem.endswith('job 3 depends on job 2 "b", which has not succeeded and is not selected; add --failed')
         assert told(FIRST, "--failed", "--not-started", "--commands") == b"true  #: name=b\ntrue  #: after=b\n"
         assert told(FIRST, "--commands").splitlines()[2] == b"true  #: after=a,b"
 
@@ -286,7 +284,7 @@ class TestCommands:
         write_every_state()
         done = ask(FIRST, "--commands", "--not-started", "--cancelled")
         assert done.stdout == b"echo 4\necho 5\n"
-        assert b"1 line that was refused cannot be printed" in done.stderr
+        assert b"1 refused line cannot be printed" in done.stderr
 
 
 @pytest.fixture(scope="module")

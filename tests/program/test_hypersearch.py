@@ -56,15 +56,15 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
 @pytest.mark.parametrize(
     ("args", "sentence"),
     [
-        (["awk '{print}' {a}", "-p", "a", "1"], "the pattern has {print} but there is no parameter of that name"),
-        (["x {}", "-p", "a", "1"], "{} is no placeholder"),
+        (["awk '{print}' {a}", "-p", "a", "1"], "the pattern has {print}, but there is no parameter of that name"),
+        (["x {}", "-p", "a", "1"], "{} is not a placeholder"),
         (["x {a", "-p", "a", "1"], "the pattern has a '{' that belongs to no placeholder, at character 3"),
         (["x", "-p", "a", "1"], "the pattern does not use the parameter a; write {a} in it, or leave out -p a"),
         (["x {a}", "-p", "a"], "the parameter a has no values; write -p a VALUE..."),
-        (["x {a}", "-p", "a", "1", "-p", "a", "2"], "the parameter a is given twice; write all its values behind one"),
+        (["x {a}", "-p", "a", "1", "-p", "a", "2"], "the parameter a is given twice; write all its values after one"),
         (
             ["x {lr} {bz}", "-p", "lr", "1", "-p", "bs", "2"],
-            "write {{bz}} if these braces are the shell's; there are bs, lr",
+            "write {{bz}} for braces of the shell; choose from bs, lr",
         ),
         (["x {a:03d}", "-p", "a", "b"], "{a:03d} cannot take the value 'b' of a: ':03d' cannot format a text"),
         (["x {0}", "-p", "0", "1"], "'0' is no name for a parameter; a name has letters, digits"),
@@ -76,11 +76,11 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
         ),
         (["x {a}", "a=1"], "'a=1' stands beside the pattern 'x {a}'; a parameter is written -p a 1"),
         (["x {a} {b}", "-p", "a", "1", "-p", "b", "2", "--zip", "a", "b"], "with commas: --zip a,b"),
-        (["x {a}", "-p", "a", "1", "--where", "a", "<", "1"], "a condition, is one word and stands in quotes"),
+        (["x {a}", "-p", "a", "1", "--where", "a", "<", "1"], "quote the whole pattern, and any condition"),
         (["x {a}", "-p", "a", "1", "--when", "a == 1", "--count"], "--when needs NAME CONDITION"),
         (["x {a}", "-p", "a", "1", "--n", "1"], "No such option --n. Did you mean --n-samples or --name or --null?"),
         (["x {a}", "-p"], "-p needs NAME VALUE... behind it, and there is none. For example: simple_hypersearch"),
-        (["-p", "a", "1", "2", "x {a}"], "there is no PATTERN; was 'x {a}' meant"),
+        (["-p", "a", "1", "2", "x {a}"], "there is no PATTERN; 'x {a}' was read as a value of"),
         ([], "there is no PATTERN. For example: simple_hypersearch"),
     ],
 )
@@ -95,7 +95,7 @@ def test_mistakes_are_named(args: list[str], sentence: str) -> None:
 def test_a_grid_beyond_counting_is_an_error() -> None:
     done = hypersearch("{a} {b}", "-p", "a", "range:1:1000000000000", "-p", "b", "range:1:1000000000000")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "the sweep has more than 1e+18 combinations, too many to be counted" in done.stderr
+    assert "the sweep has more than 1e+18 combinations, too many to count" in done.stderr
 
 
 @pytest.mark.parametrize(

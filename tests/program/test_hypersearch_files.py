@@ -84,8 +84,8 @@ def test_several_sweeps_follow_each_other_and_no_line_is_there_twice(swept) -> N
     )
     done = swept("s.yaml", text + "- pattern: y {a}\n  parameters: {a: 1}\n")
     assert done.stdout == b"x 1 1/4\nx 2 2/4\nx 3 3/4\ny 1\n"
-    assert done.stderr == b"simple_hypersearch: left out 1 line that had been there before\n"
-    refused(swept("s.yaml", text + "- parameters: {b: 1}\n"), "sweep 3: the pattern has {a} but there is no parameter")
+    assert done.stderr == b"simple_hypersearch: left out 1 repeated line\n"
+    refused(swept("s.yaml", text + "- parameters: {b: 1}\n"), "sweep 3: the pattern has {a}, but there is no parameter")
     assert swept("s.yaml", text, "--count").stdout == b"3\n"
 
 
@@ -121,25 +121,25 @@ LAUGHS = "a: &a [x, x]\n" + "".join(f"{y}: &{y} [{f'*{x},' * 99}]\n" for x, y in
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("s.csv", "a,b\n1,2\n\n3\n", "line 4 has 1 value, and there are 2 names"),
-        ("s.csv", 'a,b\n1,"2\n3"\n3,4,5\n', "line 4 has 3 values"), ("s.toml", "a = " + "[" * 10**5, "this is no TOML"),
-        ("s.csv", "a,b\n", "one for each configuration below it"), ("s.csv", b"a\n1\n\xff\n", "line 3 is not UTF-8"),
-        ("s.json", '{"parameters": {"a": 1}}', "there is no PATTERN"), ("s.csv", "", "a line with the names"),
-        ("s.yaml", "parameters: {a: 1, a: 2}", "'a' is there twice"), ("s.csv", "a,b,a\n1,2,3\n", "'a' is there twice"),
-        ("s.json", '{"zip": {"a": "b"}}', "zip must be a text"), ("s.csv", "a;b\n1;2\n", "by ';'"),
-        ("s.json", '{"pattern": "a", "pattern": "b"}', "'pattern' is there twice"),
-        ("s.json", '{"parameters": {"a": 1, "a=": 2}}', "the parameter a is there twice"),
-        ("s.toml", "pattern = 'a'\npattern = 'b'\n", "this is no TOML"), ("s.yaml", LAUGHS, "is no setting of a sweep"),
-        ("s.json", '{"paramters": {}}', "'paramters' is no setting of a sweep; did you mean parameters?"),
-        ("s.json", '{"repeat": "x"}', "repeat: 'x' is no"), ("s.json", "[1]", "a sweep must be names with values"),
-        ("s.json", '{"pattern": null}', "pattern must be a text"), ("s.yaml", "[" * 5000, "this is no YAML"),
-        ("s.json", '{"when": ["a"]}', "when must be names with values"), ("s.txt", "", "ends in one of .json, .toml"),
-        ("s.json", '{"rows": [{"a": 1}, {"b": 1}]}', "row 2 has other names than the first"),
-        ("s.json", '{"simple_hypersearch": 2}', "saved by a newer version"), ("s.json", "[" * 10**5, "this is no JSON"),
-        ("s.yaml", "parameters:\n  " + LAUGHS.strip().replace("\n", "\n  "), "a text or a number, not several"),
-        ("s.yaml", "pattern: !!python/name:os.x []", "pattern must be"), ("s.yaml", "a: &a {a: *a}", "this is no YAML"),
-        pytest.param("s.json", '{"pattern": "\\u0000"}', "NUL"), ("s.csv", 'a\n"x', "line 2: this is no CSV"),
-        pytest.param("s.json", '{"n_samples": 1, "n-samples": 2}', "n-samples is there twice"),
+        ("s.csv", "a,b\n1,2\n\n3\n", "line 4 has 1 value, but the first line has 2 names"),
+        ("s.csv", 'a,b\n1,"2\n3"\n3,4,5\n', "line 4 has 3 values"), ("s.toml", "a = " + "[" * 10**5, "not TOML"),
+        ("s.csv", "a,b\n", "one line per configuration"), ("s.csv", b"a\n1\n\xff\n", "line 3 is not UTF-8"),
+        ("s.json", '{"parameters": {"a": 1}}', "there is no PATTERN"), ("s.csv", "", "the first line must name"),
+        ("s.yaml", "parameters: {a: 1, a: 2}", "'a' is given twice"), ("s.csv", "a,b,a\n1,2,3\n", "'a' is given twice"),
+        ("s.json", '{"zip": {"a": "b"}}', "zip must be text or"), ("s.csv", "a;b\n1;2\n", "separated by ';'"),
+        ("s.json", '{"pattern": "a", "pattern": "b"}', "'pattern' is given twice"),
+        ("s.json", '{"parameters": {"a": 1, "a=": 2}}', "the parameter a is given twice"),
+        ("s.toml", "pattern = 'a'\npattern = 'b'\n", "this is not TOML"), ("s.yaml", LAUGHS, "is not a setting"),
+        ("s.json", '{"paramters": {}}', "'paramters' is not a setting of a sweep; did you mean parameters?"),
+        ("s.json", '{"repeat": "x"}', "repeat: 'x' is no"), ("s.json", "[1]", "a sweep must map names to values"),
+        ("s.json", '{"pattern": null}', "pattern must be text or"), ("s.yaml", "[" * 5000, "not YAML"),
+        ("s.json", '{"when": ["a"]}', "when must map names to values"), ("s.txt", "", "must end in one of .json"),
+        ("s.json", '{"rows": [{"a": 1}, {"b": 1}]}', "row 2 has different names from the first row"),
+        ("s.json", '{"simple_hypersearch": 2}', "saved by a newer version"), ("s.json", "[" * 10**5, "not JSON"),
+        ("s.yaml", "parameters:\n  " + LAUGHS.strip().replace("\n", "\n  "), "text or a number, not several"),
+        ("s.yaml", "pattern: !!python/name:os.x []", "pattern must be"), ("s.yaml", "a: &a {a: *a}", "not YAML"),
+        pytest.param("s.json", '{"pattern": "\\u0000"}', "NUL"), ("s.csv", 'a\n"x', "line 2: this is not CSV"),
+        pytest.param("s.json", '{"n_samples": 1, "n-samples": 2}', "n-samples is given twice"),
         pytest.param("s.json", '{"pattern": "{a}", "rows": [{"a": "\\u0000"}]}', "NUL"),
         pytest.param("s.json", '{"pattern": "{a}", "rows": [{"a": "\\ud800"}]}', "s.json"),
     ],
@@ -150,8 +150,8 @@ def test_what_is_wrong_with_a_file_is_said(swept, name, content, sentence) -> No
 
 def test_a_file_that_cannot_be_read_and_a_library_that_is_not_there_are_said(tmp_path) -> None:
     (tmp_path / "d.json").mkdir()
-    refused(hypersearch(tmp_path, "--from", "no.json"), "no.json cannot be read: No such file or directory")
-    refused(hypersearch(tmp_path, "--from", "d.json"), "d.json cannot be read: Is a directory")
+    refused(hypersearch(tmp_path, "--from", "no.json"), "cannot read no.json: No such file or directory")
+    refused(hypersearch(tmp_path, "--from", "d.json"), "cannot read d.json: Is a directory")
     without = "import sys; sys.modules |= dict.fromkeys(['yaml', 'tomllib', 'tomli']); " + HYPERSEARCH[2]
     for name in ("s.yaml", "s.toml"):
         (tmp_path / name).write_text(SAME[name])
@@ -183,14 +183,14 @@ def test_where_nothing_can_be_saved_nothing_is_printed_and_nothing_is_lost(tmp_p
     (tmp_path / "d.json").mkdir()
     for content in ('{"a": 1}', "no JSON", "[]"):
         (tmp_path / "mine.json").write_text(content)
-        refused(hypersearch(tmp_path, "x", "--save", "mine.json"), "no saved sweep, and is not written over")
+        refused(hypersearch(tmp_path, "x", "--save", "mine.json"), "not a saved sweep and is not overwritten")
         assert (tmp_path / "mine.json").read_text() == content
-    refused(hypersearch(tmp_path, "x", "--save", "s.yaml"), "name a file that ends in .json")
-    refused(hypersearch(tmp_path, "x", "--save", "d.json"), "that is no plain file")
-    refused(hypersearch(tmp_path, "x", "--save", "no/s.json"), "no/s.json: it cannot be written: No such file")
+    refused(hypersearch(tmp_path, "x", "--save", "s.yaml"), "choose a file name that ends in .json")
+    refused(hypersearch(tmp_path, "x", "--save", "d.json"), "it is not a regular file")
+    refused(hypersearch(tmp_path, "x", "--save", "no/s.json"), "no/s.json: cannot write it: No such file")
     refused(hypersearch(tmp_path, "x", "--save", "mine.json/s.json"), "Not a directory")
     full = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)), "env": UNMEASURED}
-    refused(hypersearch(tmp_path, "x", "--save", "s.json", **full), "s.json: it cannot be written: File too large")
+    refused(hypersearch(tmp_path, "x", "--save", "s.json", **full), "s.json: cannot write it: File too large")
     assert sorted(os.listdir(tmp_path)) == ["d.json", "mine.json"]
 
 

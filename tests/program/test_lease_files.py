@@ -84,7 +84,7 @@ def test_a_directory_with_a_relative_path_is_refused(program: Program, monkeypat
 
 def test_a_directory_that_is_a_file_is_refused(program: Program) -> None:
     leases().write_text("precious")
-    refused(program, str(leases()), "no directory", "SGS_LEASE_DIR")
+    refused(program, str(leases()), "not a directory", "SGS_LEASE_DIR")
     assert leases().read_text() == "precious"
 
 
@@ -121,7 +121,9 @@ def test_a_foreign_file_that_may_not_be_used_is_refused(open_directory: Path, na
     process = start_as(program, UID, *ALONE)
     err = process.communicate(b"touch ran\n", timeout=120)[1].decode()
     path = str(leases() / name)
-    check_refusal(program.directory, process.returncode, err, path, "root's", "Permission denied", "SGS_LEASE_DIR")
+    check_refusal(
+        program.directory, process.returncode, err, path, "owned by root", "Permission denied", "SGS_LEASE_DIR"
+    )
     assert (leases() / name).read_text() == "precious"
 
 
@@ -154,10 +156,10 @@ def _device(path: Path, _target: Path) -> None:
 TRAPS = [
     (_link, "a symbolic link"),
     (_dangling_link, "a symbolic link"),
-    (_second_name, "has a second name"),
-    (_pipe, "is no plain file"),
+    (_second_name, "has a second hard link"),
+    (_pipe, "is not a regular file"),
     (_directory, "Is a directory"),
-    (_device, "is no plain file"),
+    (_device, "is not a regular file"),
 ]
 
 
@@ -195,7 +197,7 @@ def test_what_somebody_has_written_of_a_holder_confuses_nobody(program: Program,
         program.feed(process, "touch ran\n")
         assert process.stderr
         line = process.stderr.readline().decode()
-        assert line == "waiting: gpu 0: leased by a process that cannot be seen from here\n"
+        assert line == "waiting: gpu 0: leased by a process that is not visible from here\n"
         assert not (program.directory / "ran").exists()
     assert process.wait(timeout=120) == 0
 

@@ -282,7 +282,7 @@ def test_a_time_out_says_who_has_the_gpus(python: Python, idle_gpus: StandIn) ->
     assert re.fullmatch(said, out := python.run(code)[0]), out
     end(holder)
     idle_gpus.show([a_gpu(0, used=GIB, processes=[Process(os.getpid(), GIB)])])
-    said = r"(True .*: gpu 0: \w+ \S+ 1\.0 GiB for .* \(ignore_occupancy=True starts all the same\)\n){4}"
+    said = r"(True .*: gpu 0: \w+ \S+ 1\.0 GiB for .* \(to start anyway: ignore_occupancy=True\)\n){4}"
     assert re.fullmatch(said, out := python.run(code)[0]), out
     assert python.run("with lease(timeout=0, ignore_occupancy=True) as gpus: print(*gpus)") == ("0\n", "")
     idle_gpus.show([a_gpu(0, used=100 * MIB)])
@@ -323,13 +323,13 @@ def test_one_may_choose_among_gpus(python: Python, arguments: str, gpus: tuple[s
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ("0", "ValueError: 0 is not a number of GPUs; write 1 or more"),
-        ("'x'", "ValueError: 'x' is not a number of GPUs; write 1 or more"),
-        ("gpus=[]", "ValueError: gpus is empty; leave it out for all"),
-        ("gpus=['x']", "ValueError: 'x' is no GPU; write an index"),
-        ("gpus=[0, 0]", "ValueError: GPU 0 is named twice"),
+        ("0", "ValueError: 0 is not a number of GPUs \\(1 or more\\)"),
+        ("'x'", "ValueError: 'x' is not a number of GPUs \\(1 or more\\)"),
+        ("gpus=[]", "ValueError: gpus is empty; leave it out to use all"),
+        ("gpus=['x']", "ValueError: 'x' is not a GPU; use an index"),
+        ("gpus=[0, 0]", "ValueError: GPU 0 is given twice"),
         ("gpus=[99]", "UserError: gpus: there is no GPU 99; there are 0 "),
-        ("5", "UserError: 5 GPUs are wanted, and there are 4"),
+        ("5", "UserError: 5 GPUs were requested, but there are only 4"),
         ("timeout='soon'", "ValueError: 'soon' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         ("timeout=float('nan')", "ValueError: .*"),
         ("free_memory='much'", "ValueError: 'much' is not a size; write 512M or 10G"),
@@ -351,7 +351,7 @@ def test_without_nvml_it_says_what_to_write_and_then_works_with_a_warning(python
     code = "def main():\n    with lease(gpus=[1]) as gpus: print(*gpus)\nmain()\n"
     out, err = python.run(code, LD_LIBRARY_PATH="")
     assert out == "1\n"
-    assert re.match(r"\S+/program1\.py:4: RuntimeWarning: NVML is not there .* is not checked\n", err), err
+    assert re.match(r"\S+/program1\.py:4: RuntimeWarning: NVML was not found .* is not checked\n", err), err
     assert "with lease(gpus=[1])" in err
 
 
@@ -373,7 +373,7 @@ def test_it_warns_when_cuda_is_in_use_already(python: Python, name: str, is_late
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     out, err = python.run(f"import {module}\nwith lease() as gpus: print(*gpus)")
     assert out == "0\n"
-    warning = rf"\S+/program0\.py:4: RuntimeWarning: {name} has initialised CUDA already, .*call lease\(\) before\n"
+    warning = rf"\S+/program0\.py:4: RuntimeWarning: {name} has already initialised CUDA, .*call lease\(\) first\n"
     assert bool(re.match(warning, err)) == is_late, err
     assert is_late or not err
 

@@ -201,7 +201,7 @@ class TestWhatIsTold:
         [
             (ended(1, Outcome("killed", 9)), "was killed by SIGKILL after 2.0 s"),
             (ended(1, Outcome("timed out")), "timed out after 2.0 s"),
-            (ended(1, Outcome("not started", reason="No such file")), "could not be started: No such file"),
+            (ended(1, Outcome("not started", reason="No such file")), "was not started: No such file"),
             (JobDropped(job(1), "job 9 failed"), "was not started: job 9 failed"),
         ],
         ids=["killed", "timed out", "not started", "dropped"],
@@ -296,7 +296,7 @@ class TestAFlood:
         subject.take(ended(2, SUCCESS), ended(3))
         subject.close()
         assert [told["event"] for told in subject.told.all()] == ["each", "fail"]
-        assert subject.told.all()[1]["summary"].startswith("2 jobs have ended, 1 of them without success: job 2")
+        assert subject.told.all()[1]["summary"].startswith("2 jobs ended, 1 of them unsuccessfully: job 2")
 
 
 class TestANotifier:
@@ -307,7 +307,7 @@ class TestANotifier:
         subject.close()
         [sentence] = subject.said
         assert re.fullmatch(
-            r"the notifier failed with exit code 127: .*no-such-mail.*not found; the run goes on", sentence
+            r"the notifier failed with exit code 127: .*no-such-mail.*not found; the run continues", sentence
         )
 
     def test_that_fails_at_the_end_does_not_speak_of_a_run_that_goes_on(self, subject: Subject) -> None:
@@ -320,7 +320,7 @@ class TestANotifier:
         subject.make("end", command="sleep 1000 & echo $! > child; echo $$ > main; wait", limit=0.5)
         subject.take(run_ended())
         subject.close()
-        assert subject.said == ["the notifier had not ended after 0.5 s and was killed"]
+        assert subject.said == ["the notifier was killed after 0.5 s"]
         left = [pids("child"), pids("main")]
         until(lambda: not any(map(is_alive, left)))
 

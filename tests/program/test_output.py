@@ -250,9 +250,7 @@ def test_output_that_cannot_be_written_is_a_failure(program: Program, output: st
             stderr=subprocess.PIPE,
         )
     assert done.returncode == 1
-    assert (
-        b"the jobs' output cannot be shown any more (No space left on device); it stands in their logs" in done.stderr
-    )
+    assert b"cannot show the jobs' output any more (No space left on device); it is kept in their logs" in done.stderr
 
 
 @pytest.mark.parametrize("output", ["group", "tag"])

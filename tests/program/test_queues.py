@@ -228,7 +228,7 @@ class TestNamedPipe:
         fifo.path.unlink()
         os.mkfifo(fifo.path)
         done = fifo.submit("--to", "gpu.fifo", "echo lost >> ran")
-        assert (done.returncode, b"nobody is reading" in done.stderr) == (2, True)
+        assert (done.returncode, b"no scheduler is reading" in done.stderr) == (2, True)
 
     @pytest.mark.open_to_others
     @pytest.mark.skipif(os.geteuid() != 0, reason="another user's eyes are needed")

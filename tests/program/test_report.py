@@ -77,7 +77,7 @@ class TestOfARealRun:
         assert "true \\x1b[31m" in text
         assert "\x1b" not in text
         results = [line.split() for line in lines[next(n for n, line in enumerate(lines) if "PARAMETERS" in line) :]]
-        assert lines[-1].startswith("no number behind this name in the output of ")
+        assert lines[-1].startswith("no number after this name in the output of ")
         assert [(row[0], row[1]) for row in results[:-1]] == [
             ("loss", "JOB"), ("0.25", "2"), ("0.5", "4"), ("0.9", "1")
         ]  # fmt: skip
@@ -105,26 +105,26 @@ class TestOfARealRun:
         assert len(rows) == 5
 
     def test_a_name_that_nobody_prints_is_said(self, run: Path) -> None:
-        assert told("--metric", "acc", cwd=run).endswith("acc: no log has a number behind this name\n")
+        assert told("--metric", "acc", cwd=run).endswith("acc: no log has a number after this name\n")
 
     def test_logs_that_are_gone_are_no_error(self, run: Path) -> None:
         for log in (run / "logs").iterdir():
             log.unlink()
         done = ask("--metric", "loss", "--json", cwd=run)
-        assert (done.returncode, done.stderr) == (0, "no log has a number behind 'loss'\n")
+        assert (done.returncode, done.stderr) == (0, "no log has a number after 'loss'\n")
         assert json.loads(done.stdout)["jobs"][3]["tail"] == ""
 
     def test_a_run_is_named_as_everywhere(self, run: Path) -> None:
         name = as_json(cwd=run)["run"]["id"]
         assert as_json(name.rpartition("-")[2], cwd=run)["run"]["id"] == name
-        assert "no run is called 'nonsense'" in refusal("nonsense", cwd=run)
+        assert "no run matches 'nonsense'" in refusal("nonsense", cwd=run)
 
 
 def test_where_output_was_not_kept_that_is_said_once(program: Program) -> None:
     program.run("--gpus", "0", stdin="false\n" * 12)
     text = told("--metric", "loss", cwd=program.directory)
     assert "  and 2 more: simple_gpu_scheduler history " in text
-    assert text.count("what the jobs printed was not kept: --output files or --logs DIR keeps it") == 1
+    assert text.count("job output was not kept; --output files or --logs DIR keeps it") == 1
 
 
 def test_a_run_that_goes_on_is_told_as_far_as_it_went(program: Program) -> None:
@@ -146,7 +146,7 @@ def test_an_empty_run_is_no_error(program: Program) -> None:
 
 def test_two_things_cannot_be_printed_at_once(program: Program) -> None:
     program.run("--gpus", "0", stdin="true\n")
-    assert "choose one" in ask("--csv", "--json", cwd=program.directory).stderr
+    assert "exclude each other" in ask("--csv", "--json", cwd=program.directory).stderr
 
 
 class TestWriting:
@@ -159,7 +159,7 @@ class TestWriting:
         (directory / "page.html").write_text("old")
         (directory / "page.html").chmod(0o644)
         done = ask("--html", "page.html", cwd=directory)
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "written page.html\n")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote page.html\n")
         page = directory / "page.html"
         assert stat.S_IMODE(page.stat().st_mode) == 0o600
         assert "<html" in page.read_text()
@@ -177,8 +177,8 @@ class TestWriting:
         [
             (".", "cannot write .: it is a directory; name a file in it"),
             ("none/page.html", "cannot write none/page.html: No such file or directory"),
-            ("fifo", "cannot write fifo: it is no plain file"),
-            ("/dev/null", "cannot write /dev/null: it is no plain file"),
+            ("fifo", "cannot write fifo: it is not a regular file"),
+            ("/dev/null", "cannot write /dev/null: it is not a regular file"),
             ("", "cannot write"),
         ],
     )

@@ -19,7 +19,7 @@ def test_the_command_writes_it(program: Program) -> None:
     done = subprocess.run(
         [*REPORT, "--png", "run.png"], cwd=program.directory, check=False, capture_output=True, text=True
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "written run.png\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote run.png\n")
     assert (program.directory / "run.png").read_bytes().startswith(PNG)
 
 

@@ -260,7 +260,7 @@ def test_the_table_is_filtered_by_text_and_by_outcome(view: Page) -> None:
     )
     view.one("#filter").send_keys("--SEED 3")
     assert view.column("#jobs td:first-child .open") == ["3", "30"]
-    assert view.text("#count") == "Showing 2 of 2 jobs that match, 30 in all"
+    assert view.text("#count") == "Showing 2 of 2 jobs that match (30 in total)"
     toggle = view.one("#jobs .toggle[data-outcome=failed]")
     toggle.click()
     assert toggle.get_attribute("aria-pressed") == "true"

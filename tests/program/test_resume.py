@@ -219,7 +219,7 @@ def test_the_newest_unfinished_run_of_this_directory_is_chosen(scene: Scene) -> 
     assert scene.run(*OURS, scene.lines("echo finished >> ran")).returncode == 0
     elsewhere = scene.directory / "elsewhere"
     elsewhere.mkdir()
-    assert "no run of this directory" in scene.resume(cwd=elsewhere).stderr
+    assert "no run to resume in this directory" in scene.resume(cwd=elsewhere).stderr
     scene.go()
     assert scene.resume().returncode == 0
     assert scene.ran() == ["older.1", "newer.1", "finished", "newer.2"]
@@ -398,7 +398,7 @@ def test_a_job_that_still_runs_is_waited_for_and_its_exit_code_taken(scene: Scen
     said = scene.directory / "said"
     with said.open("wb") as file:
         process = scene.start("--resume", stderr=file)
-    until(has_text(said, "1 still running, which are waited for (job 1)"))
+    until(has_text(said, "1 still running (job 1)"))
     other = scene.start("--gpus", "0", scene.lines("touch other", name="other.txt"), stderr=subprocess.PIPE)
     assert b"gpu 0" in (waits := other.stderr.readline() + other.stderr.readline()), waits
     assert not (scene.directory / "other").exists()
@@ -463,7 +463,7 @@ def test_two_schedulers_cannot_resume_one_run(scene: Scene) -> None:
         said = [process.communicate(timeout=120)[1].decode() for process in all_of_them]
         assert sorted(scene.ran()) == ["1.1", "1.2", "2.1"], said
         for process, words in zip(all_of_them, said, strict=True):
-            assert process.returncode == 0 or "is still running, so it cannot be resumed" in words
+            assert process.returncode == 0 or "it is still running (see simple_gpu_scheduler status)" in words
         (scene.directory / "ran").unlink()
         (scene.directory / "go").unlink()
 
@@ -580,11 +580,11 @@ def test_a_journal_that_is_none_or_of_a_newer_version_is_refused_with_a_sentence
         '{"event":"run began","version":1}\n',
     ):
         (scene.directory / "x.jsonl").write_text(text)
-        assert "cannot be used" in refused(scene, "x.jsonl")
+        assert "cannot use the journal" in refused(scene, "x.jsonl")
     changed(journal, lambda record: record.update(version=99))
     assert "newer version (format 99)" in refused(scene)
     assert "no such file" in refused(scene, "./nowhere.jsonl")
-    assert "no run is called '20010101'" in refused(scene, "20010101")
+    assert "no run matches '20010101'" in refused(scene, "20010101")
     (scene.directory / "d.jsonl").mkdir()
     assert "not a regular file" in refused(scene, "d.jsonl")
 
@@ -595,8 +595,8 @@ def test_a_journal_of_another_user_is_refused(scene: Scene) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a file away")
     os.chown(journal, NOBODY, NOBODY)
-    assert "is no journal of yours" in refused(scene)
-    assert "is no journal of yours" in refused(scene, str(journal))
+    assert "is not a journal of yours" in refused(scene)
+    assert "is not a journal of yours" in refused(scene, str(journal))
     os.chown(journal, 0, 0)
     assert scene.resume().returncode == 1
 

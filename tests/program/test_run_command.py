@@ -83,7 +83,7 @@ def test_it_waits_for_a_gpu_that_a_process_uses(program: Program, idle_gpus: Sta
     process = program.start("run", "--", *WHICH)
     assert process.stderr
     line = process.stderr.readline().decode()
-    assert re.fullmatch(r"waiting: gpu 0: \w+ \S+ 1\.0 GiB for .* \(--ignore-occupancy starts all the same\)\n", line)
+    assert re.fullmatch(r"waiting: gpu 0: \w+ \S+ 1\.0 GiB for .* \(to start anyway: --ignore-occupancy\)\n", line)
     idle_gpus.show([a_gpu(0)])
     assert process.communicate(timeout=120) == (b"0 PCI_BUS_ID\n", b"")
 
@@ -105,7 +105,7 @@ def test_several_gpus_are_had_all_or_none_and_wide_runs_do_not_block_each_other(
     assert ends(program, "-n", "2", *WHICH) == (0, "1,2 PCI_BUS_ID\n", "")
     code, out, err = ends(program, "--no-wait", "-n", "2", "--gpus", "0", "1", "true")
     assert (code, out) == (75, "")
-    assert re.fullmatch(r"there are no 2 GPUs free: gpu 0: leased by \w+ \(pid \d+, \S+\)\n", err)
+    assert re.fullmatch(r"fewer than 2 GPUs are free: gpu 0: leased by \w+ \(pid \d+, \S+\)\n", err)
     assert is_free(program, "1")
     wide = [program.start("run", "-n", "2", "--gpus", *gpus, "--", "true") for gpus in ("01", "10", "01", "10")]
     end()
@@ -160,8 +160,8 @@ def test_it_says_once_that_memory_decides_where_pids_cannot_be_seen(program: Pro
     [
         (["--wait", "soon", "true"], 2, "'soon' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         (["--wait", "2s", "--no-wait", "true"], 2, "--wait and --no-wait exclude each other"),
-        (["-n", "9", "true"], 2, "-n 9: there are 4 GPUs to use"),
-        (["-n", "2", "--gpus", "3", "true"], 2, "-n 2: there is one GPU to use"),
+        (["-n", "9", "true"], 2, "-n 9: only 4 GPUs are available"),
+        (["-n", "2", "--gpus", "3", "true"], 2, "-n 2: only 1 GPU is available"),
         (["-n", "0", "true"], 2, "0 is not in the range x>=1"),
         (["--gpus", "7", "true"], 2, "there is no GPU 7; there are 0 "),
         ([], 2, "Missing argument 'COMMAND...'"),

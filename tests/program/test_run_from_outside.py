@@ -84,13 +84,13 @@ def test_status_tells_what_runs_and_in_json_all_of_it(run: Run) -> None:
         3600,
     )
     assert (report["run"], report["standing"], report["alive"]) == (run.id, "running", True)
-    assert report["eta_unknown"] == "the input is still open"
+    assert report["eta_unknown"] == "still reading the input"
     lines = run.call("status").stdout.decode().splitlines()
     assert re.match(rf"run {run.id}: running in .* for \d", lines[0])
     assert re.match(r'  gpu 0, \d.* of about 1 h: job 1 "big": sleep 100$', lines[1])
     assert lines[2:] == [
         "  1 running, 1 waiting, 0 succeeded, 1 failed, 0 not started",
-        "  no estimate: the input is still open",
+        "  no ETA: still reading the input",
     ]
 
 
@@ -160,7 +160,7 @@ def test_a_failed_job_is_retried_with_those_that_come_after_it(run: Run) -> None
     done = run.call("retry", "prepare")
     assert done.stdout.decode().splitlines() == [
         "job 1: it waits again",
-        "job 2: it waits again, since it comes after those",
+        "job 2: waiting again, since it depends on those jobs",
     ]
     until((run.program.directory / "trained").exists)
     assert run.end() == 0
@@ -195,18 +195,18 @@ def test_a_run_that_was_killed_is_dead_and_not_running(run: Run, program: Progra
         assert waiting.wait(timeout=120) == 1
         assert waiting.stderr
         assert (
-            f"run {name} died; simple_gpu_scheduler --resume {name} goes on with it" in waiting.stderr.read().decode()
+            f"run {name} died; resume it with: simple_gpu_scheduler --resume {name}" in waiting.stderr.read().decode()
         )
         [dead] = json.loads(program.run("status", "--json").stdout)
         assert (dead["alive"], dead["standing"]) == (False, "died")
         assert [job["job"] for job in dead["running"]] == [1]
         shown = program.run("status").stdout.decode()
-        assert f"simple_gpu_scheduler --resume {name} goes on with it" in shown
+        assert f"; resume it with: simple_gpu_scheduler --resume {name}" in shown
         assert "  gpu 0, when it died: job 1: echo $$ > pid; exec sleep 100" in shown
         for command in (["stop"], ["pause"], ["continue"], ["cancel", "1", "--run"], ["retry", "1", "--run"]):
             done = program.run(*command, name)
             assert done.returncode == 2
-            assert f"run {name} has died; simple_gpu_scheduler --resume {name} goes on" in done.stderr.decode()
+            assert f"run {name} has died; resume it with: simple_gpu_scheduler --resume {name}" in done.stderr.decode()
     finally:
         os.kill(int((program.directory / "pid").read_text()), signal.SIGKILL)
 
@@ -236,7 +236,7 @@ def test_status_watches_until_the_run_is_over(run: Run, program: Program) -> Non
 
 
 def test_without_any_run_status_says_so(program: Program) -> None:
-    assert program.run("status").stdout == b"there is no run yet\n"
+    assert program.run("status").stdout == b"no runs yet\n"
     assert program.run("status", "--json").stdout == b"[]\n"
     assert program.run("stop").returncode == 2
 
@@ -321,12 +321,12 @@ def test_logs_follows_no_longer_than_the_run_lives(program: Program, written: Wr
 def test_a_job_without_a_log_says_why_there_is_none(program: Program, written: Written) -> None:
     done = program.run("logs", "1")
     assert done.returncode == 2
-    assert b"job 1 of run 20260102-030405-abcdef has not been started" in done.stderr
+    assert b"job 1 of run 20260102-030405-abcdef has not started, so it has no output" in done.stderr
     written.add(event="job started", job=1, attempt=1, gpus=["0"], slots=[0])
     for args in (["logs", "1"], ["logs", "1", "-f"]):
         done = program.run(*args)
         assert done.returncode == 2
-        assert b"has no log, since its output went where the run's own did" in done.stderr
+        assert b"has no log: its output went to the run's own output" in done.stderr
     assert program.run("logs", "no-such").returncode == 2
 
 
@@ -401,8 +401,8 @@ def test_a_socket_that_is_gone_stale_or_anothers_is_told_and_the_run_is_still_sh
         make()
         done = run.call("stop")
         assert (done.returncode, done.stdout) == (2, b"")
-        assert f"run {run.id} lives, but nothing listens at" in done.stderr.decode()
-        assert "nothing listens at" in run.status()["problem"]
+        assert f"run {run.id} is active, but has no socket at" in done.stderr.decode()
+        assert "has no socket at" in run.status()["problem"]
         path.unlink(missing_ok=True)
     with bind(path) as listener:
         listener.listen()
@@ -414,7 +414,7 @@ def test_a_socket_that_is_gone_stale_or_anothers_is_told_and_the_run_is_still_sh
                 connection.sendall(answer)
             assert asking.wait(timeout=120) == 2
             assert asking.stderr
-            assert b"its answer is no JSON object" in asking.stderr.read()
+            assert b"its answer is not a JSON object" in asking.stderr.read()
     kept.rename(path)
     assert run.call("stop").returncode == 0
     assert run.process.wait(timeout=120) == 0
@@ -456,7 +456,7 @@ def test_a_run_that_is_stopped_by_a_signal_says_that_it_does_not_answer(
     monkeypatch.setattr(client, "_PATIENCE", 0.3)
     os.kill(run.process.pid, signal.SIGSTOP)
     try:
-        with pytest.raises(UserError, match="lives and does not answer; is it stopped"):
+        with pytest.raises(UserError, match="does not respond; if it is suspended"):
             ask(str(run.journals / f"{run.id}.jsonl"), {"do": "pause"})
     finally:
         os.kill(run.process.pid, signal.SIGCONT)

@@ -125,7 +125,7 @@ def test_what_others_use_counts_as_well(program: Program, idle_gpus: StandIn) ->
     ("option", "problem"),
     [
         ("mem=81G", "mem=81.0 GiB: the largest GPU has 80.0 GiB"),
-        ("mem=41G gpus=2", "mem=41.0 GiB: only 1 of the GPUs have that"),
+        ("mem=41G gpus=2", "mem=41.0 GiB: only 1 of the GPUs have that much"),
     ],
 )
 def test_more_memory_than_any_gpu_has_is_refused_before_anything_starts(
@@ -182,7 +182,7 @@ def test_a_gpu_on_which_all_fails_is_set_aside_with_one_line_and_its_jobs_are_tr
 def test_the_jobs_that_are_tried_elsewhere_are_named_and_so_is_how_many_failed(program: Program) -> None:
     _, said = aside(program, BAD_GPU * 12, "--quarantine", "2")
     assert "gpu 1 is set aside: 2 jobs in a row failed there" in said
-    assert "; jobs 2, 3 are tried elsewhere\n" in said
+    assert "; jobs 2, 3 are retried elsewhere\n" in said
 
 
 def test_jobs_after_one_that_is_tried_elsewhere_run_too(program: Program) -> None:
@@ -216,7 +216,7 @@ def test_a_gpu_that_was_set_aside_for_bad_jobs_is_used_again_and_wide_jobs_wait_
     code, said = aside(program, "sleep 0.5\nfalse\nfalse\nfalse\ntouch wide #: gpus=2\n")
     assert code == 1
     assert "gpu 1 is set aside: 3 jobs in a row" in said
-    assert "gpu 1 is used again: what failed there failed elsewhere too\n" in said
+    assert "gpu 1 is back in use: the jobs that failed there failed elsewhere too\n" in said
     assert len(re.findall(r"^job \d \(line \d\) failed", said, re.MULTILINE)) == 6  # elsewhere once, and no more
     assert (program.directory / "wide").exists(), said
 

@@ -29,7 +29,7 @@ def test_the_first_ctrl_c_lets_running_jobs_finish(program: Program, pids: Pids)
     assert process.stderr
     while b"Ctrl-C" not in (line := process.stderr.readline()):
         assert line
-    assert line == b"Ctrl-C: starting nothing more, waiting for 1 running job (Ctrl-C again ends it)\n"
+    assert line == b"Ctrl-C: stopping; no new jobs, waiting for 1 running job (Ctrl-C again to end it)\n"
     (program.directory / "go").touch()
     assert "1 succeeded, 0 failed, 0 timed out, 1 not started" in finish(process)
     assert process.returncode == 130
@@ -102,7 +102,7 @@ def test_term_ends_what_runs_after_a_grace_period(program: Program, pids: Pids) 
     err = finish(process)
     assert process.returncode == 143
     assert not any(map(is_alive, jobs))
-    assert "SIGTERM: starting nothing more, ending 2 running jobs" in err
+    assert "SIGTERM: stopping; no new jobs, ending 2 running jobs" in err
     assert "was killed by SIGKILL" in err
     assert "was killed by SIGTERM" in err
     assert "0 succeeded, 0 failed, 0 timed out, 1 not started, 2 interrupted" in err

@@ -117,8 +117,8 @@ def test_the_table_and_json_tell_the_same(program: Program) -> None:
     lines = table.splitlines()
     for each in found["policies"]:
         assert row(each["policy"], measures_of(each)) in lines
-    assert lines[-1].startswith("Under priority and sjf a job may wait for ever")
-    assert "for ever" not in shown(program, *args, "--policy", "fifo", "hrrn")
+    assert lines[-1].startswith("Under priority and sjf a job may wait forever")
+    assert "forever" not in shown(program, *args, "--policy", "fifo", "hrrn")
 
 
 def test_the_table_holds_what_was_reckoned_by_hand(program: Program, trace: str) -> None:

@@ -1,4 +1,4 @@
-"""`stop`, `pause`, `continue`, `cancel` and `retry`: what is asked of a living run, and its answer in words."""
+"""`stop`, `pause`, `continue`, `cancel` and `retry`: requests to an active run, and its answer in words."""
 
 import sys
 from collections.abc import Callable
@@ -28,8 +28,8 @@ def _tell_of_jobs(do: str, words: tuple[str, ...], run: str) -> int:
     answer = ask(journal, {"do": do, "jobs": find_numbers(words, journal)})
     for each in answer["jobs"]:
         print(f"job {each['job']}: {each.get('error') or each['done']}", file=sys.stderr if "error" in each else None)
-        _tell_also(each.get("also", ()), "not started, since it comes after that")
-    _tell_also(answer.get("also", ()), "it waits again, since it comes after those")
+        _tell_also(each.get("also", ()), "not started, since it depends on that job")
+    _tell_also(answer.get("also", ()), "waiting again, since it depends on those jobs")
     return SOME_DID_NOT_SUCCEED if any("error" in each for each in answer["jobs"]) else 0
 
 

@@ -85,7 +85,7 @@ def _sections() -> tuple[Section, ...]:
 
 def _count(text: str) -> int:
     if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
-        raise ValueError(f"'{text}' is not a whole number from 1 up")
+        raise ValueError(f"'{text}' is not a whole number (1 or more)")
     return int(text)
 
 
@@ -95,7 +95,7 @@ def _history(
     groups = [name.replace("_", " ") for name in _FILTERS if filters[name]]
     shows_jobs = run is not None or bool(groups)
     if commands and not run:
-        raise click.UsageError("--commands needs the RUN that they are of")
+        raise click.UsageError("--commands needs a RUN")
     _check(is_list=bool(count or here), shows_jobs=shows_jobs, commands=commands, null=null, as_json=as_json)
     if shows_jobs:
         _show_jobs(run or "", groups, commands=commands, null=null, as_json=as_json)
@@ -106,11 +106,11 @@ def _history(
 
 def _check(*, is_list: bool, shows_jobs: bool, commands: bool, null: bool, as_json: bool) -> None:
     if is_list and shows_jobs:
-        raise click.UsageError("-n and --here choose among runs, and not among the jobs of one")
+        raise click.UsageError("-n and --here select runs, not the jobs of one run")
     if null and not commands:
-        raise click.UsageError("--null goes with --commands")
+        raise click.UsageError("--null requires --commands")
     if commands and as_json:
-        raise click.UsageError("--commands and --json are two ways to show jobs; choose one")
+        raise click.UsageError("--commands and --json exclude each other")
 
 
 def _show_runs(count: int, *, here: bool, as_json: bool) -> None:
@@ -125,7 +125,7 @@ def _runs(*, here: bool) -> Iterable[RunRow]:
     for path in all_runs():
         try:
             seen = look(path)
-        except UserError as error:  # one that cannot be read hides no other
+        except UserError as error:  # an unreadable one must not hide the others
             print(f"simple_gpu_scheduler history: {error}", file=sys.stderr)
             continue
         if not here or os.path.realpath(seen.state.began.get("directory", "")) == os.path.realpath(os.getcwd()):
@@ -156,8 +156,8 @@ def _print_commands(rows: Sequence[JobRow], seen: FoundRun, *, null: bool) -> No
         raise UserError(_shown(str(error))) from None
     refused = sum(row.job is None for row in rows)
     if refused:
-        lines = "1 line that was" if refused == 1 else f"{refused} lines that were"
-        print(f"simple_gpu_scheduler history: {lines} refused cannot be printed as a command", file=sys.stderr)
+        lines = "1 refused line" if refused == 1 else f"{refused} refused lines"
+        print(f"simple_gpu_scheduler history: {lines} cannot be printed as commands", file=sys.stderr)
     print_bytes(text)
 
 

@@ -1,4 +1,4 @@
-"""`logs`: what jobs wrote, from their log files, as they wrote it; with -f also what one goes on to write."""
+"""`logs`: the output of jobs, from their log files; with -f also what a job keeps writing."""
 
 import os
 import sys
@@ -28,7 +28,7 @@ JOB is a number or a name.
 
 
 class _Following:
-    """A journal that is read on as it grows."""
+    """A journal that is read as it grows."""
 
     def __init__(self, journal: str) -> None:
         self._journal = journal
@@ -45,7 +45,7 @@ class _Following:
 
 
 class _Output:
-    """The log files of one job of a run: that of each attempt as far as it was not printed yet."""
+    """The log files of a job: prints the part of each attempt's log that was not printed yet."""
 
     def __init__(self, run: str) -> None:
         self._run = run
@@ -67,7 +67,7 @@ class _Output:
             raise UserError(f"cannot read the log {self._log}: {error.strerror}") from None
         try:
             end = os.fstat(fd).st_size
-            if not 0 <= self._offset <= end:  # it was not looked at yet, or the job has emptied it
+            if not 0 <= self._offset <= end:  # it was not read yet, or the job has truncated it
                 self._offset, end = part_of(fd, self._run)
             while part := os.pread(fd, min(_AT_ONCE, max(0, end - self._offset)), self._offset):
                 sys.stdout.buffer.write(part)
@@ -101,20 +101,20 @@ def _logs(words: tuple[str, ...], failed: bool, follow: bool, run: str) -> int:
 
 def _check(words: tuple[str, ...], *, failed: bool, follow: bool) -> None:
     if bool(words) == failed:
-        raise click.UsageError("name the jobs by number or name, or say --failed.")
+        raise click.UsageError("give job numbers or names, or --failed.")
     if follow and len(words) != 1:
-        raise click.UsageError("--follow goes with one job.")
+        raise click.UsageError("--follow takes exactly one job.")
 
 
 def _follow(journal: str, number: int) -> None:
     following, output = _Following(journal), _Output(find.load(journal).run)
     while True:
-        is_alive = files.is_alive(journal)  # in this order: else what a run wrote last could be missed
+        is_alive = files.is_alive(journal)  # in this order: otherwise the last output of a run could be missed
         following.read_on()
         job = following.state.jobs[number]
         is_over = job.state not in ("waiting", "running") or not is_alive
         if log := job.log:
-            if is_over or os.path.exists(log):  # it is on record before it is made
+            if is_over or os.path.exists(log):  # it is recorded before it is created
                 output.print_on(log)
         elif job.attempts or is_over:
             raise UserError(_say_none(following.state, job))
@@ -129,11 +129,11 @@ def _follow(journal: str, number: int) -> None:
 def _say_none(state: RunState, job: JobState) -> str:
     which = f"job {job.job.number} of run {state.run}"
     if not job.attempts:
-        return f"{which} has not been started, so that it has written nothing"
+        return f"{which} has not started, so it has no output"
     if job.log:
-        why = ", as --logs-failed-only has it for one that succeeded" if job.state == "succeeded" else ""
+        why = " (--logs-failed-only deletes the logs of jobs that succeed)" if job.state == "succeeded" else ""
         return f"the log of {which} is gone{why}: {job.log}"
-    return f"{which} has no log, since its output went where the run's own did; --output files or --logs DIR keeps it"
+    return f"{which} has no log: its output went to the run's own output; to keep logs: --output files or --logs DIR"
 
 
 logs_command = Command(

@@ -59,7 +59,7 @@ _SECTIONS = (
 
 def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: bool, metric: str) -> int:
     if as_csv and as_json:
-        raise click.UsageError("--csv and --json both print; choose one")
+        raise click.UsageError("--csv and --json exclude each other")
     report = _build(run, metric)
     made = []  # all before the first is written
     if html is not None:
@@ -101,7 +101,7 @@ def _figure(report: Report) -> bytes:
 def _write(made: list[tuple[str, bytes]]) -> None:
     for path, data in made:
         write_file(path, data)
-        print(f"written {_safe(path)}", file=sys.stderr)
+        print(f"wrote {_safe(path)}", file=sys.stderr)
 
 
 def _show(report: Report) -> None:

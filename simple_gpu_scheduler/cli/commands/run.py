@@ -1,4 +1,4 @@
-"""`run`: waits for free GPUs, runs one command with the terminal, and ends as it does."""
+"""`run`: waits for free GPUs, runs one command with the terminal, and exits with its exit code."""
 
 import os
 import signal
@@ -96,7 +96,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
     """Run it; the exit code."""
     machine = find_machine(errand.wants, os.environ)
     if errand.gpus > len(machine.gpus):
-        raise UserError(f"-n {errand.gpus}: there {_are(len(machine.gpus))} to use")
+        raise UserError(f"-n {errand.gpus}: only {_gpus(len(machine.gpus))} available")
     for remark in machine.remarks:
         say(remark)
     run_id = f"run-{os.getpid()}-{time.time_ns()}"
@@ -119,7 +119,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
             lambda waits: say(f"waiting: {show_waits(waits)}"),
             say,
         )
-    if isinstance(got, Acquired):  # outside, or the thread would take signals that are for the command
+    if isinstance(got, Acquired):  # outside, or the thread would take signals meant for the command
         return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, heeded)
     if got is None:
         say(_sorry(errand, pool.waits(Demand(errand.gpus))))
@@ -147,9 +147,9 @@ def _run(
 
 
 def _sorry(errand: Errand, waits: Sequence[Wait]) -> str:
-    how_many = "no GPU is" if errand.gpus == 1 else f"there are no {errand.gpus} GPUs"
+    how_many = "no GPU is" if errand.gpus == 1 else f"fewer than {errand.gpus} GPUs are"
     return f"{how_many} free: {show_waits(waits)}"
 
 
-def _are(count: int) -> str:
-    return "is one GPU" if count == 1 else f"are {count} GPUs"
+def _gpus(count: int) -> str:
+    return "1 GPU is" if count == 1 else f"{count} GPUs are"

@@ -1,4 +1,4 @@
-"""`simulate`: what each policy would have made of a workload, as a table, as JSON, or as a picture."""
+"""`simulate`: the result of each policy on a workload, as a table, as JSON, or as a picture."""
 
 import gc
 import json
@@ -85,7 +85,7 @@ def _simulate(**options: Any) -> int:
 
 
 def _show(trace: Trace, results: Iterator[Result]) -> list[Result]:
-    """A line for each as soon as it is there: of a long trace each takes a while."""
+    """A line for each as soon as it is known: with a long trace each takes a while."""
     print_text("\n".join([*introduction(trace), "", *heading()]))
     kept = []
     for result in results:
@@ -93,7 +93,7 @@ def _show(trace: Trace, results: Iterator[Result]) -> list[Result]:
         kept.append(result)
     risky = [result.policy for result in kept if result.policy in MAY_STARVE]
     if risky:
-        print_text(f"\nUnder {' and '.join(risky)} a job may wait for ever while others keep coming.")
+        print_text(f"\nUnder {' and '.join(risky)} a job may wait forever while others keep arriving.")
     return kept
 
 
@@ -126,26 +126,26 @@ _FORMS = (".png", ".svg")
 
 
 def check_plot(path: str) -> None:
-    """Before an hour is simulated: what is wrong with the name, or what is missing."""
+    """Check the file name, and that matplotlib is there, before an hour of simulation."""
     if os.path.splitext(path)[1] not in _FORMS:
-        raise click.UsageError(f"--plot {safe(path)}: name a file that ends in {' or '.join(_FORMS)}")
+        raise click.UsageError(f"--plot {safe(path)}: the file name must end in {' or '.join(_FORMS)}")
     check_directory(path)
     figure_maker()
 
 
 def check_directory(path: str) -> None:
-    """What is wrong with where it is to be written."""
+    """Check that the file can be written there."""
     if not os.path.basename(path):
-        raise UserError(f"cannot write '{safe(path)}': that names no file")
+        raise UserError(f"cannot write '{safe(path)}': it is not a file name")
     directory = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(directory):
         raise UserError(f"cannot write {safe(path)}: there is no such directory")
     if not os.access(directory, os.W_OK):
-        raise UserError(f"cannot write {safe(path)}: that directory is not yours to write to")
+        raise UserError(f"cannot write {safe(path)}: you may not write to that directory")
 
 
 def plot_waits(path: str, title: str, results: Sequence[Result]) -> None:
-    """Draw what each policy made of it."""
+    """Draw the result of each policy."""
     picture = draw_waits(title, results, os.path.splitext(path)[1][1:])
     try:
         replace_file(path, picture)

@@ -1,4 +1,4 @@
-"""A report on a run -> lines for people, safe to print. Pure but for the time of day, which is passed in."""
+"""`status`: reports on runs, as lines for people that are safe to print, or as JSON."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def _heading(report: Report, now: float) -> str:
         return f"run {run}: {standing}{where}{since}"
     ago = f" {show_duration(max(0.0, now - report['last']))} ago" if report["last"] else ""
     code = f" with exit code {report['code']}" if report["code"] is not None else ""
-    resume = "" if standing == "finished" else f"; simple_gpu_scheduler --resume {run} goes on with it"
+    resume = "" if standing == "finished" else f"; resume it with: simple_gpu_scheduler --resume {run}"
     return f"run {run}: {standing}{code}{ago}{where}{resume}"
 
 
@@ -85,10 +85,10 @@ def _outlook(report: Report) -> Iterable[str]:
         yield (
             f"done in about {show_duration(report['eta'])}"
             if report["all_read"]
-            else (f"what runs is done in about {show_duration(report['eta'])}")
+            else (f"running jobs will be done in about {show_duration(report['eta'])}")
         )
     elif report["eta_unknown"]:
-        yield f"no estimate: {safe(report['eta_unknown'])}"
+        yield f"no ETA: {safe(report['eta_unknown'])}"
 
 
 _EVERY = 2.0
@@ -115,7 +115,7 @@ def _status(run: str, as_json: bool, watch: bool) -> int:
 
 
 def _watch(run: str, *, as_json: bool) -> None:
-    """Until none of them lives any more."""
+    """Show it again until no run is active."""
     while True:
         reports = _reports(run)
         _print(reports, as_json=as_json, indent=None, redraws=not as_json and _has_screen())
@@ -133,7 +133,7 @@ def _print(reports: Sequence[Report], *, as_json: bool, indent: int | None, redr
         print(json.dumps(reports, indent=indent), flush=True)
         return
     now = time.time()
-    lines = [line for report in reports for line in show(report, now)] or ["there is no run yet"]
+    lines = [line for report in reports for line in show(report, now)] or ["no runs yet"]
     if redraws:
         width, height = shutil.get_terminal_size()
         lines = cut(lines[: height - 1], width)
@@ -155,7 +155,7 @@ def _reports(run: str) -> list[Report]:
 
 
 def _report_if_any(path: str) -> Report | None:
-    """Nothing for a file that is broken, which must not keep the others from being shown."""
+    """None for a broken file, which must not hide the others."""
     try:
         return _report(path)
     except UserError as error:
@@ -168,7 +168,7 @@ def _report(path: str) -> Report:
     if files.is_alive(path):
         try:
             return _of_living(path)
-        except UserError as error:  # it has ended meanwhile, or cannot be asked
+        except UserError as error:  # it has ended meanwhile, or does not respond
             problem = str(error)
     look = find.look(path)
     state = look.state

@@ -1,4 +1,4 @@
-"""`submit`: a command, or the lines of stdin, for a scheduler that runs.
+"""`submit`: a command, or the lines of stdin, for a running scheduler.
 
 What stands here is which queue is meant, and what a text must be so that it can stand in one; `submitting` writes it.
 """
@@ -25,7 +25,7 @@ _MOST_MISTAKES_SHOWN = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _QUEUES = ("fifo", "follow")
 _VARIABLE = "SGS_QUEUE"
-_WAY_OUT = f"say which with --to PATH or {_VARIABLE}"
+_WAY_OUT = f"choose one with --to PATH or {_VARIABLE}"
 _EXAMPLES = r"""
 simple_gpu_scheduler submit -- python train.py --lr 0.1
 simple_gpu_scheduler submit --to gpu.fifo 'python train.py > log.txt   #: gpus=2'
@@ -49,7 +49,7 @@ class _Submission(NamedTuple):
 def _submit(to: str | None, quiet: bool, command: tuple[str, ...]) -> int:
     path = to or _find_queue()
     try:
-        queue = open_queue(path)  # before anybody types for nobody
+        queue = open_queue(path)  # before the user types in vain
         submission = _cut(_join(command) if command else _read_stdin())
         _refuse_mistakes(submission)
         append(path, queue, submission.lines, _say)
@@ -85,12 +85,14 @@ def _find_queue() -> str:
             f"`simple_gpu_scheduler --follow gpu.fifo`, or {_WAY_OUT}"
         )
     if len(paths) > 1:
-        raise UserError(f"there are several queues, and none in this directory: {safe(', '.join(paths))}; {_WAY_OUT}")
+        raise UserError(
+            f"there are several queues, none of them in this directory: {safe(', '.join(paths))}; {_WAY_OUT}"
+        )
     return paths[0]
 
 
 def _queues_of(journal: str) -> list[tuple[str, str]]:
-    """The directory and the queue of a run that lives: inputs are read one after another, so the first counts."""
+    """The directory and the queue of an active run: inputs are read one after another, so the first counts."""
     if not files.is_alive(journal):
         return []
     # Of a run that was resumed, the last.
@@ -100,13 +102,13 @@ def _queues_of(journal: str) -> list[tuple[str, str]]:
 
 
 def _join(words: Sequence[str]) -> bytes:
-    """A command's words as one line for the shell; a single word is such a line, or several, already."""
+    """A command's words as one line for the shell; a single word is already such a line, or several."""
     if len(words) == 1:
         return os.fsencode(words[0])
     for word in words:
         if "\n" in word:
             raise UserError(
-                f"nothing was submitted: there is a newline in {word!r}, and a queue has one command a line; put the "
+                f"nothing was submitted: {word!r} contains a newline, and a queue takes one command per line; put the "
                 "command into a script and submit that"
             )
     return os.fsencode(shlex.join(words))
@@ -114,7 +116,7 @@ def _join(words: Sequence[str]) -> bytes:
 
 def _read_stdin() -> bytes:
     if os.isatty(_STDIN):
-        _say("reading commands from the terminal, one a line; Ctrl-D ends the input")
+        _say("reading commands from the terminal, one per line; Ctrl-D ends the input")
     data = bytearray()
     try:
         while piece := _read_some():
@@ -128,13 +130,13 @@ def _read_some() -> bytes:
     while True:
         try:
             return os.read(_STDIN, _CHUNK)
-        except BlockingIOError:  # somebody who shares the pipe or terminal has made it non-blocking
+        except BlockingIOError:  # a process that shares the pipe or terminal has made it non-blocking
             select.select([_STDIN], [], [])
 
 
 def _cut(text: bytes) -> _Submission:
-    """The lines of a text, looked at as a scheduler will; those that are blank are left out."""
-    # At the begin of a file it says how the file is written; in the middle of a queue it would be part of a command.
+    """The lines of a text, checked as a scheduler would; blank lines are left out."""
+    # At the start of a file it marks the encoding; in the middle of a queue it would be part of a command.
     text = text.removeprefix(_BYTE_ORDER_MARK).removesuffix(b"\n") + b"\n"
     cutter = LineCutter()
     found = cutter.feed(text)
@@ -147,8 +149,8 @@ def _cut(text: bytes) -> _Submission:
         except ValueError as error:
             mistakes.append(f"line {line.number}: {error}")
     mistakes += [
-        f"line {line.number}: it ends in a backslash, so what another submits next would be taken for its rest; leave "
-        "the backslash out"
+        f"line {line.number}: it ends in a backslash, so the next submitted line would be joined to it; remove "
+        "the backslash"
         for line in unfinished
     ]
     pieces = text.split(b"\n")
@@ -163,18 +165,16 @@ def _is_job(line: Line) -> bool:
     stripped = line.text.strip()
     is_comment = stripped.startswith(b"#") and b"\n" not in stripped
     if b"\0" in line.text:
-        raise ValueError("there is a NUL byte in it, which no command can have")
+        raise ValueError("it contains a NUL byte, which no command can hold")
     if is_comment and stripped.startswith(b"#:"):
-        raise ValueError(
-            "a default would hold for all that others submit later, too; put the options behind each command"
-        )
+        raise ValueError("defaults would also apply to all lines submitted later; put the options after each command")
     if not stripped or is_comment:
         return False
     if line.size > LONGEST_LINE:
-        raise ValueError(f"the line has {line.size:,} bytes, which is longer than any command with its options")
+        raise ValueError(f"the line has {line.size:,} bytes; no command with its options is that long")
     command, _options = split_options(line.text)
     if len(command) > LONGEST_COMMAND:
-        raise ValueError(f"the command has {len(command):,} bytes and the system can start at most {LONGEST_COMMAND:,}")
+        raise ValueError(f"the command has {len(command):,} bytes; the system accepts at most {LONGEST_COMMAND:,}")
     return has_command(command)
 
 
@@ -183,9 +183,9 @@ def _refuse_mistakes(submission: _Submission) -> None:
     if len(submission.mistakes) > len(mistakes):
         mistakes.append(f"and {len(submission.mistakes) - len(mistakes)} more")
     if mistakes:
-        raise UserError("\n  ".join(["nothing was submitted, since the input has mistakes:", *mistakes]))
+        raise UserError("\n  ".join(["nothing was submitted; the input has errors:", *mistakes]))
     if not submission.jobs:
-        raise UserError("nothing to submit: there is no command in the input")
+        raise UserError("nothing to submit: the input has no commands")
 
 
 submit_command = Command(

@@ -1,4 +1,4 @@
-"""`tune`: which policy would have served a workload best; and a policy that is learned from it."""
+"""`tune`: which policy suits a workload best; and a policy learned from it."""
 
 import gc
 import json

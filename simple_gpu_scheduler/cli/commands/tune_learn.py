@@ -1,4 +1,4 @@
-"""`tune --learn FILE`: trains a policy, examines it, and keeps its weights."""
+"""`tune --learn FILE`: trains a policy, tests it, and saves its weights."""
 
 import os
 import sys
@@ -26,42 +26,42 @@ _BASE = "sjf"
 
 
 class Taught(NamedTuple):
-    """What came of it: whether the weights are other than those of sjf, and the exams."""
+    """The result: whether the weights differ from those of sjf, and the exams."""
 
     is_new: bool
     exams: Sequence[Exam]
 
 
 def check_target(path: str) -> None:
-    """What is wrong with where the weights are to be written: nothing but older weights is written over."""
+    """Check that the weights can be written there: only older weights are overwritten."""
     check_directory(path)
     if not os.path.lexists(path):
         return
     try:
-        if os.path.isfile(path) and os.path.getsize(path):  # a pipe would be waited for
+        if os.path.isfile(path) and os.path.getsize(path):  # reading a pipe would block
             choose_policy(f"{LEARNED}:{path}")
         elif not os.path.isfile(path):
-            raise UserError(f"cannot write {safe(path)}: that is no plain file")
+            raise UserError(f"cannot write {safe(path)}: it is not a regular file")
     except (click.UsageError, OSError):
-        message = "that file holds no learned weights, and is not written over; name another, or remove it first"
+        message = "that file is not a weights file and is not overwritten; choose another, or remove it first"
         raise UserError(f"--learn {safe(path)}: {message}") from None
 
 
 def find_school(trace: Trace, seed: int) -> School:
-    """What there is to learn from; a UserError says that it is too little."""
+    """What to learn from; a UserError says that there is too little."""
     try:
         return school_of(trace.workloads, trace.site.gpus, seed)
     except ValueError as error:
-        raise UserError(f"{safe(trace.name)} is too little to learn from: {error}") from None
+        raise UserError(f"{safe(trace.name)} has too little to learn from: {error}") from None
 
 
 def teach(school: School, site: Site, best: str, seed: int, path: str) -> Taught:
-    """Train, write the weights, and compare them with the best one-knob policy and with sjf on what was held out."""
+    """Train, write the weights, and compare them with the best one-knob policy and with sjf on held-out jobs."""
     is_shown = sys.stderr.isatty()
     try:
         weights = learn(school.lessons, site, seed, say=_say if is_shown else _quietly)
     except ValueError as error:
-        raise UserError(f"nothing can be learned from this: {error}") from None
+        raise UserError(f"cannot learn from this: {error}") from None
     if is_shown:
         _say("")
     _keep(path, weights)
@@ -70,16 +70,16 @@ def teach(school: School, site: Site, best: str, seed: int, path: str) -> Taught
 
 
 def say_exams(taught: Taught, best: str, path: str) -> list[str]:
-    """How it did, for people."""
-    kept = f"kept in {safe(path)} (--policy learned:{safe(path)})"
+    """How it did, as lines for people."""
+    kept = f"saved in {safe(path)} (--policy learned:{safe(path)})"
     if taught.is_new:
-        lines = [f"Learned, and {kept}. On what it had not seen:"]
+        lines = [f"Learned, and {kept}. On jobs it had not seen:"]
     else:
-        lines = [f"Nothing was found that is surely better than {_BASE}, whose order is {kept}. On what was held out:"]
+        lines = [f"Found nothing surely better than {_BASE}, so the order of {_BASE} is {kept}. On the held-out jobs:"]
     lines += [f"  {exam.name}: {exam.standing.in_words('learned', exam.other)}" for exam in taught.exams]
     if all(exam.standing.is_surely_less for exam in taught.exams if exam.other == best):
         return [*lines, f"It surely beats {best} everywhere."]
-    return [*lines, f"So it is not surely better than {best}: better use that."]
+    return [*lines, f"It is not surely better than {best}; use that instead."]
 
 
 def _examine(name: str, workloads: Sequence[Workload], weights: Weights, best: str, site: Site) -> list[Exam]:
@@ -100,4 +100,4 @@ def _say(text: str) -> None:
 
 
 def _quietly(_text: str) -> None:
-    """Nobody is looking."""
+    """Show no progress."""

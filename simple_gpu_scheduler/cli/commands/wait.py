@@ -1,4 +1,4 @@
-"""`wait`: sleeps until a run is over, and exits as it did."""
+"""`wait`: sleeps until a run is over, and exits with its exit code."""
 
 import click
 
@@ -32,7 +32,7 @@ def _wait(run: str) -> int:
     state = find.load(journal)
     if state.ended is None:
         died = find.standing(state, alive=False)
-        raise _DiedError(f"run {state.run} {died}; simple_gpu_scheduler --resume {state.run} goes on with it")
+        raise _DiedError(f"run {state.run} {died}; resume it with: simple_gpu_scheduler --resume {state.run}")
     code = state.ended.get("code")
     return code if isinstance(code, int) else SOME_DID_NOT_SUCCEED
 

@@ -93,10 +93,8 @@ def _first(options: dict[str, Any]) -> None:
     from simple_gpu_scheduler.inputs.gather import is_of  # noqa: PLC0415 - as above
 
     if not options["files"] and not options["follow"] and is_of(0).kind not in ("file", "fifo", "pipe"):
-        raise UserError(
-            "there is no run of this directory to resume; simple_gpu_scheduler history lists those of others"
-        )
-    click.echo("there is no run of this directory to resume, so this is the first", err=True)
+        raise UserError("no run to resume in this directory; list all runs with: simple_gpu_scheduler history")
+    click.echo("no earlier run in this directory; starting a new one", err=True)
 
 
 def _follower(options: dict[str, Any]) -> "Resumed | None":
@@ -126,4 +124,4 @@ def _go_to(directory: str) -> None:
     try:
         os.chdir(directory)
     except OSError as error:
-        raise UserError(f"the run's directory {directory} cannot be entered: {error.strerror}") from None
+        raise UserError(f"cannot enter the run's directory {directory}: {error.strerror}") from None

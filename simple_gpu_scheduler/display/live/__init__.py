@@ -1,1 +1,1 @@
-"""The live view: a picture of the run that stays at the bottom of the terminal."""
+"""The live view: the state of the run, kept at the bottom of the terminal."""

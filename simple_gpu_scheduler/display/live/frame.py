@@ -1,4 +1,4 @@
-"""What the live view looks like: from what is known to lines of styled text that fit. Pure; it knows no terminal."""
+"""The layout of the live view: from a picture of the run to lines of styled text that fit. Pure; it has no terminal."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -20,9 +20,9 @@ _WIDEST_BAR, _NARROWEST_BAR = 30, 5
 _LEAST_OUTPUT = 26
 _SHARE_OF_JOB = 5  # of the width
 _NARROWEST_JOB = 10
-_FEWEST_LINES = 3  # of failures, or they say nothing
+_FEWEST_LINES = 3  # of failures, or they would mean nothing
 _GIB = 2**30
-# Left out where there is not room enough for what a job prints, the last of these first.
+# Columns left out if there is too little room for a job's output, the last of these first.
 _HEADINGS = ("GPU", "JOB", "TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER")
 _ALIGNED_RIGHT = {"TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER"}
 _DISPENSABLE = ("POWER", "TEMP", "TRY", "UTIL", "MEMORY")
@@ -37,7 +37,7 @@ class RunningJob(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A job that failed lately, in a sentence, and the last that it has printed."""
+    """A job that failed recently, in a sentence, and its last output."""
 
     sentence: str
     printed: Sequence[str]
@@ -57,7 +57,7 @@ class Picture(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """A GPU with what runs there; only the first of its rows tells of the GPU itself."""
+    """A GPU with an attempt on it; only the first row of a GPU shows the GPU itself."""
 
     cells: dict[str, str]
     last: str
@@ -123,7 +123,7 @@ def _vitals(vitals: GpuVitals) -> dict[str, str]:
 
 
 def _table(rows: Sequence[_Row], width: int, height: int) -> list[Line]:
-    """The rows in columns, with headings; those for which there is no room are counted."""
+    """The rows in columns, with headings; rows without room are counted."""
     shown = rows if len(rows) + 1 <= height else rows[: max(0, height - 2)]
     widths = _widths(shown, width)
     lines: list[Line] = [[*_headings(widths), ("LAST OUTPUT", "dim")]]
@@ -133,7 +133,7 @@ def _table(rows: Sequence[_Row], width: int, height: int) -> list[Line]:
             line.append((_fit(row.cells.get(name, ""), size, name) + _BETWEEN, _STYLES.get(name, "")))
         lines.append([*line, (row.last, row.style)])
     if len(shown) < len(rows):
-        lines.append([(f"… and {len(rows) - len(shown)} more rows, for which the terminal is too low", "dim")])
+        lines.append([(f"… {len(rows) - len(shown)} more rows (terminal too short)", "dim")])
     return lines
 
 
@@ -159,7 +159,7 @@ def _widths(rows: Sequence[_Row], width: int) -> dict[str, int]:
 
 def _fit(text: str, size: int, name: str) -> str:
     missing = size - cell_len(text)
-    if missing < 0:  # without its middle: what tells the jobs of a sweep from each other stands at the end
+    if missing < 0:  # cut in the middle: jobs of a sweep differ at the end
         head = size // 3
         return set_cell_size(set_cell_size(text, head) + "…" + text[head + 1 - size :], size)
     return " " * missing + text if name in _ALIGNED_RIGHT else text + " " * missing
@@ -202,7 +202,7 @@ def _progress(picture: Picture, width: int) -> Line:
 
 
 def _bar(counts: Counts, size: int) -> Line:
-    """The whole bar is what was read; what runs is not done."""
+    """The whole bar is all jobs read; running jobs are not done."""
     ends = (counts.succeeded, counts.unsuccessful)
     sizes = [size * sum(ends[:at]) // counts.total for at in (0, 1, 2)]
     pieces = [("━" * (sizes[1] - sizes[0]), "green"), ("━" * (sizes[2] - sizes[1]), "red")]

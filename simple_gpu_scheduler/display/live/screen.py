@@ -1,7 +1,7 @@
-"""The part of a terminal at its bottom that is drawn over and over, and the lines that pass above it for good.
+"""The bottom part of a terminal, which is redrawn again and again, and the lines that scroll by above it.
 
-Nothing of the terminal is changed that would have to be restored: no alternate screen, no hidden cursor, no raw mode.
-So whatever happens to this process, the terminal is as it was. It knows nothing of what is drawn.
+It changes nothing that would have to be restored: no alternate screen, no hidden cursor, no raw mode. So whatever
+happens to this process, the terminal stays usable. It knows nothing of what is drawn.
 """
 
 import os
@@ -17,12 +17,12 @@ from simple_gpu_scheduler.system.writer import Writer
 from .frame import Line
 
 _UP, _TO_END_OF_LINE, _TO_END = "\x1b[{}A", "\x1b[K", "\x1b[J"
-# Each switched back in the same write: a line of a width that the terminal sees otherwise than we must not become two.
+# Each is undone in the same write: a line that the terminal takes for wider than we do must not become two.
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 
 class Screen:
-    """Draws with one write each time, so that nothing else comes between."""
+    """Draws with one write each time, so that nothing else gets in between."""
 
     def __init__(self, fd: int, *, coloured: bool) -> None:
         self._fd = fd
@@ -41,7 +41,7 @@ class Screen:
 
     @property
     def is_ours(self) -> bool:
-        """Whether we are in the foreground, and somebody reads."""
+        """Whether we are in the foreground, and the terminal is read."""
         try:
             return os.tcgetpgrp(self._fd) == os.getpgrp()
         except OSError:
@@ -49,23 +49,23 @@ class Screen:
 
     @property
     def is_behind(self) -> bool:
-        """Whether it has not taken yet what was written, as after Ctrl-S."""
+        """Whether the terminal has not yet taken what was written, as after Ctrl-S."""
         return self._writer.is_behind
 
     def forget(self) -> None:
-        """Others have written since: what was drawn stays, and the next is drawn below it."""
+        """Others have written since: keep what was drawn, and draw below it."""
         self._widths.clear()
         self._shown = ()
 
     def say(self, messages: Sequence[str]) -> None:
-        """Only the messages, where others may write as well; what they have drawn stays."""
+        """Write only messages, while others may write too; leave what they wrote."""
         self.forget()
         if messages:
             text = "".join([f"{_TO_END_OF_LINE}{message}\n" for message in messages])
             self._writer.write(f"\r{text}".encode("utf-8", "backslashreplace"))
 
     def draw(self, messages: Sequence[str], lines: Sequence[Line]) -> None:
-        """Messages stay above; the lines take the place of those that were drawn before."""
+        """Messages stay above; the lines replace those drawn before."""
         if not messages and lines == self._shown:
             return
         text = [self._back()]
@@ -77,11 +77,11 @@ class Screen:
         self._shown = lines
 
     def close(self) -> None:
-        """Wait until all is written or nobody reads."""
+        """Wait until all is written or nothing reads it."""
         self._writer.close()
 
     def _back(self) -> str:
-        """To the begin of what was drawn. Lines that the terminal has since become too narrow for are several there."""
+        """Back to the start of what was drawn. Lines for which the terminal became too narrow count as several."""
         columns, _ = self.size()
         lines = sum(max(1, -(-width // columns)) for width in self._widths)
         return "\r" + (_UP.format(lines) if lines else "")

@@ -1,7 +1,7 @@
-"""The live view: a thread draws what the ledger knows, four times a second, and lets messages pass above it.
+"""The live view: a thread draws the state of the ledger four times a second, and prints messages above it.
 
-The thread has the terminal to itself and waits for nobody who matters: the loop only hands it events. How the picture
-looks is `frame`'s, how it gets to the terminal `screen`'s.
+The thread owns the terminal, and nothing important waits for it: the loop only hands it events. `frame` lays out the
+picture, `screen` gets it to the terminal.
 """
 
 import os
@@ -25,7 +25,7 @@ from .screen import Screen
 _STDERR = 2
 _PAUSE = 0.25
 _DONE_WITHIN = 5.0
-# While the terminal takes none, as after Ctrl-S, so many are kept.
+# How many messages are kept while the terminal takes none, as after Ctrl-S.
 _MOST_MESSAGES = 20_000
 _MOST_FAILURES = 2
 _LAST_OUTPUT, _FAILURE_OUTPUT, _FAILURE_LINES = 2048, 8192, 3
@@ -42,7 +42,7 @@ class Live:
         self._messages: deque[str] = deque(maxlen=_MOST_MESSAGES)
         self._dropped = 0
         self._failures: deque[Failed] = deque(maxlen=_MOST_FAILURES)
-        self._lock = threading.Lock()  # over all above but the first
+        self._lock = threading.Lock()  # guards all above but the first
         self._outputs: dict[str, tuple[int, str]] = {}  # of each log its size when it was read, and its last line
         self._looking = Looking(vitals)
         self._screen = Screen(_STDERR, coloured=not os.environ.get("NO_COLOR"))
@@ -62,7 +62,7 @@ class Live:
             self._say(line)
 
     def _failure(self, event: JobEnded) -> Failed | None:
-        """Read at once: the next attempt will print to the same log."""
+        """Read its last output now: the next attempt will print to the same log."""
         run = self._ledger.running.get(event.attempt.key)
         if run is None or event.outcome.kind == "succeeded" or event.is_interrupted:
             return None
@@ -70,7 +70,7 @@ class Live:
         return Failed(self._words.line(event), printed)
 
     def close(self) -> None:
-        """Leave nothing on the screen but the messages."""
+        """Leave only the messages on the screen."""
         self._is_closed = True
         if self._thread.is_alive():
             signal.pthread_kill(self._thread.ident or 0, signal.SIGWINCH)
@@ -87,9 +87,9 @@ class Live:
                 return
             try:
                 self._draw()
-            except Exception as error:  # noqa: BLE001 - a fault of the view is no reason to say nothing more
+            except Exception as error:  # noqa: BLE001 - if the view fails, messages must still be shown
                 self._is_broken = True
-                self._say(f"the live view has met a bug, and shows only lines from here on: {error!r}")
+                self._say(f"the live view failed because of a bug; showing plain lines from here on: {error!r}")
 
     def _say(self, line: str) -> None:
         with self._lock:
@@ -111,7 +111,7 @@ class Live:
         with self._lock:
             messages = list(self._messages)
             if self._dropped:
-                messages.insert(0, f"({self._dropped} lines were dropped while nobody read them)")
+                messages.insert(0, f"({self._dropped} lines dropped while the terminal did not take them)")
             self._dropped = 0
             self._messages.clear()
         return messages
@@ -123,13 +123,13 @@ class Live:
             running, failures = list(ledger.running.values()), list(self._failures)
             eta = ledger.eta([(each.attempt.job, now - each.since) for each in running])
             counts, all_read, waits = ledger.counts(), ledger.all_read, ledger.waits
-            state = "starting nothing more" if ledger.is_stopping else "paused" if ledger.is_paused else ""
+            state = "stopping; no new jobs" if ledger.is_stopping else "paused" if ledger.is_paused else ""
         self._forget_outputs(running)
         shown = [RunningJob(each.attempt, now - each.since, self._printed(each.log)) for each in running]
         return Picture(shown, self._looking.newest, counts, all_read, eta, waits, failures, state)
 
     def _printed(self, log: str) -> str:
-        """The last that stands in a log, which is read only when it has grown."""
+        """The last line of a log, which is read only if it has grown."""
         if not log:
             return ""
         try:
@@ -146,12 +146,12 @@ class Live:
 
 
 _BETWEEN_LOOKS = 1.0
-# Of the time at most this share is spent on looking.
+# The largest share of time to spend on looking.
 _SHARE = 0.005
 
 
 class Looking:
-    """`newest` is what was seen last."""
+    """Looks at the GPUs in a thread; `newest` is the last result."""
 
     def __init__(self, vitals: Callable[[], Sequence[GpuVitals]]) -> None:
         self._vitals = vitals

@@ -1,6 +1,6 @@
-"""The directory that all users share, and the files in it, opened so that nobody can make them other files.
+"""The directory that all users share, and its files, opened so that no user can redirect them to other files.
 
-No symbolic link is followed, nothing is truncated or deleted, and no file but a plain one with one name is written.
+No symbolic link is followed, nothing is truncated or deleted, and only regular files with a single link are written.
 """
 
 import errno
@@ -32,12 +32,12 @@ class LeaseFiles:
     def __init__(self, path: str) -> None:
         self._fd = -1
         if not os.path.isabs(path):
-            raise LeaseError(f"{VARIABLE}={path} is no absolute path; all users must mean the same directory by it")
+            raise LeaseError(f"{VARIABLE}={path} is not an absolute path; all users must share one directory")
         self.path = os.path.normpath(path)
         self._fd = self._open_directory()
 
     def open(self, name: str) -> int:
-        """Open one file for reading, writing and locking, making it when there is none."""
+        """Open one file for reading, writing and locking, creating it if needed."""
         if not self._is_still_there():
             os.close(self._fd)
             self._fd = -1
@@ -45,12 +45,12 @@ class LeaseFiles:
         return self._open_file(name)
 
     def __del__(self) -> None:
-        """Nobody opens more: the leases that share this have no common end."""
+        """No more files are opened: the leases that share this have no common end."""
         if self._fd >= 0:
             os.close(self._fd)
 
     def is_still(self, fd: int, name: str) -> bool:
-        """Whether this is the file of that name: somebody who cleans up may have deleted it."""
+        """Whether this is still the file of that name: a clean-up may have deleted it."""
         try:
             is_same = os.path.samestat(os.fstat(fd), os.stat(name, dir_fd=self._fd, follow_symlinks=False))
         except OSError:
@@ -75,10 +75,10 @@ class LeaseFiles:
         elif state.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not state.st_mode & stat.S_ISVTX:
             os.close(fd)
             raise LeaseError(
-                f"the lease directory {self.path} has mode {stat.S_IMODE(state.st_mode):o}, so that users can delete "
-                f"each other's leases; let its owner type: chmod 1777 {self.path}"
+                f"the lease directory {self.path} has mode {stat.S_IMODE(state.st_mode):o}, which lets users delete "
+                f"each other's leases; its owner must run: chmod 1777 {self.path}"
             )
-        with suppress(OSError):  # who cleans up /tmp spares a directory that somebody has locked
+        with suppress(OSError):  # programs that clean up /tmp spare a locked directory
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return fd
 
@@ -89,15 +89,15 @@ class LeaseFiles:
             return False
         except OSError as error:
             raise LeaseError(
-                f"cannot make the lease directory {self.path}: {error.strerror}; mend that, {_WAY_OUT}"
+                f"cannot create the lease directory {self.path}: {error.strerror}; fix that, {_WAY_OUT}"
             ) from None
         return True
 
     def _not_a_directory(self, error: OSError) -> str:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            what = "a symbolic link" if os.path.islink(self.path) else "no directory"
-            return f"the lease directory {self.path} is {what}, which may be a trap; remove it, {_WAY_OUT}"
-        return f"cannot open the lease directory {self.path}: {error.strerror}; mend that, {_WAY_OUT}"
+            what = "a symbolic link" if os.path.islink(self.path) else "not a directory"
+            return f"the lease directory {self.path} is {what} (possible attack); remove it, {_WAY_OUT}"
+        return f"cannot open the lease directory {self.path}: {error.strerror}; fix that, {_WAY_OUT}"
 
     def _open_file(self, name: str) -> int:
         try:
@@ -107,8 +107,8 @@ class LeaseFiles:
         state = os.fstat(fd)
         if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
             os.close(fd)
-            what = "has a second name" if stat.S_ISREG(state.st_mode) else "is no plain file"
-            raise LeaseError(f"the lease file {self.path}/{name} {what}, which may be a trap; remove it")
+            what = "has a second hard link" if stat.S_ISREG(state.st_mode) else "is not a regular file"
+            raise LeaseError(f"the lease file {self.path}/{name} {what} (possible attack); remove it")
         return fd
 
     def _open_or_make(self, name: str) -> int:
@@ -116,24 +116,24 @@ class LeaseFiles:
 
     def _open_made(self, name: str, flags: int) -> int:
         try:
-            # Without O_CREAT: where fs.protected_regular is set, with it others' files are refused.
+            # Without O_CREAT, which fs.protected_regular refuses for files of other users.
             return self._written(os.open(name, flags, dir_fd=self._fd))
         except FileNotFoundError:
             pass
         try:
             fd = os.open(name, flags | os.O_CREAT | os.O_EXCL, _FILE_FOR_ALL, dir_fd=self._fd)
-        except FileExistsError:  # somebody was quicker
+        except FileExistsError:  # another process was faster
             return self._written(os.open(name, flags, dir_fd=self._fd))
         os.fchmod(fd, _FILE_FOR_ALL)  # the umask took from it
         return self._written(fd)
 
     @staticmethod
     def _written(fd: int) -> int:
-        """The same, not empty any more: so a full disk is met before anything starts."""
+        """The same, no longer empty: so a full disk is noticed before anything starts."""
         try:
             state = os.fstat(fd)
             if state.st_uid == os.getuid() and stat.S_ISREG(state.st_mode) and state.st_nlink == 1:
-                os.fchmod(fd, _FILE_FOR_ALL)  # who made it was killed before this
+                os.fchmod(fd, _FILE_FOR_ALL)  # its creator was killed before this
             if stat.S_ISREG(state.st_mode) and not state.st_size:
                 os.pwrite(fd, encode(Record()), 0)
         except OSError:
@@ -144,16 +144,16 @@ class LeaseFiles:
     def _not_a_file(self, name: str, error: OSError) -> str:
         path = f"{self.path}/{name}"
         if error.errno == errno.ELOOP:
-            return f"the lease file {path} is a symbolic link, which may be a trap; remove it"
+            return f"the lease file {path} is a symbolic link (possible attack); remove it"
         try:
-            whose = f", which is {user_name(os.stat(name, dir_fd=self._fd, follow_symlinks=False).st_uid)}'s"
+            whose = f", owned by {user_name(os.stat(name, dir_fd=self._fd, follow_symlinks=False).st_uid)}"
         except OSError:
             whose = ""
-        return f"cannot use the lease file {path}{whose}: {error.strerror}; mend that, {_WAY_OUT}"
+        return f"cannot use the lease file {path}{whose}: {error.strerror}; fix that, {_WAY_OUT}"
 
 
 def _patiently(open_it: Callable[[], int]) -> int:
-    """Open something that another may be just making, and has not yet given to all."""
+    """Open something that another process may just be creating, and has not opened to all yet."""
     for _ in range(_LOOKS):
         with suppress(PermissionError):
             return open_it()

@@ -1,7 +1,7 @@
-"""The lease of one GPU as a lock on a file, with a second file as the turnstile through which everybody goes in turn.
+"""The lease of one GPU as a lock on a file, with a second file as a turnstile that all pass in turn.
 
-Who wants the lease first takes the turnstile, and keeps it until the lease is his. So one waits behind the lease, the
-others behind the turnstile, and who has just given the lease back comes last. The kernel wakes them.
+A scheduler first takes the turnstile, and keeps it until it has the lease. So one waits for the lease, the others for
+the turnstile, and the one that just gave the lease back comes last. The kernel wakes them.
 """
 
 import os
@@ -22,14 +22,14 @@ from .record import SIZE, Record, decode, encode, is_one_of_ours, show_holder
 _NEXT = ".next"
 _FRESH = 1.0
 
-# Closed while their threads were in line, by directory and name. A thread that sleeps in flock cannot be
-# called back, so who wants that lease again takes it over instead of sending another thread behind it.
+# Closed while their threads waited, by directory and name. A thread that sleeps in flock cannot be called back, so the
+# next to want that lease reuses the thread instead of starting another.
 _abandoned: "dict[tuple[str, str], FileLease]" = {}
-_guard = threading.Lock()  # over these, what is closed, what a thread does when it has its lease, and records
+_guard = threading.Lock()  # guards these, closing, what a thread does once it has its lease, and records
 
 
 def open_lease(files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b"") -> "FileLease":
-    """The lease of a GPU, with its place in line where this process has one already."""
+    """The lease of a GPU, with its place in line if this process already has one."""
     with _guard:
         lease = _abandoned.pop((files.path, name), None)
         if lease:
@@ -39,7 +39,7 @@ def open_lease(files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b
 
 
 def _forget_lines() -> None:
-    """In a forked child there are no threads in line, and a lock may be held by one that is not there."""
+    """A forked child has no waiting threads, and a lock may be held by one that is missing."""
     global _guard  # noqa: PLW0603 - the module's only state
     _guard = threading.Lock()
     for lease in _abandoned.values():
@@ -63,7 +63,7 @@ class FileLease:
         self._is_in_line = False
 
     def belong_to(self, gpu: str, put: Put, tree: bytes) -> None:
-        """From now on tell this one when it comes."""
+        """From now on notify this one when it comes."""
         self._gpu = gpu
         self._put = put
         self._tree = tree
@@ -102,7 +102,7 @@ class FileLease:
 
     def sign(self, marks: Sequence[bytes], pid: int) -> None:
         """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
-        with _guard:  # or an older list of marks may be written over a newer one
+        with _guard:  # or an older list of marks could overwrite a newer one
             locks.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
 
     def is_wanted(self) -> bool:
@@ -135,7 +135,7 @@ class FileLease:
             self._waits.put(False)
 
     def close_files(self) -> None:
-        """Give up the descriptors; what others have inherited of them stays locked."""
+        """Close the descriptors; those inherited by others stay locked."""
         for fd in (self._lock, self._turnstile):
             os.close(fd)
 
@@ -163,7 +163,7 @@ class FileLease:
                 self._put(LeaseCame(self._gpu))
 
     def _look_inside(self) -> None:
-        """Inside a job that holds this lease itself, go on to the lease within it, and within that."""
+        """Inside a job that holds this lease itself, move on to the lease within it, and so on."""
         level, name = 0, self._outer_name
         while self._tree and self._is_held_around(name):
             level += 1
@@ -184,9 +184,9 @@ class FileLease:
         return decode(os.pread(self._lock, SIZE, 0))
 
     def _is_current(self) -> bool:
-        """Whether the files are still those of their names: else two schedulers might lock two different ones.
+        """Whether the files still have their names: otherwise two schedulers might lock different files.
 
-        Who cleans up /tmp deletes what is days old, so one look a second is enough.
+        Clean-ups of /tmp delete what is days old, so one look per second is enough.
         """
         now = time.monotonic()
         if now - self._looked_at < _FRESH:

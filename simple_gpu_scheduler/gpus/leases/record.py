@@ -1,7 +1,7 @@
-"""What a lease file says of its holder, for people and for schedulers inside a job. Pure.
+"""What a lease file says about its holder, for people and for schedulers inside a job. Pure.
 
-The lock is the truth and this a note beside it: anybody could have written it. It holds pids and marks of attempts,
-nothing that a user typed.
+Only the lock counts; this is a note that anybody could have written. It holds pids and marks of attempts, nothing
+that a user typed.
 """
 
 import re
@@ -15,23 +15,23 @@ SIZE = 4096
 
 
 class Record(NamedTuple):
-    """The process that holds a lease, the job's where there is one; and the attempts that it is held for."""
+    """The process that holds a lease, the job's if there is one; and the attempts that it is held for."""
 
     pid: int = 0
     marks: tuple[bytes, ...] = ()
 
 
 def encode(record: Record) -> bytes:
-    """As a line, to be written over what was there before; what of that is left behind it says nothing."""
+    """As a line, which overwrites what was there; whatever remains after it means nothing."""
     marks = b"".join(record.marks)
     head = b"sgs1 %10d " % record.pid
-    while len(head) + len(marks) >= SIZE:  # of very many, the newest: an attempt's mark begins with a slash
+    while len(head) + len(marks) >= SIZE:  # of very many, the newest; the mark of an attempt starts with a slash
         marks = marks[marks.index(b"/", 1) :]
     return head + marks + b"\n"
 
 
 def decode(data: bytes) -> Record:
-    """What is written there; an empty record for what nobody of us wrote."""
+    """Parse it; an empty record if no scheduler wrote it."""
     match = re.match(rb"sgs1 +(\d{1,10}) ([\w./-]*)\n", data[:SIZE], re.ASCII)
     if not match:
         return Record()
@@ -48,6 +48,6 @@ def show_holder(record: Record) -> Holder:
     """`leased by bob (pid 4242, train.py)`."""
     uid = owner(record.pid) if record.pid else -1
     if uid < 0:
-        return Holder("leased by a process that cannot be seen from here", "unseen")
+        return Holder("leased by a process that is not visible from here", "unseen")
     name = user_name(uid)
     return Holder(f"leased by {name} (pid {record.pid}, {command_name(record.pid)})", name)

@@ -9,8 +9,8 @@ function openDetails(job) {
     whole(job.command, "the command"),
     jobFacts(job),
     ...(job.attempts.length ? [element("h3", {}, "Attempts"), attemptsOf(job)] : []),
-    element("h3", {}, "The end of its output"),
-    job.tail ? whole(job.tail, "the end of the output") : element("p", { class: "quiet" }, "None is kept."),
+    element("h3", {}, "End of its output"),
+    job.tail ? whole(job.tail, "the end of the output") : element("p", { class: "quiet" }, "No output was kept."),
   );
   if (!dialog.open) dialog.showModal();
   byId("details-body").scrollTop = 0;

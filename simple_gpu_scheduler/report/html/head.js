@@ -7,8 +7,8 @@ function showHead(report) {
   byId("state").textContent = short(run.state, 40);
   byId("head").append(
     facts([
-      ["Began", moment(run.begun)],
-      ["Ended", run.ended === null ? "not yet, as of " + moment(report.made) : moment(run.ended)],
+      ["Started", moment(run.begun)],
+      ["Ended", run.ended === null ? "not yet (as of " + moment(report.made) + ")" : moment(run.ended)],
       ["Took", duration(run.seconds) + (run.sessions.length > 1 ? " in " + run.sessions.length + " sessions" : "")],
       ["Host", user(run.host)],
       ["Directory", user(run.directory, 500)],
@@ -50,7 +50,7 @@ function showTiles(report) {
     [count(report.jobs.length), report.jobs.length === 1 ? "job" : "jobs"],
     [count(good), "succeeded"],
     [count(report.failures.length), report.failures.length ? toFailures() : FAILED],
-    [duration(report.run.seconds), "in all"],
+    [duration(report.run.seconds), "total"],
     ...(gpus.length ? [[percent(share), "busy, mean of " + counted(gpus.length, "GPU")]] : []),
   ];
   byId("tiles").append(

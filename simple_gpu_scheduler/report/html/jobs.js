@@ -13,7 +13,7 @@ function showJobs(report) {
       count(here) +
       " of " +
       counted(of, "job") +
-      (of < report.jobs.length ? " that match, " + count(report.jobs.length) + " in all" : "");
+      (of < report.jobs.length ? " that match (" + count(report.jobs.length) + " in total)" : "");
   };
   input.addEventListener("input", filter);
   const label = element("label", { for: "filter" }, "Filter by text");

@@ -99,7 +99,7 @@ function templateTable(report) {
     minor: name === "succeeded",
   });
   return new Table(
-    "Commands, those that took most time first",
+    "Commands, the most time-consuming first",
     [
       { label: "Command", value: (row) => row.template, cell: (row) => user(row.template), wide: true },
       jobs("Jobs", "jobs"),
@@ -107,7 +107,7 @@ function templateTable(report) {
       jobs("Failed", "failed"),
       seconds("Mean", "mean"),
       seconds("Longest", "longest"),
-      seconds("In all", "total"),
+      seconds("Total", "total"),
     ],
     report.templates,
     10,

@@ -24,7 +24,7 @@ function showSweep(report) {
         { class: "note" },
         "This shows how long the jobs took. With ",
         element("code", {}, "--metric loss"),
-        " the report shows the last number that each job printed for that name.",
+        " the report shows the last number that each job printed after that name.",
       ),
     );
   if (points.length) box.append(pictureOf(report, points, jobs.length, result, told));
@@ -42,7 +42,7 @@ function pictureOf(report, points, jobs, result, told) {
   const sentence =
     (axes.length > 2 ? "Parallel coordinates of " : "Scatter of ") +
     names.map((name) => short(name, 40)).join(", ") +
-    ". Arrow keys go from job to job by the result, Enter shows the details.";
+    ". Arrow keys move between jobs in order of the result; Enter shows details.";
   const picture = new (axes.length > 2 ? Parallel : Scatter)(points, axes, sentence);
   const drawSoon = () => picture.box.clientWidth && picture.draw();
   new ResizeObserver(drawSoon).observe(picture.box);
@@ -59,7 +59,7 @@ function pictureOf(report, points, jobs, result, told) {
 
 function sweepFigures(picture, jobs, result, told) {
   const drawn = picture.points;
-  if (!drawn.length) return "No job has a value for each of the parameters.";
+  if (!drawn.length) return "No job has a value for every parameter.";
   const [first, last] = [drawn[0], drawn[drawn.length - 1]];
   const without = jobs - drawn.length;
   return (
@@ -76,7 +76,7 @@ function sweepFigures(picture, jobs, result, told) {
     "), " +
     counted(drawn.length, "job") +
     "." +
-    (without ? " Not in the picture, for want of a value: " + counted(without, "job") + "." : "")
+    (without ? " " + counted(without, "job") + " without a value " + (without === 1 ? "is" : "are") + " not shown." : "")
   );
 }
 

@@ -10,7 +10,7 @@ function ganttSentence(chart) {
     counted(chart.attempts, "attempt") +
     " on " +
     chart.rows.map((row) => placeName(row.gpu)).join(", ") +
-    ". Arrow keys go from attempt to attempt, Enter shows the details."
+    ". Arrow keys move between attempts; Enter shows details."
   );
 }
 

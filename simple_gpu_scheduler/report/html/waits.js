@@ -134,11 +134,11 @@ function waitFigures(report) {
   const waits = waitsOf(report);
   if (!waits.length) return "No job has been started yet.";
   return (
-    "Half of the jobs waited " +
+    "Half of the jobs waited at most " +
     duration(middle(waits)) +
-    " at most, nine of ten " +
+    ", nine in ten at most " +
     duration(middle(waits, 0.9)) +
-    ", the longest " +
+    "; the longest wait was " +
     duration(waits[waits.length - 1]) +
     "."
   );
@@ -170,7 +170,7 @@ function waitBuckets(report) {
 function waitTable(report) {
   const rows = report.waits.map((wait) => ({ ...wait, seconds: wait.to - wait.from }));
   return new Table(
-    "What GPUs were waited for",
+    "Waits for GPUs",
     [
       { label: "GPU", value: (row) => sortKey(row.gpu), cell: (row) => user(row.gpu, 40) },
       { label: "Used by", value: (row) => row.for, cell: (row) => user(row.for), wide: true },

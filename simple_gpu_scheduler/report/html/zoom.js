@@ -9,7 +9,7 @@ function zoomControls(chart) {
     step: 1,
     value: 0,
     id: "zoom",
-    "aria-label": "Zoom of the time axis",
+    "aria-label": "Zoom the time axis",
   });
   const scale = (place) => most ** (place / 100);
   const zoomTo = (place) => {

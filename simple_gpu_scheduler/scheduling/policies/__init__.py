@@ -1,29 +1,29 @@
-"""Policies: in which order waiting jobs start.
+"""Policies: the order in which waiting jobs start.
 
-A policy compares the first of each queue: jobs that need the same, take about as long and, where it asks for that, have
-the same label stand in one queue, by their rank. So a decision costs the same with ten jobs waiting and with a million.
-It knows nothing of GPUs, nor of where the length of a job is known from.
+A policy compares the first job of each queue: jobs with the same needs, about the same length and, if the policy asks
+for it, the same label share a queue, ordered by rank. So a decision costs the same with ten waiting jobs and a million.
+It knows nothing of GPUs, nor how the length of a job is known.
 """
 
 from collections.abc import Callable, Mapping
 
 from simple_gpu_scheduler.base.jobs import Job
 
-from .base import Heads, Kind, Load, Policy, Ranked, Waiting
+from .base import Heads, Kind, Load, Policy, Ranked, WaitingJob
 from .scored import HighestRatio
 from .shared import Fair, RoundRobin
 
-__all__ = ["MAY_STARVE", "POLICIES", "Heads", "Kind", "Load", "Policy", "Waiting", "aged"]
+__all__ = ["MAY_STARVE", "POLICIES", "Heads", "Kind", "Load", "Policy", "WaitingJob", "aged"]
 
-# One point of `priority=` under `aged` is worth so many seconds of waiting.
+# Under `aged`, one point of `priority=` is worth this many seconds of waiting.
 _POINT = 3600.0
-# What counts for a job of which nobody knows how long it takes, where the longest are to be first, and at most.
+# The length assumed for jobs of unknown length, where the longest start first; also the largest that counts.
 _UNKNOWN_IS_LONG = 86_400.0
 _LONGEST = 30 * 86_400.0
 
 
 def aged(ageing: float = 1.0) -> Policy:
-    """Who came first, but for so many times his own length, and with `priority=` an hour a point."""
+    """By arrival plus `ageing` times the length, smallest first; each point of `priority=` counts as an hour."""
 
     def rank(job: Job, since: float, length: float) -> float:
         return since + ageing * length - _POINT * job.priority
@@ -44,7 +44,7 @@ def _shortest() -> Policy:
 
 
 def _longest() -> Policy:
-    # Not the length alone: in a stream the short ones would wait for ever. Of a batch all came at once.
+    # Not the length alone: in a stream the short ones would wait forever. A batch arrives all at once.
     return Ranked(lambda _job, since, length: since - min(length or _UNKNOWN_IS_LONG, _LONGEST), by_time=True)
 
 
@@ -58,5 +58,5 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     "lpt": _longest,
     "round-robin": RoundRobin,
 }
-# Under these a job may wait for ever, while others that came later keep starting.
+# Under these a job may wait forever while later ones keep starting.
 MAY_STARVE = ("priority", "sjf")

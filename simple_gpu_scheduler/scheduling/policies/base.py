@@ -1,17 +1,17 @@
-"""What a policy is, and what it sees of a job. It knows no policy but the simplest kind."""
+"""What a policy is, and what it sees of a job. Of the policies it knows only the simplest kind."""
 
 from collections.abc import Callable, Collection
 from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.base.jobs import Job
 
-Kind = tuple[int, int, int, str]  # GPUs, memory on each, the length roughly, and the label if the policy asks for it
+Kind = tuple[int, int, int, str]  # GPUs, memory on each, rough length, and the label if the policy asks for it
 
 
-class Waiting(NamedTuple):
+class WaitingJob(NamedTuple):
     """A job's place in the order; as a tuple it sorts by rank, then by number.
 
-    `length` is how long it counts as for the order, which may be a guess; `time` is what is known, else infinite.
+    `length` decides the order and may be a guess; `time` is the known length, else infinite.
     """
 
     rank: float
@@ -24,30 +24,30 @@ class Waiting(NamedTuple):
     kind: Kind
 
 
-Heads = Collection[Waiting]  # the first of each queue
+Heads = Collection[WaitingJob]  # the first of each queue
 Load = tuple[float, int]  # the share of the GPUs that is in use, and how many jobs wait
 
 
 class Policy(Protocol):
-    """Of one run."""
+    """The order of one run."""
 
     by_time: bool  # whether it asks how long jobs take
     by_label: bool  # whether each label has a queue of its own
 
     def rank(self, job: Job, since: float, length: float) -> float:
-        """A job's place in its queue, the smallest first; it keeps it for as long as it waits."""
+        """A job's place in its queue, smallest first; it keeps it while it waits."""
 
-    def first(self, heads: Heads, now: float, load: Load) -> Waiting:
-        """Who is to start next."""
+    def first(self, heads: Heads, now: float, load: Load) -> WaitingJob:
+        """The job to start next."""
 
-    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
-        """All of them, as they are to start."""
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[WaitingJob]:
+        """All of them, in the order of starting."""
 
-    def started(self, waiting: Waiting, now: float) -> None:
-        """It has got its GPUs, in its turn. Of one that passed a wide job only the end is told."""
+    def started(self, waiting: WaitingJob, now: float) -> None:
+        """It got its GPUs in its turn. Not called for a job that passed a wide one; `ended` is."""
 
-    def ended(self, waiting: Waiting, now: float) -> None:
-        """It has given them back."""
+    def ended(self, waiting: WaitingJob, now: float) -> None:
+        """It gave them back."""
 
 
 class Ranked:
@@ -59,16 +59,16 @@ class Ranked:
         self.rank = rank
         self.by_time = by_time
 
-    def first(self, heads: Heads, _now: float, _load: Load) -> Waiting:
+    def first(self, heads: Heads, _now: float, _load: Load) -> WaitingJob:
         """See `Policy`."""
         return min(heads)
 
-    def ordered(self, heads: Heads, _now: float, _load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, _now: float, _load: Load) -> list[WaitingJob]:
         """See `Policy`."""
         return sorted(heads)
 
-    def started(self, _waiting: Waiting, _now: float) -> None:
-        """It is all the same."""
+    def started(self, _waiting: WaitingJob, _now: float) -> None:
+        """Changes nothing."""
 
-    def ended(self, _waiting: Waiting, _now: float) -> None:
+    def ended(self, _waiting: WaitingJob, _now: float) -> None:
         """As above."""

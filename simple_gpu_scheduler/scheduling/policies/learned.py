@@ -1,6 +1,6 @@
 """The `learned` policy: a score whose weights were found in the simulator, and their text in a file.
 
-It knows neither how weights are found nor where a file is, and it needs no NumPy. Pure.
+It knows neither how weights are found nor where the file is, and needs no NumPy. Pure.
 """
 
 import json
@@ -8,10 +8,10 @@ from math import isfinite, log
 from operator import mul
 from typing import NamedTuple
 
-from .base import Load, Waiting
+from .base import Load, WaitingJob
 from .scored import LEAST, Scored
 
-# How much the length, the wait or the width counts: always, by the number of waiting jobs, and by the load.
+# The weight of length, wait or width: a constant, and factors for the number of waiting jobs and for the load.
 Slope = tuple[float, ...]
 SIZE = 3
 
@@ -20,7 +20,7 @@ _KIND = "linear"
 _MOST_CHARACTERS = 100_000
 _LARGEST = 1e6  # no sum of products overflows
 _NONE = (0.0, 0.0, 0.0)
-# Logarithms of seconds, from one to weeks, and of counts are brought to about one.
+# Scales the logarithms of seconds, from one to weeks, and of counts to about one.
 _SECONDS = 1 / 7
 _COUNT = 1 / 3
 
@@ -29,9 +29,9 @@ _PATIENCE = 1000.0
 
 
 class Weights(NamedTuple):
-    """Of the score. The number of waiting jobs and the load are the same for all, so alone they would order nobody.
+    """Of the score. The number of waiting jobs and the load are the same for all jobs, so alone they order nothing.
 
-    As it is by itself, only the length counts: the order of `sjf`.
+    With the defaults only the length counts: the order of `sjf`.
     """
 
     length: Slope = (-1.0, 0.0, 0.0)
@@ -40,24 +40,24 @@ class Weights(NamedTuple):
 
 
 def parse_weights(text: str) -> Weights:
-    """The weights in the text of a file. A ValueError is one sentence that says what is wrong with it."""
+    """Parse the text of a weights file. A ValueError says what is wrong with it in one sentence."""
     if len(text) > _MOST_CHARACTERS:
-        raise ValueError(f"it has more than {_MOST_CHARACTERS:,} characters, so it holds no learned weights")
+        raise ValueError(f"it has more than {_MOST_CHARACTERS:,} characters, so it is not a weights file")
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError("it is not JSON, so it holds no learned weights") from None
+        raise ValueError("it is not JSON, so it is not a weights file") from None
     if not isinstance(record, dict) or "version" not in record:
-        raise ValueError('it has no "version", so it holds no learned weights')
+        raise ValueError('it has no "version", so it is not a weights file')
     if type(record["version"]) is not int or record["version"] != VERSION:
-        raise ValueError(f"its version is not {VERSION}, the only one that is known here; learn the weights anew")
+        raise ValueError(f"its version is not {VERSION}, the only one supported here; learn the weights again")
     if record.get("kind") != _KIND:
-        raise ValueError(f'its "kind" is not "{_KIND}", the only one that is known here')
+        raise ValueError(f'its "kind" is not "{_KIND}", the only one supported here')
     names = {"version", "kind", *Weights._fields}
     if missing := sorted(names - record.keys()):
-        raise ValueError(f'it has no "{missing[0]}", so it holds no learned weights')
+        raise ValueError(f'it has no "{missing[0]}", so it is not a weights file')
     if record.keys() - names:
-        raise ValueError(f"it has names beside {', '.join(sorted(names))}")
+        raise ValueError(f"it has keys other than {', '.join(sorted(names))}")
     return Weights(*(_slope(record[name], name) for name in Weights._fields))
 
 
@@ -69,9 +69,9 @@ def show_weights(weights: Weights) -> str:
 
 
 class Learned(Scored):
-    """The largest learned score first; in a queue he first whose patience ends first, nearly always the shortest.
+    """The largest learned score first; within a queue, the job whose patience ends first, nearly always the shortest.
 
-    So when anybody of a queue has been passed for too long, its first has.
+    So when any job of a queue has been passed over for too long, the first one has.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -80,7 +80,7 @@ class Learned(Scored):
 
 
 class _Linear:
-    """The score. What is the same for all that wait is reckoned once a decision."""
+    """The score. The parts that all waiting jobs share are computed once per decision."""
 
     __slots__ = ("_gpus", "_length", "_load", "_wait", "_weights")
 
@@ -89,7 +89,7 @@ class _Linear:
         self._load: Load | None = None
         self._length = self._wait = self._gpus = 0.0
 
-    def __call__(self, waiting: Waiting, now: float, load: Load) -> float:
+    def __call__(self, waiting: WaitingJob, now: float, load: Load) -> float:
         if load is not self._load:
             self._prepare(load)
         score = self._length * log(waiting.length + 1.0)
@@ -114,12 +114,12 @@ def _slope(value: object, name: str) -> Slope:
         raise ValueError(f'its "{name}" is not a list of {SIZE} numbers')
     numbers = [_number(each) for each in value]
     if not all(isfinite(number) and abs(number) <= _LARGEST for number in numbers):
-        raise ValueError(f'its "{name}" has something that is no number from -{_LARGEST:,.0f} to {_LARGEST:,.0f}')
+        raise ValueError(f'its "{name}" holds something other than numbers from -{_LARGEST:,.0f} to {_LARGEST:,.0f}')
     return tuple(numbers)
 
 
 def _number(value: object) -> float:
-    """Not finite for what is none."""
+    """The number, or one that is not finite if the value is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return float("nan")
     try:

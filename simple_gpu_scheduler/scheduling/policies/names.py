@@ -13,7 +13,7 @@ SHARING = ("fair", "round-robin")
 
 
 class Chosen(NamedTuple):
-    """As it was named, and how to make it, anew for each run."""
+    """The name as typed, and how to make a new policy for each run."""
 
     name: str
     make: Callable[[], Policy]
@@ -28,33 +28,33 @@ class OrderOptions(NamedTuple):
 
 
 def names() -> str:
-    """All of them, as they may be written."""
+    """All of them, as they can be typed."""
     return ", ".join([*POLICIES, f"{LEARNED}:FILE"])
 
 
 def parse_policy(text: str, read: Callable[[str], str]) -> Chosen:
-    """The one that is meant; a ValueError says what is wrong. `read` gives the text of a file, or an OSError."""
+    """Parse a policy; a ValueError says what is wrong. `read` returns the text of a file or raises OSError."""
     name, colon, knob = text.partition(":")
     if name == LEARNED:
         return Chosen(text, _learned(knob, read))
     if name not in POLICIES:
-        raise ValueError(f"there is no policy '{text}'; there are {names()}")
+        raise ValueError(f"unknown policy '{text}'; the policies are {names()}")
     if not colon:
         return Chosen(text, POLICIES[name])
     if name != "aged":
-        raise ValueError(f"'{text}': only aged has a number behind it, as in aged:0.5")
+        raise ValueError(f"'{text}': only aged takes a number, as in aged:0.5")
     ageing = parse_ageing(knob)
     return Chosen(text, lambda: aged(ageing))
 
 
 def parse_ageing(text: str) -> float:
-    """For how many times its own length a job is passed over by shorter ones."""
+    """How many times its own length shorter jobs may pass a job."""
     try:
         ageing = float(text)
     except ValueError:
         ageing = -1.0
     if not (math.isfinite(ageing) and ageing >= 0):
-        raise ValueError(f"'{text}' is not a number from 0 up; 1 is usual, with 0 lengths count for nothing")
+        raise ValueError(f"'{text}' is not a number of 0 or more; 1 is usual, 0 ignores lengths")
     return ageing
 
 

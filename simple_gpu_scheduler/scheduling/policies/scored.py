@@ -1,33 +1,33 @@
-"""Policies by a score that changes while a job waits: `hrrn`, and what has been learned."""
+"""Policies with a score that changes while a job waits: `hrrn` and `learned`."""
 
 from collections.abc import Callable
 
 from simple_gpu_scheduler.base.jobs import Job
 
-from .base import Heads, Load, Ranked, Waiting
+from .base import Heads, Load, Ranked, WaitingJob
 
-# A job of no length at all would be infinitely urgent.
+# A job of length zero would be infinitely urgent.
 LEAST = 1.0
-# By `hrrn` nobody is passed by a job that came later by more than so many times his own length.
+# Under `hrrn`, a job is never passed by one that came later by more than this many times its own length.
 _PATIENCE = 100.0
 
-Score = Callable[[Waiting, float, Load], float]
+Score = Callable[[WaitingJob, float, Load], float]
 
 
 class Scored(Ranked):
-    """Orders by a score that changes while a job waits, the largest first; in a queue who came first is first.
+    """Orders by a score that changes while a job waits, largest first; within a queue, first come, first served.
 
-    A job that has waited for very long, by its own measure, is not passed by one that came much later: else there might
-    always be somebody with a larger score.
+    A job that has waited very long for its length is not passed by one that came much later: otherwise there might
+    always be one with a larger score.
     """
 
     def __init__(self, score: Score, patience: float) -> None:
-        """Nobody is passed by a job that came later by more than `patience` times the length of a first one."""
+        """No job is passed by one that came later by more than `patience` times the length of the first of a queue."""
         super().__init__(_came, by_time=True)
         self._score = score
         self._patience = patience
 
-    def first(self, heads: Heads, now: float, load: Load) -> Waiting:
+    def first(self, heads: Heads, now: float, load: Load) -> WaitingJob:
         """See `Policy`."""
         limit = self._limit(heads)
         allowed = [head for head in heads if head.since <= limit]
@@ -38,13 +38,13 @@ class Scored(Ranked):
         most = max(scores)
         return min([head for head, value in zip(allowed, scores, strict=True) if value == most])
 
-    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[WaitingJob]:
         """See `Policy`."""
         limit = self._limit(heads)
         return sorted(heads, key=lambda each: (each.since > limit, -self._score(each, now, load), each))
 
     def _limit(self, heads: Heads) -> float:
-        """Who came later than this is not allowed: he would pass somebody who has been passed for long enough."""
+        """Jobs that came later than this may not start: they would pass a job that has been passed for long enough."""
         patience = self._patience
         return min([head.since + patience * (head.length or LEAST) for head in heads])
 
@@ -52,13 +52,13 @@ class Scored(Ranked):
 class HighestRatio(Scored):
     """`hrrn`: the largest (w + T) / T first.
 
-    Of equal ones the shortest: that is what they come to a moment later, when they came together.
+    Of equals the shortest, which would have the largest ratio a moment later if they came together.
     """
 
     def __init__(self) -> None:
         super().__init__(_ratio, _PATIENCE)
 
-    def first(self, heads: Heads, now: float, _load: Load) -> Waiting:
+    def first(self, heads: Heads, now: float, _load: Load) -> WaitingJob:
         """See `Policy`. The score stands here again, since calling it would take longer than all the rest."""
         limit = self._limit(heads)
         most, best = float("-inf"), next(iter(heads))
@@ -69,13 +69,13 @@ class HighestRatio(Scored):
                     most, best = ratio, head
         return best
 
-    def ordered(self, heads: Heads, now: float, load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, now: float, load: Load) -> list[WaitingJob]:
         """See `Policy`."""
         limit = self._limit(heads)
         return sorted(heads, key=lambda each: (each.since > limit, -_ratio(each, now, load), *_shortest(each)))
 
 
-def _shortest(waiting: Waiting) -> tuple[float, int]:
+def _shortest(waiting: WaitingJob) -> tuple[float, int]:
     return waiting.length, waiting.number
 
 
@@ -83,6 +83,6 @@ def _came(_job: Job, since: float, _length: float) -> float:
     return since
 
 
-def _ratio(waiting: Waiting, now: float, _load: Load) -> float:
+def _ratio(waiting: WaitingJob, now: float, _load: Load) -> float:
     """(w + T) / T, less one."""
     return (now - waiting.since) / (waiting.length or LEAST)

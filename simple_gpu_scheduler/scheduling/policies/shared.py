@@ -1,68 +1,71 @@
-"""Policies that share among labels: `fair` and `round-robin`."""
+"""Policies that share GPUs among labels: `fair` and `round-robin`."""
 
 from abc import ABC, abstractmethod
 
 from simple_gpu_scheduler.base.jobs import Job
 
-from .base import Heads, Load, Ranked, Waiting
+from .base import Heads, Load, Ranked, WaitingJob
 
 _A_DAY = _HALF_LIFE = 86_400.0
 _ONE_SECOND = 1.0
-_MANY = 1000  # labels; of more than twice as many as are of use the others are forgotten
+_MANY = 1000  # labels; beyond twice the useful ones, the others are forgotten
 _LONG_AGO = float("-inf")
 
-Name = tuple[str, bool]  # a label, and whether it is of CPU slots
+Name = tuple[str, bool]  # a label, and whether this is for CPU slots
 Key = tuple[int, int]  # of an attempt
-Turn = tuple[float, int]  # when, and which of those of that moment
-Placed = tuple[float, float, int, Waiting]  # sorts by the label's place, and then by number
+Turn = tuple[float, int]  # when, and a counter for turns at the same moment
+Placed = tuple[float, float, int, WaitingJob]  # sorts by the label's place, and then by number
 
 
 class Shared(Ranked, ABC):
-    """Orders by label, and the jobs of each in the order of the input. GPUs and CPU slots are shared apart."""
+    """Orders by label, and the jobs of each label in input order. GPUs and CPU slots are shared separately."""
 
     by_label = True
 
     def __init__(self) -> None:
         super().__init__(_by_number, by_time=False)
 
-    def first(self, heads: Heads, now: float, _load: Load) -> Waiting:
+    def first(self, heads: Heads, now: float, _load: Load) -> WaitingJob:
         """See `Policy`."""
         return min(self._placed(heads, now))[-1]
 
-    def ordered(self, heads: Heads, now: float, _load: Load) -> list[Waiting]:
+    def ordered(self, heads: Heads, now: float, _load: Load) -> list[WaitingJob]:
         """See `Policy`."""
         return [placed[-1] for placed in sorted(self._placed(heads, now))]
 
     @abstractmethod
     def _placed(self, heads: Heads, now: float) -> list[Placed]:
-        """Each with its place."""
+        """Each job with its place."""
 
 
 class Account:
-    """What a label has used: of the past so much as is not forgotten yet, and what goes on."""
+    """What a label has used: its past use as far as not forgotten, and what it is running."""
 
     __slots__ = ("at", "last", "past", "started", "width")
 
     def __init__(self) -> None:
         self.past = self.at = 0.0
         self.last = _LONG_AGO  # when something was started last
-        self.width, self.started = 0, 0.0  # of what runs: how wide it is in all, and the begin of each by its width
+        self.width, self.started = (
+            0,
+            0.0,
+        )  # of running attempts: total width, and the sum of start times weighted by width
 
     def use(self, now: float) -> float:
-        """In GPU-seconds. What runs counts for a second more than it has, so that labels take turns from the first."""
+        """In GPU-seconds. Running attempts count one second extra, so that labels take turns from the start."""
         return self._past_at(now) + self.width * (now + _ONE_SECOND) - self.started
 
     def add(self, width: int, started: float) -> None:
-        """Something goes on."""
+        """An attempt starts."""
         self.width += width
         self.started += width * started
 
     def counts(self, now: float) -> bool:
-        """Whether it is worth remembering."""
+        """Whether to remember it."""
         return self.width > 0 or now - self.last < _A_DAY or self._past_at(now) > _ONE_SECOND
 
     def end(self, width: int, started: float, now: float) -> None:
-        """It does no more."""
+        """An attempt ends."""
         self.add(-width, started)
         self.past = self._past_at(now) + width * (now - started)
         self.at = now
@@ -72,19 +75,19 @@ class Account:
 
 
 class Fair(Shared):
-    """The label with the least use first, of GPUs or of CPU slots; use is forgotten by half in a day.
+    """The label with the least use first, of GPUs or of CPU slots; past use halves every day.
 
-    What passes a wide job is not counted, since nobody else could have used that.
+    Jobs that pass a wide one are not counted, since nothing else could have used their GPUs.
 
-    A label that has waited for a day with nothing started is first, the longest first of all: else labels that are new
-    each time would keep it from ever starting.
+    A label that has waited a day with nothing started goes first, the longest wait before others: otherwise a stream
+    of new labels could keep it from ever starting.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._accounts: dict[Name, Account] = {}
         self._most = _MANY
-        self._started: dict[Key, float] = {}  # of what runs, but for what passed a wide job
+        self._started: dict[Key, float] = {}  # of running attempts, except those that passed a wide job
 
     def _placed(self, heads: Heads, now: float) -> list[Placed]:
         accounts, known = self._accounts, dict[Name, tuple[float, float]]()
@@ -103,14 +106,14 @@ class Fair(Shared):
                 placed.append((use, 0.0, head.number, head))
         return placed
 
-    def started(self, waiting: Waiting, now: float) -> None:
+    def started(self, waiting: WaitingJob, now: float) -> None:
         """See `Policy`."""
         account = self._accounts.setdefault(_name(waiting), Account())
         self._started[waiting.number, waiting.attempt] = now
         account.add(_width(waiting), now)
         account.last = now
 
-    def ended(self, waiting: Waiting, now: float) -> None:
+    def ended(self, waiting: WaitingJob, now: float) -> None:
         """See `Policy`."""
         started = self._started.pop((waiting.number, waiting.attempt), None)
         if started is None:
@@ -122,45 +125,45 @@ class Fair(Shared):
 
 
 class RoundRobin(Shared):
-    """The label first that has not had a turn for longest; one that never had any, since its first job came."""
+    """The label whose last turn is longest ago first; without a turn, the arrival of its first job counts."""
 
     def __init__(self) -> None:
         super().__init__()
         self._turns: dict[Name, Turn] = {}  # the last of each label
-        self._running: dict[Key, Name] = {}  # what has had a turn and has not ended
+        self._running: dict[Key, Name] = {}  # attempts that had a turn and still run
         self._count = 0
         self._most = _MANY
 
     def _placed(self, heads: Heads, _now: float) -> list[Placed]:
         return [(*self._turn(head), head.number, head) for head in heads]
 
-    def _turn(self, head: Waiting) -> Turn:
+    def _turn(self, head: WaitingJob) -> Turn:
         return self._turns.get(_name(head)) or (head.since, 0)
 
-    def started(self, waiting: Waiting, now: float) -> None:
+    def started(self, waiting: WaitingJob, now: float) -> None:
         """See `Policy`."""
         self._count += 1
         name = _name(waiting)
         self._turns[name] = now, self._count
         self._running[waiting.number, waiting.attempt] = name
 
-    def ended(self, waiting: Waiting, _now: float) -> None:
+    def ended(self, waiting: WaitingJob, _now: float) -> None:
         """See `Policy`."""
         self._running.pop((waiting.number, waiting.attempt), None)
         if len(self._turns) > self._most:
-            # A label that has had no turn for long, and runs nothing, may as well never have had one.
+            # A label with no turn for long, and nothing running, may as well be forgotten.
             busy = set(self._running.values())
             idle = sorted((turn, name) for name, turn in self._turns.items() if name not in busy)
             for _, name in idle[: len(idle) // 2]:
                 del self._turns[name]
-            self._most = len(self._turns) + _MANY  # not twice as many, since of those that are idle half stay
+            self._most = len(self._turns) + _MANY  # not twice as many, since half of the idle ones stay
 
 
-def _name(waiting: Waiting) -> Name:
+def _name(waiting: WaitingJob) -> Name:
     return waiting.kind[3], not waiting.kind[0]
 
 
-def _width(waiting: Waiting) -> int:
+def _width(waiting: WaitingJob) -> int:
     return max(1, waiting.job.gpus)
 
 

@@ -1,4 +1,4 @@
-"""What a learned policy learns from and what it is examined on: never the same jobs. Pure."""
+"""The jobs that a policy learns from and those it is tested on: never the same. Pure."""
 
 from collections.abc import Sequence
 from random import Random
@@ -10,20 +10,20 @@ from simple_gpu_scheduler.simulation.simulate import Arrival
 Workload = Sequence[Arrival]
 
 _WINDOWS = 300
-_FEWEST = 5  # to choose by; with fewer, chance decides
+_FEWEST = 5  # workloads to choose by; with fewer, chance decides
 _FEWEST_JOBS, _MOST_JOBS = 20, 2000
-_PER_GPU = 4  # so many jobs of a part for each GPU, or nobody would wait
+_PER_GPU = 4  # jobs of a part per GPU, or no job would wait
 
 
 class Lessons(NamedTuple):
-    """Workloads to learn from, and others to choose by among what was found."""
+    """Workloads to learn from, and others to choose the best result by."""
 
     to_learn: Sequence[Workload]
     to_choose: Sequence[Workload]
 
 
 class Exam(NamedTuple):
-    """How what was learned stands beside another policy, and on what."""
+    """How the learned policy compares with another, and on what."""
 
     name: str
     other: str
@@ -31,27 +31,27 @@ class Exam(NamedTuple):
 
 
 class School(NamedTuple):
-    """The lessons, and the exams by what they are called."""
+    """The lessons, and the exams by name."""
 
     lessons: Lessons
     exams: Sequence[tuple[str, Sequence[Workload]]]
 
 
 def school_of(workloads: Sequence[Workload], gpus: int, seed: int) -> School:
-    """Of many workloads the first half to learn from; of one, parts of its first half. A ValueError says: too little.
+    """Learn from the first half of many workloads, or from parts of the first half of one. A ValueError: too few.
 
-    Only those to learn from may overlap: what has the same jobs in it is no second witness.
+    Only workloads to learn from may overlap: workloads that share jobs are not independent.
     """
     if len(workloads) > 1:
         third, half = len(workloads) // 6, len(workloads) // 2
         if third < _FEWEST:
-            raise ValueError(f"there are {len(workloads)} workloads, and it takes {6 * _FEWEST}")
+            raise ValueError(f"there are {len(workloads)} workloads, and at least {6 * _FEWEST} are needed")
         lessons = Lessons(workloads[third:half], workloads[:third])
         return School(lessons, [("on workloads of other seeds", workloads[half:])])
     [whole] = workloads
     half, third = len(whole) // 2, len(whole) // 3
     if len(whole) < 6 * _FEWEST * _FEWEST_JOBS:
-        raise ValueError(f"it has {len(whole):,} jobs, and it takes {6 * _FEWEST * _FEWEST_JOBS:,}")
+        raise ValueError(f"it has {len(whole):,} jobs, and at least {6 * _FEWEST * _FEWEST_JOBS:,} are needed")
     size = min(max(_FEWEST_JOBS, _PER_GPU * gpus), _MOST_JOBS, (half - third) // _FEWEST)
     rng = Random(seed)  # noqa: S311 - where to cut is no secret
     lessons = Lessons(_windows(whole[:third], size, rng), _parts(whole[third:half], size))
@@ -63,18 +63,18 @@ def school_of(workloads: Sequence[Workload], gpus: int, seed: int) -> School:
 
 
 def _windows(workload: Workload, size: int, rng: Random) -> list[Workload]:
-    """So many parts, which may overlap."""
+    """Parts that may overlap."""
     begins = [rng.randrange(len(workload) - size + 1) for _ in range(_WINDOWS)]
     return [renumbered(workload[begin : begin + size]) for begin in begins]
 
 
 def _parts(workload: Workload, size: int) -> list[Workload]:
-    """One behind the other."""
+    """Consecutive parts."""
     return [renumbered(workload[begin : begin + size]) for begin in range(0, len(workload) - size + 1, size)]
 
 
 def renumbered(workload: Workload) -> Workload:
-    """The same jobs as a workload of their own."""
+    """The same jobs as a separate workload."""
     begin = workload[0].at if workload else 0.0
     return [
         each._replace(at=each.at - begin, job=each.job._replace(number=number))

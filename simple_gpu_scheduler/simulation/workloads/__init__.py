@@ -1,6 +1,5 @@
-"""Workloads for the simulator: recorded by others, kept in our own journals, or invented.
+"""Workloads for the simulator: recorded elsewhere, from our own journals, or generated.
 
-`rows` has what all of them come to, and turns that into arrivals; `csv_trace`, `swf` and `past_runs` read, `synthetic`
-invents, `cells` are the numbers in traces. All is text, bytes or records in and values out: who reads files is the
-command line.
+`rows` has their common form, and turns it into arrivals; `csv`, `swf` and `past_runs` read, `synthetic` generates,
+`cells` parses the numbers in traces. All take text, bytes or records and return values; files are read elsewhere.
 """

@@ -1,4 +1,4 @@
-"""The numbers in traces, each with a sentence for what is none. It knows no format of a trace. Pure."""
+"""Parses the numbers in traces, with an error sentence for each kind. It knows no trace format. Pure."""
 
 import re
 from contextlib import suppress
@@ -18,7 +18,7 @@ def seconds(name: str, text: str, least: float = 0.0) -> float:
     except ValueError:
         value = MOST_SECONDS
     if not least <= value < MOST_SECONDS:  # NaN neither
-        raise ValueError(f"{name} is {shown(text)}; expected a number of seconds{' from 0 up' * (least == 0)}")
+        raise ValueError(f"{name} is {shown(text)}; expected a number of seconds{' (0 or more)' * (least == 0)}")
     return value
 
 
@@ -39,10 +39,10 @@ def whole(name: str, text: str, least: int = 0) -> int:
     except ValueError:
         value = _MOST
     if not least <= value < _MOST or value != int(value):
-        raise ValueError(f"{name} is {shown(text)}; expected a whole number{' from 0 up' * (least == 0)}")
+        raise ValueError(f"{name} is {shown(text)}; expected a whole number{' (0 or more)' * (least == 0)}")
     return int(value)
 
 
 def shown(text: str) -> str:
-    """What was found, quoted, safe to print and not too long."""
+    """The text found, quoted, safe to print and not too long."""
     return repr(text[:_LONGEST_SHOWN]) + "…" * (len(text) > _LONGEST_SHOWN)

@@ -1,6 +1,6 @@
-"""A trace as CSV -> rows: a header that names the columns, a line a job. -1 is unknown, as logs of clusters have it.
+"""A trace as CSV -> rows: a header that names the columns, one line per job. -1 means unknown, as in cluster logs.
 
-It does not know where the text is from. Pure.
+It does not know where the text comes from. Pure.
 """
 
 import csv
@@ -12,9 +12,9 @@ from operator import itemgetter
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
 from .cells import length, seconds, shown, whole
-from .rows import Row, left_out
+from .rows import TraceJob, left_out
 
-# What each may be called; the first that is there counts.
+# Possible names of each column; the first one present counts.
 _COLUMNS: Mapping[str, Sequence[str]] = {
     "submit": ("submit",),
     "duration": ("duration", "runtime"),
@@ -34,10 +34,10 @@ _NAMES_SHOWN = 10
 _UNKNOWN = ("", "-1")
 
 
-def read_csv(text: str) -> tuple[list[Row], list[str]]:
-    """All its rows, and remarks on those that are left out; a ValueError says which line is wrong, and how."""
+def read_csv(text: str) -> tuple[list[TraceJob], list[str]]:
+    """All rows, and remarks on those left out; a ValueError says which line is wrong, and how."""
     reader = csv.reader(StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-    rows: list[Row] = []
+    rows: list[TraceJob] = []
     unfinished = without_gpu = 0
     try:
         header = _header(reader)
@@ -64,11 +64,11 @@ def _header(lines: Iterator[list[str]]) -> Sequence[str]:
     for cells in lines:
         if any(cells):
             return [cell.strip().lower() for cell in cells]
-    raise ValueError(f"there is no header; {_EXPECTED}")
+    raise ValueError(f"no header; {_EXPECTED}")
 
 
 def _columns(header: Sequence[str]) -> Sequence[int]:
-    """Where each value stands; -1 where there is no such column."""
+    """The column of each value; -1 if there is none."""
     found = {}
     for value, names in _COLUMNS.items():
         found[value] = next((header.index(name) for name in names if name in header), -1)
@@ -82,11 +82,13 @@ def _listed(header: Sequence[str]) -> str:
     return ", ".join(map(shown, header[:_NAMES_SHOWN])) + ", …" * (len(header) > _NAMES_SHOWN)
 
 
-def _row(submit: str, duration: str, gpus: str, user: str, requested: str, command: str, priority: str) -> Row | None:
-    """Nothing where it is not known how long it took."""
+def _row(
+    submit: str, duration: str, gpus: str, user: str, requested: str, command: str, priority: str
+) -> TraceJob | None:
+    """One row; None if its duration is unknown."""
     if duration.strip() in _UNKNOWN:
         return None
-    return Row(
+    return TraceJob(
         _submitted(submit),
         length("duration", duration),
         whole("gpus", gpus) if gpus.strip() else 1,
@@ -98,7 +100,7 @@ def _row(submit: str, duration: str, gpus: str, user: str, requested: str, comma
 
 
 def _submitted(text: str) -> float:
-    """In seconds since whenever, or of the epoch for a date, which is in UTC where it does not say."""
+    """Seconds from any origin, or epoch seconds for a date, in UTC unless it says otherwise."""
     if "-" in text[1:]:  # not a sign; 1e-3 is no time of a submission
         try:
             # Python 3.10 knows no Z.

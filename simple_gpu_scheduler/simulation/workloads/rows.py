@@ -1,6 +1,6 @@
-"""A workload as rows, and the arrivals that the simulator takes, with what the scheduler is told of lengths.
+"""A workload as rows, and as arrivals for the simulator, with what the scheduler may know of lengths.
 
-It does not know where rows come from, nor what is made of the arrivals. Pure.
+It does not know where rows come from or how arrivals are used. Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,8 +10,8 @@ from simple_gpu_scheduler.base.jobs import Job, Place
 from simple_gpu_scheduler.simulation.simulate import Arrival
 
 
-class Row(NamedTuple):
-    """One job as it was recorded: when it came, how long it took, and how long its user said. All in seconds."""
+class TraceJob(NamedTuple):
+    """One job as recorded: when it arrived, how long it took, and the time its user requested. All in seconds."""
 
     submit: float
     duration: float
@@ -22,18 +22,18 @@ class Row(NamedTuple):
     priority: int = 0
 
 
-_TIMES: Mapping[str, Callable[[Row], float | None]] = {
+_TIMES: Mapping[str, Callable[[TraceJob], float | None]] = {
     "exact": lambda row: row.duration,
     "requested": lambda row: row.requested,
     "past": lambda _row: None,
     "none": lambda _row: None,
 }
-# What the scheduler may know of how long a job takes; with `none` its `Estimates` are to learn nothing.
+# What the scheduler may know of the length of a job; with `none`, its `Estimates` must not learn.
 ESTIMATES = tuple(_TIMES)
 
 
-def arrivals(rows: Iterable[Row], most_gpus: int, estimates: str) -> tuple[list[Arrival], list[str]]:
-    """In the order of their submission, the first at 0, without those that could never fit; and what to say of these.
+def arrivals(rows: Iterable[TraceJob], most_gpus: int, estimates: str) -> tuple[list[Arrival], list[str]]:
+    """In order of submission, the first at 0, without jobs that could never fit; and remarks on those.
 
     `estimates` is one of ESTIMATES.
     """
@@ -60,9 +60,9 @@ def left_out(count: int, noun: str, which: str) -> str:
 
 
 class _Commands:
-    """The command of each row; where it has none, one for each user and width, so that what they took tells them apart.
+    """The command of each row; without one, one per user and width, so that lengths can be learned for them.
 
-    It is numbered in letters, since a number or a quote in a user's name would be left open in a template.
+    Letters number them, since a template would leave open a number, or a quote in a user's name.
     """
 
     _LETTERS = str.maketrans("0123456789", "abcdefghij")
@@ -70,7 +70,7 @@ class _Commands:
     def __init__(self) -> None:
         self._made: dict[tuple[str, int], bytes] = {}
 
-    def of(self, row: Row) -> bytes:
+    def of(self, row: TraceJob) -> bytes:
         """As a job has it."""
         if row.command:
             return row.command.encode("utf-8", "surrogateescape")
@@ -80,5 +80,5 @@ class _Commands:
         return self._made[kind]
 
 
-def _job(number: int, row: Row, command: bytes, time: float | None) -> Job:
+def _job(number: int, row: TraceJob, command: bytes, time: float | None) -> Job:
     return Job(number, command, Place(number), gpus=row.gpus, time=time, priority=row.priority, label=row.user)

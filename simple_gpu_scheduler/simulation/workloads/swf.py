@@ -1,6 +1,6 @@
-"""A log in the Standard Workload Format -> rows: 18 fields a line, comments behind `;`, -1 for what is unknown.
+"""A log in the Standard Workload Format -> rows: 18 fields per line, comments after `;`, -1 for unknown.
 
-It does not know where the text is from. Pure.
+It does not know where the text comes from. Pure.
 """
 
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
 from .cells import seconds, whole
-from .rows import Row, left_out
+from .rows import TraceJob, left_out
 
 _FIELDS = 18
 _UNKNOWN = -1
-# Where each value stands, counted from 0.
+# The field of each value, counted from 0.
 _SUBMIT, _RUNTIME, _ALLOCATED, _ASKED, _REQUESTED, _USER = 1, 3, 4, 7, 8, 11
 
 
-def read_swf(text: str) -> tuple[list[Row], list[str]]:
-    """All its rows, and a remark on those that are left out; a ValueError says which line is wrong, and how."""
-    rows: list[Row] = []
+def read_swf(text: str) -> tuple[list[TraceJob], list[str]]:
+    """All rows, and a remark on those left out; a ValueError says which line is wrong, and how."""
+    rows: list[TraceJob] = []
     unknown = 0
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         fields = line.split()
@@ -36,11 +36,11 @@ def read_swf(text: str) -> tuple[list[Row], list[str]]:
     return rows, [left_out(unknown, "row", which)] if unknown else []
 
 
-def _row(fields: Sequence[str]) -> Row | None:
-    """Nothing where it does not say enough."""
+def _row(fields: Sequence[str]) -> TraceJob | None:
+    """One row; None if values are missing."""
     if len(fields) != _FIELDS:
         found = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
-        raise ValueError(f"{found} instead of {_FIELDS}; expected the Standard Workload Format, with comments behind ;")
+        raise ValueError(f"{found} instead of {_FIELDS}; expected the Standard Workload Format, with comments after ;")
     submit = _seconds("the submit time (field 2)", fields[_SUBMIT])
     runtime = _seconds("the run time (field 4)", fields[_RUNTIME])
     processors = _count("the number of processors (field 5)", fields[_ALLOCATED])
@@ -50,7 +50,7 @@ def _row(fields: Sequence[str]) -> Row | None:
     user = _count("the user (field 12)", fields[_USER])
     if submit is None or runtime is None or processors <= 0:
         return None
-    return Row(submit, runtime, processors, "" if user == _UNKNOWN else str(user), requested)
+    return TraceJob(submit, runtime, processors, "" if user == _UNKNOWN else str(user), requested)
 
 
 def _seconds(name: str, text: str) -> float | None:

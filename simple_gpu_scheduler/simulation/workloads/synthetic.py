@@ -1,6 +1,6 @@
-"""A workload that is invented: `jobs=1000 load=0.9 time=10-1000 gpus=1*8,2*2,4 users=5` -> rows.
+"""A generated workload: `jobs=1000 load=0.9 time=10-1000 gpus=1*8,2*2,4 users=5` -> rows.
 
-It knows neither what they are simulated for nor on what. Pure: the same seed gives the same rows.
+It does not know how they are simulated. Pure: the same seed gives the same rows.
 """
 
 import re
@@ -13,7 +13,7 @@ from simple_gpu_scheduler.base.units import parse_duration
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
 from .cells import shown
-from .rows import Row
+from .rows import TraceJob
 
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _LOAD = re.compile(r"\d{1,3}(?:\.\d{1,9})?", re.ASCII)
@@ -22,7 +22,7 @@ _MOST_JOBS = 10_000_000
 
 
 class Synthetic(NamedTuple):
-    """The distribution. Without a gap, that is so long that the jobs are so much of what the GPUs can do."""
+    """The distribution. Without a gap, `load` sets it: the share of the GPUs' capacity that the jobs need."""
 
     jobs: int = 1000
     gap: float | None = None  # the mean of the time between two jobs, which is exponential
@@ -33,12 +33,12 @@ class Synthetic(NamedTuple):
 
 
 def parse_synthetic(text: str) -> Synthetic:
-    """What the words say; a ValueError names the one that is wrong."""
+    """Parse the words; a ValueError names the wrong one."""
     values: dict[str, object] = {}
     for word in text.split():
         key, _, value = word.partition("=")
         if key not in _KEYS:
-            raise ValueError(f"{shown(word)} is unknown; there are {', '.join(f'{each}=' for each in _KEYS)}")
+            raise ValueError(f"{shown(word)} is unknown; the keys are {', '.join(f'{each}=' for each in _KEYS)}")
         if key in values:
             raise ValueError(f"'{key}' is given twice")
         try:
@@ -46,12 +46,12 @@ def parse_synthetic(text: str) -> Synthetic:
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from None
     if "gap" in values and "load" in values:
-        raise ValueError("gap= and load= both say how close jobs come; leave one of them out")
+        raise ValueError("gap= and load= exclude each other; leave one of them out")
     return Synthetic(**values)  # type: ignore[arg-type] # each key has its own parser
 
 
-def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[Row]:
-    """So many jobs, the first at 0. When jobs come and how long they take is the same whatever the users and widths."""
+def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[TraceJob]:
+    """Generate the jobs, the first at 0. Arrivals and lengths do not depend on users and widths."""
     draw = Random(seed)  # noqa: S311 - a simulation keeps no secret
     low, high = synthetic.time
     gap = _gap_for(synthetic, gpus) if synthetic.gap is None else synthetic.gap
@@ -65,13 +65,13 @@ def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[Row]:
     if synthetic.users:
         users = [f"u{draw.randint(1, synthetic.users)}" for _ in times]
     return [
-        Row(submit, duration, width, user, duration)
+        TraceJob(submit, duration, width, user, duration)
         for (submit, duration), width, user in zip(times, widths, users, strict=True)
     ]
 
 
 def _gap_for(synthetic: Synthetic, gpus: int) -> float:
-    """Jobs that are too wide to run at all are no load."""
+    """Jobs that are too wide to run do not count as load."""
     low, high = synthetic.time
     mean_time = (high - low) / log(high / low) if high > low else low
     weights = sum(weight for _, weight in synthetic.gpus)
@@ -87,7 +87,7 @@ def _jobs(text: str) -> int:
 
 def _users(text: str) -> int:
     if not _COUNT.fullmatch(text):
-        raise ValueError(f"{shown(text)} is not a whole number from 0 up")
+        raise ValueError(f"{shown(text)} is not a whole number (0 or more)")
     return int(text)
 
 
@@ -100,7 +100,7 @@ def _seconds(text: str) -> float:
 
 def _load(text: str) -> float:
     if not _LOAD.fullmatch(text) or not float(text):
-        raise ValueError(f"{shown(text)} is not a number above 0; 1 is all that the GPUs can do")
+        raise ValueError(f"{shown(text)} is not a number above 0; 1 keeps the GPUs exactly busy")
     return float(text)
 
 
@@ -110,7 +110,7 @@ def _times(text: str) -> tuple[float, float]:
         raise ValueError(f"{shown(text)} is not LOW-HIGH; write 10-1000 or 1m-2h")
     shortest, longest = _seconds(low), _seconds(high)
     if not 0 < shortest <= longest:
-        raise ValueError(f"{shown(text)} does not go up from something above 0; write 10-1000 or 1m-2h")
+        raise ValueError(f"{shown(text)} is not a rising range above 0; write 10-1000 or 1m-2h")
     return shortest, longest
 
 

@@ -286,13 +286,13 @@ class TestWhatHaltCounts:
 class TestTheEstimate:
     def test_is_of_what_has_succeeded_and_of_what_waits(self) -> None:
         subject = ledger(read(1, 2, 3), started(1), ended(1, SUCCESS), started(2))
-        assert subject.eta([(job(2), 0.5)]) == Eta(None, "the input is still open")
+        assert subject.eta([(job(2), 0.5)]) == Eta(None, "still reading the input")
         subject.take(AllRead())
         assert subject.eta([(job(2), 0.5)]) == Eta(1.5 + 2)
 
     def test_says_nothing_of_what_failed(self) -> None:
         subject = ledger(read(1, 2), started(1), ended(1), started(2), AllRead())
-        assert subject.eta([(job(2), 0.5)]) == Eta(None, "nothing has succeeded yet")
+        assert subject.eta([(job(2), 0.5)]) == Eta(None, "no job has succeeded yet")
 
     def test_takes_the_mean_of_all_and_of_what_runs_for_longer(self) -> None:
         subject = ledger(read(1, 2, 3), started(1), ended(1, SUCCESS), started(2))
@@ -300,7 +300,7 @@ class TestTheEstimate:
         subject.take(AllRead())
         assert subject.eta([(job(3), 1.0)]) == Eta(2 + 3)  # job 3 still waits
         subject = ledger(read(1), started(1), ended(1, SUCCESS), AllRead())
-        assert subject.eta([(job(2), 2.0)]) == Eta(None, "what runs takes longer than was expected")
+        assert subject.eta([(job(2), 2.0)]) == Eta(None, "running jobs have exceeded their estimates")
         assert subject.eta([(job(2), 4.0), (job(3), 1.0)]) == Eta(2)  # a mean of 3
         assert subject.eta([(job(2, time=9), 4.0)]) == Eta(5)
 

@@ -52,13 +52,13 @@ def test_all_gpus_are_those_that_can_be_used() -> None:
     [
         (["7"], r"there is no GPU 7; there are 0 \(A100 0, GPU-0a0b0000-1111\), 1 \("),
         (["GPU-9"], "there is no GPU GPU-9; there are"),
-        (["GPU-"], "'GPU-' is no GPU"),
-        (["MIG-a"], "MIG-a begins the UUID of several: MIG-aaaa, MIG-abbb"),
+        (["GPU-"], "'GPU-' is not a GPU"),
+        (["MIG-a"], "MIG-a is ambiguous: MIG-aaaa, MIG-abbb; use a longer prefix"),
         (["0:0"], "there is no GPU 0:0"),
-        (["0", "GPU-0a"], r"GPU 0 \(GPU-0a0b0000-1111\) is named twice"),
-        (["3", "3:1"], r"GPU 3:1 \(MIG-abbb\) is named twice"),
-        (["all", "0"], "'all' stands for every GPU"),
-        (["x"], r"write an index \(0\), a range \(0-3\), a UUID \(GPU-...\), a MIG instance \(0:1\) or all"),
+        (["0", "GPU-0a"], r"GPU 0 \(GPU-0a0b0000-1111\) is given twice"),
+        (["3", "3:1"], r"GPU 3:1 \(MIG-abbb\) is given twice"),
+        (["all", "0"], "'all' means every GPU"),
+        (["x"], r"use an index \(0\), a range \(0-3\), a UUID \(GPU-...\), a MIG instance \(0:1\) or all"),
     ],
 )
 def test_what_names_no_gpu_or_several_is_an_error_that_helps(names: list[str], sentence: str) -> None:
@@ -67,7 +67,7 @@ def test_what_names_no_gpu_or_several_is_an_error_that_helps(names: list[str], s
 
 
 def test_the_error_where_there_is_no_gpu_or_just_one_is_good_english() -> None:
-    with pytest.raises(ValueError, match="there is no GPU 0; there are none"):
+    with pytest.raises(ValueError, match="there is no GPU 0; none was found"):
         choose(("0",), ())
     with pytest.raises(ValueError, match="there is no GPU 1; there is 0"):
         choose(("1",), (ZERO,))

@@ -13,7 +13,7 @@ from simple_gpu_scheduler.hypersearch.generators import parse_values
 from simple_gpu_scheduler.hypersearch.order import fold, mix, shuffled, unit
 from simple_gpu_scheduler.hypersearch.points import Order, Point, points
 from simple_gpu_scheduler.hypersearch.space import Space, make_space
-from simple_gpu_scheduler.hypersearch.sweep import Rows, Words
+from simple_gpu_scheduler.hypersearch.sweep import Rows, WrittenValues
 
 SEEDS = st.integers(-(2**80), 2**80)
 RANDOM = Order(is_shuffled=True, sampler="", samples=None, seed=7)
@@ -24,7 +24,7 @@ SAMPLERS = ["sobol", "halton", "lhs"]
 def space_of(**words: str) -> Space:
     """The space of parameters as they are typed: `a="1 2 3"`."""
     return make_space(
-        {name: parse_values(name, Words(tuple(text.split()))) for name, text in words.items()}, (), Rows()
+        {name: parse_values(name, WrittenValues(tuple(text.split()))) for name, text in words.items()}, (), Rows()
     )
 
 

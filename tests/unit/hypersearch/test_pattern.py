@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Rows, Sweep, Words
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Rows, Sweep, WrittenValues
 from simple_gpu_scheduler.jobfile.options import parse_options
 from simple_gpu_scheduler.jobfile.shell_comments import find_comments
 
@@ -16,7 +16,7 @@ from simple_gpu_scheduler.jobfile.shell_comments import find_comments
 def lines_of(pattern: str, *, lines_end: bool = True, **settings) -> list[str]:
     """The lines of a grid, in its order; a setting that is none of a sweep's is a parameter."""
     known = {name: settings.pop(name) for name in list(settings) if name in Sweep._fields}
-    words = {name: Words(tuple(values)) for name, values in settings.items()}
+    words = {name: WrittenValues(tuple(values)) for name, values in settings.items()}
     sweep = Sweep(pattern, **{"parameters": words, "sampling_mode": IN_ORDER, "seed": 1, **known})
     return list(Sweeps([sweep], lines_end=lines_end).lines())
 
@@ -48,7 +48,12 @@ def test_numbers_are_formatted_as_what_they_are() -> None:
 
 
 def test_parameters_named_as_options_and_attributes_are() -> None:
-    names = {"batch-size": Words(("32",)), "opt.lr": Words(("0.1",)), "_x1": Words(("y",)), "größe": Words(("2",))}
+    names = {
+        "batch-size": WrittenValues(("32",)),
+        "opt.lr": WrittenValues(("0.1",)),
+        "_x1": WrittenValues(("y",)),
+        "größe": WrittenValues(("2",)),
+    }
     (line,) = lines_of("x {batch-size} {opt.lr:.2f} {--opt.lr=opt.lr} {_x1}{größe}", parameters=names)
     assert line == "x 32 0.10 --opt.lr=0.1 y2"
 
@@ -75,22 +80,22 @@ def test_a_flag_comes_and_goes_with_its_parameter(written, there) -> None:
 @pytest.mark.parametrize(
     ("pattern", "values", "sentence"),
     [
-        ("find -exec x {} {a}", ["1"], "{} is no placeholder, which is {NAME}, {NAME:.2f}, {NAME!s} or {--flag NAME}"),
-        ("awk '{print}' {a}", ["1"], "or write {{print}} if these braces are the shell's"),
+        ("find -exec x {} {a}", ["1"], "{} is not a placeholder such as {NAME}, {NAME:.2f}, {NAME!s} or {--flag NAME}"),
+        ("awk '{print}' {a}", ["1"], "or write {{print}} for braces of the shell"),
         ("x {lrate} {learning_rat}", ["1"], "there is no parameter of that name; add -p lrate VALUE..."),
         ("x {seed} {a}", ["1"], "no parameter of that name; add --repeat N"),
         (
             "x {--flag b} {a}",
             ["1"],
-            "{--flag b} but there is no parameter of that name; behind the flag stands the name of a parameter; add",
+            "{--flag b}, but there is no parameter of that name; the flag must be followed by a parameter name; add",
         ),
-        ("x {a!r}", ["1"], "{a!r} is no placeholder"),
+        ("x {a!r}", ["1"], "{a!r} is not a placeholder"),
         ("x {a", ["1"], "the pattern has a '{' that belongs to no placeholder, at character 3"),
         ("x {{a}}", ["1"], "the pattern does not use the parameter a; write {a} in it, or leave out -p a"),
         ("x {a}", [], "the parameter a has no values; write -p a VALUE..."),
         ("x {a:d}", ["1", "1.5"], "{a:d} cannot take the value '1.5' of a: ':d' is for whole numbers"),
-        ("x {a:.1f}", ["1", "b"], "{a:.1f} cannot take the value 'b' of a: ':.1f' cannot format a text"),
-        ("x {a:9999}", ["1"], "a width has three digits at most"),
+        ("x {a:.1f}", ["1", "b"], "{a:.1f} cannot take the value 'b' of a: ':.1f' cannot format text"),
+        ("x {a:9999}", ["1"], "a width may have at most three digits"),
         ("x {i:q} {a}", ["1"], "{i:q} cannot take the value '1' of i: ':q' cannot format a whole number"),
     ],
 )
@@ -103,7 +108,9 @@ def test_what_is_no_pattern_is_named(pattern, values, sentence) -> None:
 def test_a_word_like_the_name_is_corrected() -> None:
     with pytest.raises(UserError, match="did you mean learning_rate"):
         lines_of("x {learning_rat}", learning_rate=["1"])
-    with pytest.raises(UserError, match=r"m is not always there .*write its flag in the same braces, as in \{--m m\}"):
+    with pytest.raises(
+        UserError, match=r"m is not always present .*write its flag in the same braces, as in \{--m m\}"
+    ):
         lines_of("x {a} {m}", a=["1"], m=["1"], when={"m": "a > 0"})
 
 
@@ -127,7 +134,7 @@ def test_names_are_different_and_the_scheduler_takes_them(wishes, pattern) -> No
 
 
 def test_a_name_needs_a_place() -> None:
-    with pytest.raises(UserError, match="the pattern ends in a comment, so that no name can stand behind it"):
+    with pytest.raises(UserError, match="the pattern ends in a comment, so no name can follow it"):
         lines_of("x {a} # note", a=["1"], name="{a}")
     with pytest.raises(UserError, match="'name' is given twice"):
         lines_of("x #: name={a}", a=["1"], name="{a}")

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.hypersearch.generators import GENERATORS, generate, parse_values
 from simple_gpu_scheduler.hypersearch.order import unit
-from simple_gpu_scheduler.hypersearch.sweep import Words
+from simple_gpu_scheduler.hypersearch.sweep import WrittenValues
 from simple_gpu_scheduler.hypersearch.values import Fixed, is_number, is_whole, parse_fixed, show_fixed
 
 EXACT = Context(prec=120)
 
 
 def all_of(word: str) -> list[str]:
-    return list(parse_values("a", Words((word,))).choices)
+    return list(parse_values("a", WrittenValues((word,))).choices)
 
 
 def draws_of(word: str, how_many: int = 2000) -> list[str]:
     """Values, the first two from the smallest and the largest random number that there are."""
-    draw = parse_values("a", Words((word,))).draw
+    draw = parse_values("a", WrittenValues((word,))).draw
     assert draw
     return [draw(number) for number in (2**-53, 1 - 2**-53, *(unit(1, 0, at) for at in range(how_many)))]
 
@@ -109,7 +109,7 @@ def test_a_logspace_beyond_what_floats_can_count_is_as_exact(line: str) -> None:
 
 
 def test_a_long_range_is_not_stored_and_may_be_looked_at_anywhere() -> None:
-    choices = parse_values("a", Words(("range:1:1e18",))).choices
+    choices = parse_values("a", WrittenValues(("range:1:1e18",))).choices
     assert [len(choices), int(choices[10**17]), int(choices[10**18 - 1])] == [10**18, 10**17 + 1, 10**18]
 
 
@@ -162,13 +162,13 @@ LITERALS = "host:8080 1:10 -1e-3 range uniform : :1:2 RANGE:1:2 ranges:1:2 range
 @pytest.mark.parametrize("word", ["", "a range:1:2", " int:1:2", *LITERALS.split()])
 def test_anything_else_is_a_literal(word: str) -> None:
     assert generate(word) is None
-    assert parse_values("a", Words((word, "x"))).choices == (word, "x")
+    assert parse_values("a", WrittenValues((word, "x"))).choices == (word, "x")
 
 
 def test_a_literal_word_is_no_generator() -> None:
     words = ("range:1:3", "uniform:0:1")
-    assert parse_values("a", Words(words, are_literal=True)).choices == words
-    assert parse_values("a", Words(("0", "range:1:2", "0"))).choices == ("0", "1", "2", "0")
+    assert parse_values("a", WrittenValues(words, are_literal=True)).choices == words
+    assert parse_values("a", WrittenValues(("0", "range:1:2", "0"))).choices == ("0", "1", "2", "0")
 
 
 def test_what_a_number_is() -> None:
@@ -183,27 +183,27 @@ def test_a_number_is_read_as_it_was_written(units, decimals) -> None:
     assert Fixed(units, decimals).as_float() == float(Fraction(units, 10**decimals))
 
 
-HOW_MANY = "the last number says how many values there are, and must be a whole one from 1 up"
-ALONE = "is drawn at random and stands alone; leave out the other values"
+HOW_MANY = "the last number is how many values there are; it must be a whole number of 1 or more"
+ALONE = "is drawn at random and cannot be combined with other values; leave them out"
 MISTAKES = {
-    "range has 2 or 3 numbers, not 1; write for example range:1:10 or range:0:1:0.1": "range: range:1",
-    "linspace has 3 numbers, not 4; write for example linspace:0:1:5": "linspace:0:1:5:2",
-    "'' is no number": "range::2 range:1: uniform:0: linspace:0::5",
-    "with a step of 0 there is no end": "range:1:2:0 range:1:1:0.0",
-    "the step leads away from the end; turn its sign round": "range:2:1 range:1:2:-1",
+    "range takes 2 or 3 numbers, not 1; for example: range:1:10 or range:0:1:0.1": "range: range:1",
+    "linspace takes 3 numbers, not 4; for example: linspace:0:1:5": "linspace:0:1:5:2",
+    "'' is not a number": "range::2 range:1: uniform:0: linspace:0::5",
+    "a step of 0 never reaches the end": "range:1:2:0 range:1:1:0.0",
+    "the step never reaches the end; flip its sign": "range:2:1 range:1:2:-1",
     "that is more values than can be counted": "range:1:1e19 range:0:1:1e-18 linspace:0:1:1e19 int:0:1e18",
-    "'1e400' is beyond the numbers that programs can read": "range:1:1e400 uniform:0:1e400",
-    "'1e-400' is beyond the numbers that programs can read": "range:1e-400:1 normal:0:1e-400",
+    "'1e400' is out of the range that programs can read": "range:1:1e400 uniform:0:1e400",
+    "'1e-400' is out of the range that programs can read": "range:1e-400:1 normal:0:1e-400",
     HOW_MANY: "linspace:0:1:0 linspace:0:1:2.5 logspace:1:10:-2",
     "both ends must be above 0": "logspace:0:1:5 logspace:1:-1:5 loguniform:0:1 loguniform:-1:1",
-    "both ends must be whole numbers; write for example int:1:10": "int:1.5:2 int:1:2.0",
+    "both ends must be whole numbers; for example: int:1:10": "int:1.5:2 int:1:2.0",
     "the second number must not be below the first": "int:2:1",
     "the second number must be above the first": "uniform:1:1.0 uniform:2:1 loguniform:1:0.1",
     "the second number, the standard deviation, must be above 0": "normal:0:0 normal:0:-1",
-    "a: 'range:0:1e5' has more than 100,000 values and stands alone": "range:0:1e5,x x,range:0:1e5",
+    "a: 'range:0:1e5' has more than 100,000 values and cannot be combined with others": "range:0:1e5,x x,range:0:1e5",
     f"a: 'uniform:0:1' {ALONE}": "uniform:0:1,2 2,uniform:0:1",
     f"a: 'int:0:9' {ALONE}": "int:0:9,int:0:9",
-    "a value of a has a NUL byte in it, which no command can hold": "x\0y",
+    "a value of a contains a NUL byte, which no command can hold": "x\0y",
 }
 PAIRS = [(words, sentence) for sentence, several in MISTAKES.items() for words in several.split()]
 
@@ -211,7 +211,7 @@ PAIRS = [(words, sentence) for sentence, several in MISTAKES.items() for words i
 @pytest.mark.parametrize(("words", "sentence"), PAIRS)
 def test_each_mistake_has_a_sentence(words: str, sentence: str) -> None:
     with pytest.raises(UserError) as caught:
-        parse_values("a", Words(tuple(words.split(","))))
+        parse_values("a", WrittenValues(tuple(words.split(","))))
     assert sentence in str(caught.value)
 
 
@@ -221,7 +221,7 @@ NUMBERS = written_numbers() | st.sampled_from(["", "0", "1", "-0", "1e9", "x", "
 @given(st.sampled_from(sorted(GENERATORS)), st.lists(NUMBERS, min_size=1, max_size=4))
 def test_any_numbers_give_values_or_a_sentence(name, numbers) -> None:
     try:
-        values = parse_values("a", Words((":".join([name, *numbers]),)))
+        values = parse_values("a", WrittenValues((":".join([name, *numbers]),)))
     except UserError as error:
         event(str(error))
     else:
@@ -239,7 +239,7 @@ def test_very_wide_and_very_narrow_draws_have_many_values(word: str) -> None:
 @pytest.mark.parametrize("number", ["1\n", "\x1b[31m", "x" * 3000, "9" * 5000, f"0.{'3' * 5000}", f"{'7' * 4200}e999"])
 def test_a_sentence_is_one_short_line_of_ours_whatever_was_typed(number: str) -> None:
     with pytest.raises(UserError) as caught:
-        parse_values("a", Words((f"range:0:{number}",)))
+        parse_values("a", WrittenValues((f"range:0:{number}",)))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 400
     assert "set_int_max_str_digits" not in str(caught.value)

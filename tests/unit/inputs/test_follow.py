@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.inputs import follow as following
-from simple_gpu_scheduler.inputs.follow import FollowedFile, Piece, Position
+from simple_gpu_scheduler.inputs.follow import FollowedFile, FilePiece, Position
 from simple_gpu_scheduler.system import inotify
 from tests.conftest import until
 from tests.support.followed import ZEROS, Follow, Reader, append, needs_inotify, rotate
@@ -409,16 +409,16 @@ class TestWaiting:
         position = file.read(100).position
         timer = threading.Timer(0.1, file.stop)
         timer.start()
-        assert file.read(100) == Piece(b"", *position)
+        assert file.read(100) == FilePiece(b"", *position)
         append(queue, b"two\n")
-        assert file.read(100) == Piece(b"", *position)
+        assert file.read(100) == FilePiece(b"", *position)
         timer.join()
         file.close()
 
     def test_a_missing_file_can_be_stopped_too(self, follow) -> None:
         reader = follow()
         reader.stop()
-        assert reader.pieces == [Piece(b"", *ZEROS)]
+        assert reader.pieces == [FilePiece(b"", *ZEROS)]
 
     @pytest.mark.parametrize("fails", ["inotify_init1", "inotify_add_watch"])
     def test_without_inotify_it_looks_again(self, queue, monkeypatch, fails) -> None:
@@ -468,7 +468,7 @@ class TestWhatCannotBeRead:
     def test_a_named_pipe_or_directory_is_refused(self, tmp_path) -> None:
         os.mkfifo(tmp_path / "fifo")
         for path in (tmp_path / "fifo", tmp_path, Path("/dev/null")):
-            with pytest.raises(ValueError, match="is no plain file"):
+            with pytest.raises(ValueError, match="is not a regular file"):
                 FollowedFile(str(path))
 
     @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])

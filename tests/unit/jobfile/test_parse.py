@@ -97,21 +97,24 @@ def test_a_name_given_again_means_the_later_job() -> None:
     ("options", "sentence"),
     [
         (b"gpu=2", "unknown option 'gpu'; did you mean gpus?"),
-        (b"xyz=2", "unknown option 'xyz'; there are gpus, mem, timeout, time, retries, priority, label, name, after"),
+        (
+            b"xyz=2",
+            "unknown option 'xyz'; the options are gpus, mem, timeout, time, retries, priority, label, name, after",
+        ),
         (b"gpus", "'gpus' has no value; write gpus=VALUE"),
         (b"gpus=", "'gpus=' has no value; write gpus=VALUE"),
-        (b"gpus=two", "gpus: 'two' is not a whole number from 0 up"),
-        (b"gpus=-1", "gpus: '-1' is not a whole number from 0 up"),
+        (b"gpus=two", "gpus: 'two' is not a whole number (0 or more)"),
+        (b"gpus=-1", "gpus: '-1' is not a whole number (0 or more)"),
         (b"gpus=1 gpus=2", "'gpus' is given twice"),
-        (b"gpus=5", "gpus=5: this run has only 4"),
+        (b"gpus=5", "gpus=5: this run has only 4 GPUs"),
         (b"timeout=5x", "timeout: '5x' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
-        (b"gpus=1 # note", "a note cannot stand behind options; put it on a line of its own"),
+        (b"gpus=1 # note", "a comment cannot follow options; put it on its own line"),
         (b"mem=lots", "mem: 'lots' is not a size; write 512M or 10G"),
-        (b"priority=high", "priority: 'high' is not a whole number; a larger one starts earlier"),
-        (b"name='a'", "name: ''a'' is not a name; leave out quotes, commas and backslashes"),
+        (b"priority=high", "priority: 'high' is not a whole number (higher starts earlier)"),
+        (b"name='a'", "name: ''a'' is not a valid name; leave out quotes, commas and backslashes"),
         (b"after=nobody", "after=nobody: no earlier job has that name"),
         (b"name=\xff", "options must be UTF-8"),
-        ("name=a\u202eb".encode(), "name: 'a\u202eb' is not a name; leave out quotes, commas and backslashes"),
+        ("name=a\u202eb".encode(), "name: 'a\u202eb' is not a valid name; leave out quotes, commas and backslashes"),
     ],
 )
 def test_a_wrong_option_is_refused_with_a_sentence(options: bytes, sentence: str) -> None:
@@ -122,11 +125,11 @@ def test_a_wrong_default_is_refused_and_so_is_what_would_have_had_it() -> None:
     wrong, below, right, after = parse(b"#: tiemout=4h", b"true", b"#: timeout=4h", b"true")
     assert isinstance(wrong, Refusal)
     assert isinstance(below, Refusal)
-    assert below.problem == "the default in line 1 is wrong"
+    assert below.problem == "the defaults in line 1 are invalid"
     assert right is None
     assert isinstance(after, Job)
-    assert problem(b"#: gpus=9") == "gpus=9: this run has only 4"
-    assert problem(b"#: name=x") == "'name' belongs to one job; put it behind its command"
+    assert problem(b"#: gpus=9") == "gpus=9: this run has only 4 GPUs"
+    assert problem(b"#: name=x") == "'name' is for a single job; put it after the job's command"
 
 
 def test_a_refused_line_takes_a_number_so_that_mending_it_renumbers_nothing() -> None:
@@ -140,15 +143,15 @@ def test_a_refused_line_takes_a_number_so_that_mending_it_renumbers_nothing() ->
 def test_what_the_system_cannot_start_is_refused() -> None:
     assert isinstance(parse(b"x" * LONGEST_COMMAND)[0], Job)
     assert problem(b"x" * (LONGEST_COMMAND + 1)).startswith("the command has 131,072 bytes")
-    assert problem(b"a\0b").startswith("the command has a NUL byte")
-    assert problem(b"a\0b #: gpus=1").startswith("the command has a NUL byte")
+    assert problem(b"a\0b").startswith("the command contains a NUL byte")
+    assert problem(b"a\0b #: gpus=1").startswith("the command contains a NUL byte")
 
 
 def test_a_line_of_which_a_part_was_dropped_is_refused_whatever_is_left_of_it() -> None:
     for text in (b"   ", b"true", b"true #: gpus=1", b"#: gpus=1", b"# a\ntrue"):
         refused = LineParser(lambda: (80 * GIB,) * 4).parse(1, text, 1_000_000)
         assert isinstance(refused, Refusal), text
-        assert refused.problem == "the line has 1,000,000 bytes, which is longer than any command with its options"
+        assert refused.problem == "the line has 1,000,000 bytes; no command with its options is that long"
     assert LineParser(lambda: (80 * GIB,) * 4).parse(1, b"# only a comment", 1_000_000) is None
 
 
@@ -159,8 +162,8 @@ def test_numbers_without_end_are_refused() -> None:
 
 def test_options_of_a_job_of_several_lines_stand_behind_its_last() -> None:
     assert job(b"cat <<E\n#: no\nE\ntrue #: gpus=0\n").command == b"cat <<E\n#: no\nE\ntrue"
-    assert problem(b"#: gpus=2\ntrue").startswith("in a job of several lines")
-    assert problem(b"a #: gpus=2\nb #: gpus=1").startswith("in a job of several lines")
+    assert problem(b"#: gpus=2\ntrue").startswith("in a multi-line job")
+    assert problem(b"a #: gpus=2\nb #: gpus=1").startswith("in a multi-line job")
     assert parse(b"# only\n# comments\n") == [None]
 
 

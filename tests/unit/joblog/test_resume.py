@@ -189,7 +189,7 @@ def test_jobs_of_the_log_are_left_out_and_counted() -> None:
         None,
         Job(2, b"b", Place(3, "jobs.txt")),
         None,
-        Refusal(4, Place(5, "jobs.txt"), "gpus=9: this run has only 4", is_bad_option=True),
+        Refusal(4, Place(5, "jobs.txt"), "gpus=9: this run has only 4 GPUs", is_bad_option=True),
     ]
     assert (parser.succeeded, parser.failed) == (1, 1)
     assert parser.stay_failed == {3}

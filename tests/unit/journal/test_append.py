@@ -87,7 +87,7 @@ def test_what_could_not_be_written_is_said_once_and_arrives_in_order(disk: Disk,
     disk.error, disk.room = error, 1000
     appender = Appender(disk.fd, "the journal j")
     said = append_all(appender, LINES[:300])
-    assert said == [f"the journal j cannot be written: {os.strerror(error)}; the jobs go on, and it is tried again"]
+    assert said == [f"cannot write the journal j: {os.strerror(error)}; jobs continue, and writing is retried"]
     disk.room = 10**9
     appender.append(LINES[300])
     appender.close()
@@ -165,7 +165,7 @@ def test_close_says_that_the_last_is_not_in_it(disk: Disk) -> None:
     disk.room = 0
     appender = Appender(disk.fd, "it")
     append_all(appender, LINES[:2])
-    with pytest.raises(OSError, match="No space left on device; what happened last is not in it"):
+    with pytest.raises(OSError, match="No space left on device; the last events are missing from it"):
         appender.close()
 
 
@@ -239,7 +239,7 @@ def test_a_second_hang_is_said_again(disk: Disk, patient: PatientAppender) -> No
 def test_trouble_goes_through_the_thread(disk: Disk, patient: PatientAppender) -> None:
     disk.room = 0
     assert "No space left on device" in append_all(patient, LINES[:9])[0]
-    with pytest.raises(OSError, match="what happened last is not in it"):
+    with pytest.raises(OSError, match="the last events are missing from it"):
         patient.close()
 
 
@@ -261,7 +261,7 @@ def test_close_waits_as_long_as_its_patience_and_says_that_something_is_missing(
     append_all(patient, LINES[:3])
 
     def close() -> None:
-        with pytest.raises(OSError, match="what happened last is not in it"):
+        with pytest.raises(OSError, match="the last events are missing from it"):
             patient.close()
 
     close()

@@ -257,7 +257,7 @@ def test_a_state_is_read_of_a_journal_that_is_cut_anywhere_behind_its_first_line
         if b"\n" in data[:cut]:
             assert read_state(data[:cut]).run == RUN
         else:
-            with pytest.raises(ValueError, match="does not begin like a journal"):
+            with pytest.raises(ValueError, match="does not start like a journal"):
                 read_state(data[:cut])
 
 
@@ -279,7 +279,7 @@ def test_an_unknown_event_is_skipped_with_a_warning_and_an_unknown_field_without
     assert states(state) == ENDS
     assert state.unreadable == 0
     told = capsys.readouterr().err
-    assert "events that this version does not know: gpu \\x1b[2Jwarmed" in told
+    assert "events unknown to this version: gpu \\x1b[2Jwarmed" in told
     assert told.count("\n") == 1
 
 

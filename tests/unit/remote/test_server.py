@@ -79,7 +79,7 @@ def test_one_connection_may_ask_several_times(loop: Loop) -> None:
 def test_what_is_no_request_is_answered_with_a_sentence_and_the_next_one_counts(loop: Loop, line: bytes) -> None:
     with loop.connect() as client, client.makefile("rb") as file:
         client.sendall(line + b'\n{"n": 1}\n')
-        assert json.loads(file.readline()) == {"error": "a request is a line with one JSON object"}
+        assert json.loads(file.readline()) == {"error": "a request must be one JSON object on one line"}
         loop.answer_one({"a": 1})
         assert json.loads(file.readline()) == {"a": 1}
 
@@ -91,7 +91,7 @@ def test_a_request_has_a_longest_length(loop: Loop) -> None:
 
     with loop.connect() as client:
         meanwhile(lambda: send(client))
-        assert read_line(client) == {"error": "a request has at most 1048576 bytes"}
+        assert read_line(client) == {"error": "a request may have at most 1048576 bytes"}
 
 
 def test_who_says_nothing_or_leaves_keeps_nobody_from_asking(loop: Loop) -> None:
@@ -161,14 +161,14 @@ def test_a_socket_that_a_dead_run_left_is_replaced_and_another_file_is_not(tmp_p
     path.write_text("mine")
     problem = serve(str(path), print)
     assert isinstance(problem, str)
-    assert "there is another file of this name" in problem
+    assert "another file has this name" in problem
     assert path.read_text() == "mine"
 
 
 def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
     problem = serve(str(tmp_path / "no" / "run.sock"), print)
     assert isinstance(problem, str)
-    assert problem.startswith(f"no socket can be made at {tmp_path}/no/run.sock: No such file or directory")
+    assert problem.startswith(f"cannot create a socket at {tmp_path}/no/run.sock: No such file or directory")
 
 
 def test_who_waits_when_the_run_ends_is_told_so(loop: Loop) -> None:
@@ -214,7 +214,7 @@ def test_a_path_longer_than_a_sockets_is_no_problem(tmp_path: Path) -> None:
 
 def test_asking_a_run_that_died_or_ended_says_so(tmp_path: Path) -> None:
     journal, fd = make_journal(tmp_path)
-    with pytest.raises(UserError, match=f"run {RUN} has died; simple_gpu_scheduler --resume {RUN} goes on with it"):
+    with pytest.raises(UserError, match=f"run {RUN} has died; resume it with: simple_gpu_scheduler --resume {RUN}"):
         ask(journal, {"do": "status"})
     os.write(fd, encode(RunEnded(1, 0, 0, 0, 1, all_read=True), 2).encode())
     with pytest.raises(UserError, match=f"run {RUN} has ended"):
@@ -225,7 +225,7 @@ def test_asking_a_run_that_died_or_ended_says_so(tmp_path: Path) -> None:
 def test_a_living_run_without_a_socket_is_said_to_live(tmp_path: Path) -> None:
     journal, fd = make_journal(tmp_path)
     files.lock(fd, files.SCHEDULER)
-    with pytest.raises(UserError, match=f"run {RUN} lives, but nothing listens at .*; signals reach it"):
+    with pytest.raises(UserError, match=f"run {RUN} is active, but has no socket at .*; signals work"):
         ask(journal, {"do": "status"})
     os.close(fd)
 

@@ -372,7 +372,7 @@ class TestOddJournals:
 
     def test_of_a_run_on_another_host_no_more_is_told_than_was_last_heard(self) -> None:
         records = [began(), read(1), started(5, 1), read(2, at=20)]
-        report = built(*records, now=1e6, standing="died, or runs on x", goes_on=True, is_unseen=True)
+        report = built(*records, now=1e6, standing="died, or is running on x", goes_on=True, is_unseen=True)
         assert report["outcomes"] == {"running": 1, "waiting": 1}
         assert (report["gpus"][0]["busy"], report["gpus"][0]["share"]) == (15, 0.75)
         assert (report["jobs"][0]["runtime"], report["templates"][0]["total"]) == (15, 15)

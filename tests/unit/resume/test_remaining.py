@@ -234,6 +234,5 @@ def test_an_attempt_that_still_runs_is_no_waiting_job() -> None:
 def test_the_sentence_tells_what_a_person_should_know() -> None:
     state = state_of(started(1), ended(1, "succeeded"), started(2), ended(2, "failed"), started(3), jobs=4)
     assert what_is_left(state, {(3, 1): 0}, failed_too=False).sentence("r") == (
-        "resuming run r: 1 succeeded, 1 did not (--resume-failed tries them again), "
-        "1 still running, which are waited for (job 3), 1 waiting"
+        "resuming run r: 1 succeeded, 1 did not (to retry: --resume-failed), 1 still running (job 3), 1 waiting"
     )

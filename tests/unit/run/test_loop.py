@@ -588,7 +588,7 @@ def test_a_sink_that_fails_stops_no_job_and_is_said() -> None:
     assert world.jobs(*jobs(2)).run() == 1
     assert world.summary()[:4] == (2, 0, 0, 0)
     [notice] = world.of(Noticed)
-    assert notice.sentence == "Broken stopped recording: [Errno 28] No space left on device; the jobs go on"
+    assert notice.sentence == "Broken stopped recording: [Errno 28] No space left on device; jobs continue"
 
 
 def test_a_sink_that_cannot_close_is_said() -> None:

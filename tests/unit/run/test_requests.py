@@ -17,7 +17,7 @@ from simple_gpu_scheduler.events import (
     RunEnded,
     StopAsked,
 )
-from simple_gpu_scheduler.events.eta import Estimates, Eta, Known, estimate
+from simple_gpu_scheduler.events.eta import Eta, ExpectedLengths, Known, estimate
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.gpus.pool import Demand
@@ -98,7 +98,7 @@ def test_the_status_says_why_it_waits_and_why_there_is_no_estimate() -> None:
     world.get = get_until_alice_leaves
     world.run()
     assert world.answers[0]["waits"] == ["gpu 0: alice python 11.2 GiB"]
-    assert (world.answers[0]["eta"], world.answers[0]["eta_unknown"]) == (None, "nothing runs now")
+    assert (world.answers[0]["eta"], world.answers[0]["eta_unknown"]) == (None, "no job is running")
 
 
 def test_a_stop_lets_what_runs_end_and_starts_nothing_more() -> None:
@@ -411,8 +411,8 @@ def eta(known: Known, *, starts: bool = True, all_read: bool = True) -> Eta:
 def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
     assert eta(Known(10, [(None, 4), (None, 8)], 0)) == Eta(6)
     assert eta(Known(10, [(None, 4), (None, 8)], 6)) == Eta((6 + 2 + 60) / 2)
-    assert eta(Known(None, [(30, 4)], 2, Estimates(2, 11, 6))) == Eta(26 + 11)
-    assert eta(Known(10, [(None, 4), (None, 4)], 2, Estimates(1, 500, 500))) == Eta(500)
+    assert eta(Known(None, [(30, 4)], 2, ExpectedLengths(2, 11, 6))) == Eta(26 + 11)
+    assert eta(Known(10, [(None, 4), (None, 4)], 2, ExpectedLengths(1, 500, 500))) == Eta(500)
     assert eta(Known(10, [(None, 4)], 3), starts=False, all_read=False) == Eta(6)
     assert eta(Known(None, [], 0)) == Eta(0)
 
@@ -420,11 +420,11 @@ def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
 @pytest.mark.parametrize(
     ("known", "settings", "why"),
     [
-        (Known(10, [(None, 4)], 3), {"all_read": False}, "the input is still open"),
-        (Known(None, [(None, 4)], 0), {}, "nothing has succeeded yet"),
-        (Known(None, [(9, 4)], 2, Estimates(1, 9, 9)), {}, "nothing has succeeded yet"),
-        (Known(10, [], 3), {}, "nothing runs now"),
-        (Known(10, [(None, 40)], 0), {}, "what runs takes longer than was expected"),
+        (Known(10, [(None, 4)], 3), {"all_read": False}, "still reading the input"),
+        (Known(None, [(None, 4)], 0), {}, "no job has succeeded yet"),
+        (Known(None, [(9, 4)], 2, ExpectedLengths(1, 9, 9)), {}, "no job has succeeded yet"),
+        (Known(10, [], 3), {}, "no job is running"),
+        (Known(10, [(None, 40)], 0), {}, "running jobs have exceeded their estimates"),
     ],
 )
 def test_what_cannot_be_estimated_is_said(known: Known, settings: dict, why: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.base.jobs import SUCCESS, Job, Outcome, Place
 from simple_gpu_scheduler.scheduling import Dropped, Rules
 from simple_gpu_scheduler.scheduling.estimates import UNKNOWN, Estimates
-from simple_gpu_scheduler.scheduling.policies import POLICIES, Waiting
+from simple_gpu_scheduler.scheduling.policies import POLICIES, WaitingJob
 from simple_gpu_scheduler.scheduling.queues import Lineup
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room, Slots
@@ -175,7 +175,7 @@ def test_the_books_of_the_line_up_are_right_after_each_step(policy: str, seed: i
     rng, estimates = Random(seed), Estimates()
     lineup = Lineup(POLICIES[policy](), estimates, lambda each: each.label, Slots(Limits(("0",))).need)
     plain: dict[int, Job] = {}
-    taken: list[Waiting] = []
+    taken: list[WaitingJob] = []
     for number in range(1, 80):
         step = rng.randint(0, 6)
         if step <= 1 or not plain:

@@ -29,7 +29,7 @@ from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
 from simple_gpu_scheduler.simulation.compare import Site, compare
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import Row, arrivals
+from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import generate, parse_synthetic
 from tests.conftest import ROOT
 
@@ -84,7 +84,7 @@ REAL = [case for case, each in REPLAYED.items() if each.trace]
 
 
 @cache
-def rows_of(replayed: Replayed, traces: Path) -> Sequence[Row]:
+def rows_of(replayed: Replayed, traces: Path) -> Sequence[TraceJob]:
     if replayed.trace:
         begin, end = replayed.rows
         return read_csv((traces / f"{replayed.trace}.csv").read_text())[0][begin:end]

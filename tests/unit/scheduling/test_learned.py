@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.scheduling.policies import POLICIES, Waiting
+from simple_gpu_scheduler.scheduling.policies import POLICIES, WaitingJob
 from simple_gpu_scheduler.scheduling.policies.learned import Learned, Weights, parse_weights, show_weights
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
@@ -27,7 +27,7 @@ NOT = (0.0, 0.0, 0.0)
 
 def waiting(number, since, length, gpus):
     job = arrival(number, since, length, gpus).job
-    return Waiting(Learned(START).rank(job, since, length), number, 1, job, since, length, length, (gpus, 0, 0, ""))
+    return WaitingJob(Learned(START).rank(job, since, length), number, 1, job, since, length, length, (gpus, 0, 0, ""))
 
 
 def starts_of(workload, policy, gpus):
@@ -64,16 +64,16 @@ class TestFile:
             ({"kind": "deep"}, 'its "kind" is not "linear"'),
             ({"kind": ["linear"]}, 'its "kind" is not "linear"'),
             ({"kind": ...}, 'its "kind" is not "linear"'),
-            ({"units": []}, "names beside gpus, kind, length, version, wait"),
+            ({"units": []}, "keys other than gpus, kind, length, version, wait"),
             ({"wait": ...}, 'no "wait"'),
             ({"length": [1, 2]}, '"length" is not a list of 3 numbers'),
             ({"length": {"0": 1}}, '"length" is not a list of 3 numbers'),
-            ({"gpus": [1, 2, "3"]}, '"gpus" has something that is no number from -1,000,000 to 1,000,000'),
-            ({"gpus": [1, 2, float("nan")]}, '"gpus" has something'),
-            ({"gpus": [1, 2, float("-inf")]}, '"gpus" has something'),
-            ({"gpus": [1, 2, True]}, '"gpus" has something'),
-            ({"gpus": [1, 2, None]}, '"gpus" has something'),
-            ({"gpus": [1, 2, 10**400]}, '"gpus" has something'),
+            ({"gpus": [1, 2, "3"]}, '"gpus" holds something other than numbers from -1,000,000 to 1,000,000'),
+            ({"gpus": [1, 2, float("nan")]}, '"gpus" holds something'),
+            ({"gpus": [1, 2, float("-inf")]}, '"gpus" holds something'),
+            ({"gpus": [1, 2, True]}, '"gpus" holds something'),
+            ({"gpus": [1, 2, None]}, '"gpus" holds something'),
+            ({"gpus": [1, 2, 10**400]}, '"gpus" holds something'),
         ],
     )
     def test_says_what_is_wrong(self, change, sentence):
@@ -86,7 +86,7 @@ class TestFile:
 
     @pytest.mark.parametrize("text", ["", "{", "[1]", "null", "3", '"x"', "[" * 90_000, " " * 200_000, "1" * 5_000])
     def test_refuses_what_is_something_else(self, text):
-        with pytest.raises(ValueError, match=r"^it .* so it holds no learned weights$"):
+        with pytest.raises(ValueError, match=r"^it .* so it is not a weights file$"):
             parse_weights(text)
 
 

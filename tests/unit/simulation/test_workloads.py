@@ -20,7 +20,7 @@ from simple_gpu_scheduler.scheduling.templates import template_of
 from simple_gpu_scheduler.simulation.simulate import simulate
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
 from simple_gpu_scheduler.simulation.workloads.past_runs import rows_of
-from simple_gpu_scheduler.simulation.workloads.rows import ESTIMATES, Row, arrivals
+from simple_gpu_scheduler.simulation.workloads.rows import ESTIMATES, TraceJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.swf import read_swf
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate, parse_synthetic
 from tests.conftest import ROOT
@@ -45,7 +45,7 @@ def rows_or_refusal(read, text):
 
 class TestArrivals:
     def test_they_are_sorted_numbered_and_begin_at_0(self) -> None:
-        rows = [Row(30, 1, user="late"), Row(10, 2, user="a", priority=3), Row(10, 3, gpus=2, user="b")]
+        rows = [TraceJob(30, 1, user="late"), TraceJob(10, 2, user="a", priority=3), TraceJob(10, 3, gpus=2, user="b")]
         found, remarks = arrivals(rows, 8, "exact")
         assert [(each.at, each.duration, each.job.number, each.job.label) for each in found] == [
             (0, 2, 1, "a"),
@@ -56,10 +56,12 @@ class TestArrivals:
         assert remarks == []
 
     def test_who_is_too_wide_is_left_out_and_that_is_said(self) -> None:
-        found, remarks = arrivals([Row(0, 1, 16), Row(5, 1, 8), Row(6, 1), Row(7, 1, 1024)], 8, "exact")
+        found, remarks = arrivals(
+            [TraceJob(0, 1, 16), TraceJob(5, 1, 8), TraceJob(6, 1), TraceJob(7, 1, 1024)], 8, "exact"
+        )
         assert [(each.at, each.job.number, each.job.gpus) for each in found] == [(0, 1, 8), (1, 2, 1)]
         assert remarks == ["2 jobs wider than 8 GPUs are left out; the widest needs 1,024"]
-        assert arrivals([Row(0, 1, 2)], 1, "exact") == (
+        assert arrivals([TraceJob(0, 1, 2)], 1, "exact") == (
             [],
             ["1 job wider than 1 GPU is left out; the widest needs 2"],
         )
@@ -68,25 +70,25 @@ class TestArrivals:
         assert arrivals([], 8, "past") == ([], [])
 
     def test_what_is_known_of_lengths_is_what_was_asked_for(self) -> None:
-        rows = [Row(0, 5, requested=60), Row(1, 6)]
+        rows = [TraceJob(0, 5, requested=60), TraceJob(1, 6)]
         known = {estimates: job_times(rows, estimates) for estimates in ESTIMATES}
         assert known == {"exact": [5, 6], "requested": [60, None], "past": [None, None], "none": [None, None]}
 
     def test_commands_are_kept_with_bytes_that_are_no_text(self) -> None:
-        assert arrivals([Row(0, 1, command="echo \udcff")], 1, "past")[0][0].job.command == b"echo \xff"
+        assert arrivals([TraceJob(0, 1, command="echo \udcff")], 1, "past")[0][0].job.command == b"echo \xff"
 
     @settings(deadline=None)
     @given(st.sets(st.tuples(st.text(), st.integers(1, 9999)), max_size=30))
     def test_without_a_command_each_user_and_width_always_has_a_template_of_its_own(self, kinds) -> None:
-        rows = [Row(0, 1, gpus, user) for user, gpus in kinds] * 2
+        rows = [TraceJob(0, 1, gpus, user) for user, gpus in kinds] * 2
         assert Counter(Counter(templates(rows)).values()) == ({2: len(kinds)} if kinds else {})
 
     def test_more_than_ten_users_with_numbers_for_names_stay_apart(self) -> None:
-        assert len(set(templates([Row(0, 1, user=f"{number}") for number in range(120)]))) == 120
+        assert len(set(templates([TraceJob(0, 1, user=f"{number}") for number in range(120)]))) == 120
 
     @pytest.mark.parametrize("policy", ["sjf", "hrrn", "lpt"])
     def test_with_no_estimates_nothing_is_ever_learned_and_the_order_is_that_of_coming(self, policy) -> None:
-        rows = [Row(0, 9 - number, user=f"u{number % 3}") for number in range(9)]
+        rows = [TraceJob(0, 9 - number, user=f"u{number % 3}") for number in range(9)]
         workload, _ = arrivals(rows, 1, "none")
         starts = simulate(
             workload, Scheduler(Limits(("0",)), POLICIES[policy](), estimates=Estimates(learns=False)), ["0"]
@@ -94,7 +96,7 @@ class TestArrivals:
         assert list(starts) == sorted(starts)
 
     def test_what_is_learned_changes_the_order(self) -> None:
-        rows = [Row(0, 50, user="slow"), Row(0, 1, user="quick")] * 4
+        rows = [TraceJob(0, 50, user="slow"), TraceJob(0, 1, user="quick")] * 4
         workload, _ = arrivals(rows, 1, "past")
         starts = simulate(workload, Scheduler(Limits(("0",)), POLICIES["sjf"](), estimates=Estimates()), ["0"])
         assert list(starts) != sorted(starts)
@@ -109,7 +111,7 @@ class TestCsv:
             "5,0,,,,,,\n"
         )
         assert read_csv(text) == (
-            [Row(0, 10.5, 2, "alice", 60, "python train.py, quick", -3), Row(5, 0, 1, "", None, "", 0)],
+            [TraceJob(0, 10.5, 2, "alice", 60, "python train.py, quick", -3), TraceJob(5, 0, 1, "", None, "", 0)],
             [],
         )
 
@@ -124,7 +126,7 @@ class TestCsv:
         ids=["CRLF", "blanks, case and a mark", "the first name counts", "empty lines"],
     )
     def test_it_may_be_written_in_many_ways(self, text) -> None:
-        assert read_csv(text) == ([Row(1, 2, 3, "me", 4)], [])
+        assert read_csv(text) == ([TraceJob(1, 2, 3, "me", 4)], [])
 
     def test_dates_are_in_utc_where_they_do_not_say(self) -> None:
         dates = [
@@ -136,32 +138,32 @@ class TestCsv:
         ]
         rows, _ = read_csv("submit,duration\n" + "".join(f"{date},1\n" for date in dates))
         assert {row.submit for row in rows} == {1767323045.0}
-        assert read_csv("submit,duration\n-5,1\n")[0] == [Row(-5, 1)]
+        assert read_csv("submit,duration\n-5,1\n")[0] == [TraceJob(-5, 1)]
 
     def test_what_tells_too_little_is_left_out_and_counted(self) -> None:
         text = "submit,duration,gpus\n1,,1\n2,-1,1\n3\n4,1,0\n5,1,1\n"
         assert read_csv(text) == (
-            [Row(5, 1)],
+            [TraceJob(5, 1)],
             ["3 rows without a duration are left out", "1 row without a GPU is left out"],
         )
 
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
-            ("", "line 1: there is no header; a trace needs the columns submit and duration"),
-            ("\n\n", "there is no header"),
+            ("", "line 1: no header; a trace needs the columns submit and duration"),
+            ("\n\n", "no header"),
             ("submit,gpus\n", "line 1: no column 'duration' among 'submit', 'gpus'; a trace needs"),
             ("\nstart\tduration\n", r"line 2: no column 'submit' among 'start\\tduration'; .* separated by commas"),
             (",".join(f"c{number}" for number in range(99)), "'c9', …; a trace needs"),
             ("\x00\x01\x1b[31m\udcff,\n", r"(no column 'submit' among '\\x00\\x01\\x1b\[31m\\udcff'|NUL)"),
-            ("submit,duration\n1,2\n3,-2\n", "line 3: duration is '-2'; expected a number of seconds from 0 up"),
+            ("submit,duration\n1,2\n3,-2\n", "line 3: duration is '-2'; expected a number of seconds \\(0 or more\\)"),
             ("submit,duration\n1,nan\n", "line 2: duration is 'nan'; expected"),
             ("submit,duration\n1,1e300\n", "line 2: duration is '1e300'; expected"),
             ("submit,duration\n1,inf\n", "duration is 'inf'"),
             ("submit,duration\n,1\n", "submit is ''; expected a number of seconds, or a date and time such as 2026-"),
             ("submit,duration\n2026-13-45,1\n", "submit is '2026-13-45'; expected"),
             ("submit,duration\n1767323045000,1\n", "submit is '1767323045000'"),
-            ("submit,duration,gpus\n1,1,0.5\n", "line 2: gpus is '0.5'; expected a whole number from 0 up"),
+            ("submit,duration,gpus\n1,1,0.5\n", "line 2: gpus is '0.5'; expected a whole number \\(0 or more\\)"),
             ("submit,duration,gpus\n1,1,-1\n", "gpus is '-1'"),
             ("submit,duration,gpus\n1,1,nan\n", "gpus is 'nan'"),
             (f"submit,duration,gpus\n1,1,1{'0' * 5000}\n", "gpus is '1000.{36}'…; expected"),
@@ -182,7 +184,7 @@ class TestCsv:
 
     def test_without_a_column_of_gpus_it_says_so(self) -> None:
         rows, [remark] = read_csv("submit,duration,num_gpus,user\n0,5,4,ann\n")
-        assert rows == [Row(0, 5, 1, "ann")]
+        assert rows == [TraceJob(0, 5, 1, "ann")]
         assert remark == ("no column gpus or procs among 'submit', 'duration', 'num_gpus', 'user': each job has 1 GPU")
 
     @pytest.mark.parametrize(
@@ -229,7 +231,7 @@ class TestSwf:
     @pytest.mark.parametrize("text", [SWF, "\ufeff" + SWF.replace("\n", "\r\n")])
     def test_a_whole_one(self, text) -> None:
         assert read_swf(text) == (
-            [Row(0, 100, 4, "12", 3600), Row(10, 50.5, 8, "", None)],
+            [TraceJob(0, 100, 4, "12", 3600), TraceJob(10, 50.5, 8, "", None)],
             ["2 rows without a submit time, a run time or processors are left out"],
         )
 
@@ -295,9 +297,9 @@ class TestPastRuns:
             ]
         )
         assert rows_of(read_state(data)) == [
-            Row(1, 2.5, 2, "alice", 5, "a", 4),
-            Row(1, 3, 1, "", 9, "b \udcff", 0),
-            Row(1, 1, 1, "", None, "c", 0),  # which timed out
+            TraceJob(1, 2.5, 2, "alice", 5, "a", 4),
+            TraceJob(1, 3, 1, "", 9, "b \udcff", 0),
+            TraceJob(1, 1, 1, "", None, "c", 0),  # which timed out
         ]
 
     def test_the_golden_journal_has_both_rows_and_history(self) -> None:
@@ -367,7 +369,7 @@ class TestSynthetic:
     @pytest.mark.parametrize(
         ("text", "problem"),
         [
-            ("jbos=3", "'jbos=3' is unknown; there are jobs=, gap=, load=, time=, gpus=, users="),
+            ("jbos=3", "'jbos=3' is unknown; the keys are jobs=, gap=, load=, time=, gpus=, users="),
             ("jobs=3,gap=5", "jobs: '3,gap=5' is not a whole number"),
             ("jobs", "jobs: '' is not a whole number from 1 to 10,000,000"),
             ("jobs=0", "jobs: '0' is not a whole number"),
@@ -375,17 +377,17 @@ class TestSynthetic:
             ("jobs=1 jobs=2", "'jobs' is given twice"),
             ("gap=nan", "gap: 'nan' is not a duration; write 90"),
             ("gap=999999999999d", "gap: '999999999999d' is too long"),
-            ("gap=1 load=1", "gap= and load= both say how close jobs come"),
+            ("gap=1 load=1", "gap= and load= exclude each other"),
             ("load=0", "load: '0' is not a number above 0"),
             ("load=inf", "load: 'inf' is not"),
             ("time=10", "time: '10' is not LOW-HIGH; write 10-1000 or 1m-2h"),
-            ("time=0-10", "time: '0-10' does not go up from something above 0"),
-            ("time=10-5", "time: '10-5' does not go up"),
+            ("time=0-10", "time: '0-10' is not a rising range above 0"),
+            ("time=10-5", "time: '10-5' is not a rising range"),
             ("time=a-b", "time: 'a' is not a duration"),
             ("gpus=", "gpus: '' is not a number of GPUs; write 1,2,4"),
             ("gpus=1,0", "gpus: '0' is not a number of GPUs"),
             ("gpus=1*0", r"gpus: '1\*0' is not"),
-            ("users=-1", "users: '-1' is not a whole number from 0 up"),
+            ("users=-1", "users: '-1' is not a whole number \\(0 or more\\)"),
             ("\x1b[31m", r"'\\x1b\[31m' is unknown"),
         ],
     )
@@ -422,7 +424,7 @@ class TestSynthetic:
         assert {row.user for row in rows} == {"u1", "u2", "u3", "u4"}
 
     def test_all_at_once_and_all_alike(self) -> None:
-        assert generate(parse_synthetic("jobs=2 gap=0 time=1m-1m"), 1, 1) == [Row(0, 60, requested=60)] * 2
+        assert generate(parse_synthetic("jobs=2 gap=0 time=1m-1m"), 1, 1) == [TraceJob(0, 60, requested=60)] * 2
         same = generate(parse_synthetic("jobs=20000 time=1m-1m"), 4, 1)
         assert same[-1].submit / 19_999 == pytest.approx(60 / 4 / 0.9, rel=0.05)
 
