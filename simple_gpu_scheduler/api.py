@@ -100,7 +100,7 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
         with _environment(got.gpus, tree + mark):
             yield got.gpus
     finally:
-        if os.getpid() == me:  # a forked child that leaves the block has nothing to give back
+        if os.getpid() == me:  # a forked child that leaves the block has nothing to release
             pool.close()
 
 

@@ -28,7 +28,7 @@ _MOST_NUMBERS = 10
 
 
 class EventWords:
-    """`quiet` leaves failures only, `verbose` adds the successes; without `says_starts` starts and waits have no line.
+    """`quiet` keeps only failures, `verbose` adds successes; without `says_starts`, starts and waits have no line.
 
     `can_resume`: whether the run can be resumed.
     """

@@ -14,7 +14,7 @@ ABSENT = f"NVML was not found ({_LIBRARY}, part of the NVIDIA driver)"
 
 
 def has_nvml() -> bool:
-    """Whether its library is there; so it need not be found out by loading pynvml, a third of our start-up."""
+    """Whether its library is installed; loading pynvml to find out would take a third of our start-up."""
     return can_load(_LIBRARY)
 
 

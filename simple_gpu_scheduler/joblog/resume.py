@@ -24,7 +24,7 @@ _ROW = re.compile(rb"(\d{1,18})\t(?:[^\t]*\t[^\t]+\t[^\t]+\t-?\d+\t-?\d+\t(-?\d{
 
 
 class LogRow(NamedTuple):
-    """An ended job. Of a row that is torn the codes are -1 and the command ends early or is not there."""
+    """An ended job. In a torn row the codes are -1, and the command is cut or missing."""
 
     number: int
     exit_code: int = _UNKNOWN
@@ -105,7 +105,7 @@ def skipped(rows: Iterable[LogRow], *, resume_failed: bool) -> frozenset[int]:
 
 
 def differs(row: LogRow, job: Job) -> bool:
-    """Whether the row is about another command than the job's. GNU parallel does not look, and counts options in."""
+    """Whether the row has another command than the job. GNU parallel does not check, and includes options."""
     if not row.is_whole or row.command == b"?":
         return False
     logged = row.command.replace(b"\0", b"\n").rstrip()
@@ -186,7 +186,7 @@ class SkippingParser:
 
 
 def skipping(parser: LineParser, path: str, *, resume_failed: bool) -> SkippingParser:
-    """The parser that leaves out what is in the log. To be made before the sink opens it."""
+    """The parser that skips what is in the log. Create it before the sink opens the log."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -197,7 +197,7 @@ def skipping(parser: LineParser, path: str, *, resume_failed: bool) -> SkippingP
     try:
         log = read_joblog(data)
     except ValueError as error:
-        raise UserError(f"{path} is no job log: {error}; name the one that the run wrote for --joblog") from None
+        raise UserError(f"{path} is not a job log: {error}; give the one that the run wrote with --joblog") from None
     return SkippingParser(parser, log.rows, resume_failed=resume_failed)
 
 

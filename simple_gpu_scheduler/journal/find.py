@@ -20,7 +20,7 @@ _PART, _LONGEST_LINE = 64 * 1024, 16 * 1024 * 1024
 
 
 class FoundRun(NamedTuple):
-    """A run as it was found: whether its scheduler lives, whether its keeper does, and what its journal tells."""
+    """A run as found: whether its scheduler and its keeper are running, and its state by the journal."""
 
     path: str
     is_alive: bool
@@ -42,7 +42,7 @@ def newest_here(runs: Sequence[str]) -> str:
     """The newest of this directory, else the newest."""
     if not runs:
         where = files.runs_directory(os.environ)
-        raise UserError(f"there is no run yet; each keeps its journal in {safe(where)}, unless told otherwise")
+        raise UserError(f"no runs yet; their journals are kept in {safe(where)} by default")
     here = os.getcwd()
     return next((path for path in runs if began(path).get("directory") == here), runs[0])
 
@@ -78,7 +78,7 @@ def choose(word: str, default: Callable[[Sequence[str]], str] = newest_here) -> 
         return default(runs) if not word else newest_here(runs)
     named = [path for path in runs if _is_called(files.run_of(path), word)]
     if not named:
-        raise UserError(f"no run is called '{safe(word)}'; 'simple_gpu_scheduler history' lists them")
+        raise UserError(f"no run matches '{safe(word)}'; list runs with: simple_gpu_scheduler history")
     if len(named) > 1:
         raise UserError(f"'{safe(word)}' may be {_listed(named, 'or')}; write more of the one that you mean")
     return named[0]
@@ -88,7 +88,7 @@ def _file(path: str) -> str:
     if not os.path.isfile(path):
         is_there = os.path.exists(path)
         problem = "it is not a regular file" if is_there else "there is no such file"
-        raise UserError(f"{safe(path)} is no journal: {problem}; name a run, or the file that --journal named")
+        raise UserError(f"{safe(path)} is not a journal: {problem}; give a run ID or the file given to --journal")
     return path
 
 
@@ -164,13 +164,13 @@ def _warn(path: str, text: str) -> None:
 
 
 def look(path: str) -> FoundRun:
-    """A run as it stands now."""
+    """A run as it is now."""
     return look_at_records(path)[0]
 
 
 def look_at_records(path: str) -> tuple[FoundRun, list[Record]]:
-    """A run as it stands now, and all that its journal tells, in its order."""
-    # In this order: else a run that ends between the two would seem to have died.
+    """A run as it is now, and all records of its journal."""
+    # In this order: otherwise a run that ends in between would seem to have died.
     is_alive = files.is_alive(path)
     is_kept = False
     with suppress(OSError), files.opened(path) as fd:

@@ -40,7 +40,7 @@ class Survivor(NamedTuple):
 
 
 class SurvivorExited(NamedTuple):
-    """One has ended, with this wait status, where anybody knows it."""
+    """Such an attempt has ended, with this wait status if known."""
 
     key: Key
     status: int | None

@@ -1,4 +1,4 @@
-"""Telling somebody when a run or a job has ended."""
+"""Notifications when a run or a job has ended."""
 
 from typing import Literal, NamedTuple, get_args
 

@@ -134,7 +134,7 @@ def serve(path: str, put: Callable[[Asked], object]) -> Server | str:
     """Listen on a new socket at `path`, for this user only; or a sentence that says why that failed."""
     listener = socket(AF_UNIX, SOCK_STREAM)
     try:
-        os.fchmod(listener.fileno(), 0o600)  # before it has a name: what is bound gets this mode
+        os.fchmod(listener.fileno(), 0o600)  # before it has a name: binding uses this mode
         _listen(listener, path)
         server = Server(listener, path, put)
         start_thread(server.accept)
@@ -157,7 +157,7 @@ def _listen(listener: socket, path: str) -> None:
     try:
         with suppress(FileNotFoundError):
             if not stat.S_ISSOCK(os.lstat(name, dir_fd=fd).st_mode):
-                raise FileExistsError(17, "there is another file of this name")
+                raise FileExistsError(17, "another file has this name")
         with suppress(FileNotFoundError):
             os.unlink(f"{name}.new", dir_fd=fd)
         listener.bind(os.fsencode(f"/proc/self/fd/{fd}/{name}.new"))

@@ -15,7 +15,7 @@ Report = Mapping[str, Any]
 _BAR = 24
 _MOST_FAILURES, _LAST_LINES, _MOST_TEMPLATES, _BEST = 10, 3, 15, 5
 _LONGEST_TEXT = 160
-# Of what was waited for: how much memory it used, for how long it had run, and its pid. The rest says who it was.
+# The changing parts of a wait: memory used, age, and pid. The rest says whose process it was.
 _AS_IT_WAS = re.compile(r"(?: [\d.]+ [MG]iB)? for [\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?=,|$)|(?<=\()pid \d+, ")
 NO_LOGS = "job output was not kept; --output files or --logs DIR keeps it"
 _COLUMNS = (

@@ -1,4 +1,4 @@
-"""Finding a run to resume, what is left of it, and which of its jobs still run."""
+"""Finding a run to resume, what is left of it, and which of its jobs are still running."""
 
 from typing import NamedTuple
 

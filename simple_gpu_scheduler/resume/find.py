@@ -35,7 +35,7 @@ class Resumed(NamedTuple):
 
 
 def find(word: str, *, failed_too: bool) -> str:
-    """The journal of the run that is meant; nothing when no word names it and there is none in this directory."""
+    """The journal of the run to resume; empty if none is named and there is none in this directory."""
     return choose(word, lambda runs: _unfinished_here(runs, failed_too=failed_too))
 
 
@@ -59,7 +59,7 @@ def _unfinished_here(runs: Sequence[str], *, failed_too: bool) -> str:
 
 
 def find_follower(path: str) -> str:
-    """The journal of the newest run that followed a file; nothing when there is none."""
+    """The journal of the newest run that followed a file; empty if there is none."""
     for journal in all_runs():
         inputs = began(journal).get("inputs", [])
         if isinstance(inputs, list) and any(
@@ -107,7 +107,7 @@ def _wait_for_keeper(fd: int, path: str) -> None:
 
 
 def _is_done(path: str, *, failed_too: bool) -> bool:
-    """Whether there is nothing left to do, from what stands last in a journal."""
+    """Whether nothing is left to do, by the end of a journal."""
     last = [each for each in newest_records(path) if each["event"] in ("run began", "run ended", "job requeued")]
     if not last or last[-1]["event"] != "run ended":
         return False

@@ -21,7 +21,7 @@ class Resumption(NamedTuple):
     refused: tuple[int, ...] = ()
 
     def as_event(self, runtimes: Iterable[tuple[Attempt, float]]) -> TakenOver:
-        """The same, with how long those have run that still do."""
+        """The same as an event, with the runtimes of running attempts."""
         logs = {each.attempt.key: each.log for each in self.survivors}
         return TakenOver(
             [(job, fate) for job, fate, _ in self.ended],

@@ -81,7 +81,7 @@ class State:
 
     @property
     def demand(self) -> Demand:
-        """What waits for GPUs."""
+        """What the waiting jobs need."""
         if not self.starts:
             return Demand(without=self.aside)
         return Demand(self.scheduler.wants_gpus, self.scheduler.wants_memory, self.aside)

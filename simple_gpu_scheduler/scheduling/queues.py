@@ -56,7 +56,7 @@ class Lineup:
         gpus, mem = self._need(job)
         if self.by_time:
             length, time = self._estimates.take_in(job)
-        elif gpus > 1 or mem:  # somebody may have to let it pass, or be let pass by it
+        elif gpus > 1 or mem:  # from now on jobs may start ahead of others
             self.by_time = True
             self._place_anew(list(self._here))
             length, time = self._estimates.take_in(job)

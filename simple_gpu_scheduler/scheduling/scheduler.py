@@ -64,7 +64,7 @@ class Scheduler:
         self._begins: dict[int, Begin] = {}
         self._not_again: set[int] = set()
         self._no_start_before = float("-inf")
-        self._front: Front | None = None  # the job that the last start passed, until something else happens
+        self._front: Front | None = None  # the job passed by the last start, until something else happens
 
     @property
     def waiting(self) -> int:
@@ -78,7 +78,7 @@ class Scheduler:
 
     @property
     def wants_gpus(self) -> int:
-        """How many GPUs the widest job needs that only waits for them; 0 when there is none."""
+        """How many GPUs the widest job needs among those waiting only for GPUs; 0 if there is none."""
         return self._lineup.most_gpus
 
     @property
@@ -204,14 +204,14 @@ class Scheduler:
         self._not_again.add(number)
 
     def next_wake(self, now: float) -> float:
-        """When `next` may have something to start though nothing has happened; infinity for never."""
+        """When `next` may have something to start even if nothing happens; infinity for never."""
         start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
         return min(self._delayed[0].due if self._delayed else _NEVER, start)
 
     def end(
         self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False, may_retry: bool = True
     ) -> Verdict:
-        """An attempt has ended and nothing of it is left; those that wait for one `is_interrupted` go on waiting."""
+        """An attempt has ended, and nothing of it is left. What depends on one that `is_interrupted` keeps waiting."""
         self._now = now
         job, running = attempt.job, self._leave(attempt)
         succeeded = outcome.kind == "succeeded"

@@ -19,7 +19,7 @@ Need = tuple[int, int]  # GPUs, and memory on each
 
 
 class Limits(NamedTuple):
-    """What a run may use at the same time. `totals` is the memory of each GPU, where it is known.
+    """What a run may use at once. `totals` is the memory of each GPU, where known.
 
     With `elsewhere` a cluster chooses the GPUs: each job takes one of the CPU slots, whatever it needs.
     """
@@ -137,7 +137,7 @@ class Slots:
         return len(large) >= gpus
 
     def attempt(self, job: Job, number: int, positions: Sequence[int] = ()) -> Attempt:
-        """An attempt on as many of these GPUs as the job needs, the emptiest first, or in a CPU slot.
+        """An attempt on as many of these GPUs as the job needs, emptiest first, or in a CPU slot.
 
         It names the first free slots, but takes none.
         """

@@ -36,7 +36,7 @@ def introduction(trace: Trace) -> list[str]:
 
 
 def heading() -> list[str]:
-    """Above the rows."""
+    """The lines above the rows."""
     groups = ["", *(cell for name, width in _GROUPS for cell in (name, *[""] * (width - 1))), "", "", ""]
     return _aligned(groups, ["POLICY", *_COLUMNS])
 

@@ -21,7 +21,7 @@ PHOTOGRAPHS = ("report.png", "report-dark.png", "sweep.png")
 NAMESPACE = "http://www.w3.org/2000/svg"
 MOMENT = """\
 $ simple_gpu_scheduler --gpus 0-3 --logs logs jobs.txt
-job 2 "vit-b" (line 2 of jobs.txt) failed with exit code 1 after 2.0 s, trying again: python train.py vit-b
+job 2 "vit-b" (line 2 of jobs.txt) failed with exit code 1 after 2.0 s, retrying: python train.py vit-b
 GPU  JOB         TRY   TIME  UTIL       MEMORY   TEMP  POWER  LAST OUTPUT
 0    1 resnet50        14 s  97 %  38.2/80 GiB  71 °C  312 W  epoch 6/8:  33%|███▎      | loss=0.550
 1    2 vit-b       2   12 s  91 %  61.7/80 GiB  68 °C  287 W  epoch 4/7:  53%|█████▎    | loss=0.961

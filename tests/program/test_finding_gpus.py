@@ -322,7 +322,7 @@ def test_utilisation_that_is_not_told_does_not_count(program: Program, idle_gpus
     name = MIGS[0] if busy else "0"
     done = program.run("--max-utilization", "10", stdin="echo $CUDA_VISIBLE_DEVICES\n" * 3)
     assert name in done.stdout.decode().split()
-    sentence = f"gpu {name}: its utilisation is not told, so --max-utilization does not hold for it\n"
+    sentence = f"gpu {name}: NVML does not report its utilisation, so --max-utilization is ignored for it\n"
     assert done.stderr.decode().count(sentence) == 1
 
 

@@ -67,7 +67,7 @@ it.close()
 def test_a_file_that_may_not_grow_and_then_may_gets_all(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", LIMITED, tmp_path / "j"]
     done = subprocess.run(argv, input=b"".join(LINES[:591]), capture_output=True, check=True, timeout=120)
-    assert done.stdout.startswith(b"it cannot be written: File too large; the jobs go on, and it is tried again\n")
+    assert done.stdout.startswith(b"cannot write it: File too large; jobs continue, and writing is retried\n")
     assert whole_lines(tmp_path / "j") == LINES[:591]
 
 

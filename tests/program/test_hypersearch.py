@@ -43,7 +43,7 @@ def test_where_nothing_can_be_printed_it_says_so_at_once() -> None:
     command = "exec \"$@\" 'x {a}' -p a range:1:1000000000 >&-"
     argv = ["sh", "-c", command, "sh", *HYPERSEARCH]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
-    assert (done.returncode, done.stderr) == (1, "simple_hypersearch: the output cannot be written: stdout is closed\n")
+    assert (done.returncode, done.stderr) == (1, "simple_hypersearch: cannot write the output: stdout is closed\n")
 
 
 def test_a_reader_that_leaves_ends_it_quietly() -> None:
@@ -66,15 +66,15 @@ def test_a_reader_that_leaves_ends_it_quietly() -> None:
             ["x {lr} {bz}", "-p", "lr", "1", "-p", "bs", "2"],
             "write {{bz}} for braces of the shell; choose from bs, lr",
         ),
-        (["x {a:03d}", "-p", "a", "b"], "{a:03d} cannot take the value 'b' of a: ':03d' cannot format a text"),
-        (["x {0}", "-p", "0", "1"], "'0' is no name for a parameter; a name has letters, digits"),
-        (["x {a}", "-p", "a", "1\ntouch injected"], "the value '1\\ntouch injected' of a has a newline in it"),
+        (["x {a:03d}", "-p", "a", "b"], "{a:03d} cannot take the value 'b' of a: ':03d' cannot format text"),
+        (["x {0}", "-p", "0", "1"], "'0' is not a parameter name; a name has letters, digits"),
+        (["x {a}", "-p", "a", "1\ntouch injected"], "the value '1\\ntouch injected' of a contains a newline"),
         (["x {a}", "-p", "a", "--amp"], "a value that starts with a dash: -p NAME=VALUE"),
         (
             ["python3", "train.py", "--lr", "{lr}"],
             "No such option --lr. Quote the whole command",
         ),
-        (["x {a}", "a=1"], "'a=1' stands beside the pattern 'x {a}'; a parameter is written -p a 1"),
+        (["x {a}", "a=1"], "unexpected 'a=1' next to the pattern 'x {a}'; write a parameter as -p a 1"),
         (["x {a} {b}", "-p", "a", "1", "-p", "b", "2", "--zip", "a", "b"], "with commas: --zip a,b"),
         (["x {a}", "-p", "a", "1", "--where", "a", "<", "1"], "quote the whole pattern, and any condition"),
         (["x {a}", "-p", "a", "1", "--when", "a == 1", "--count"], "--when needs NAME CONDITION"),

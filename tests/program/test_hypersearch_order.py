@@ -34,7 +34,7 @@ def test_a_sampler_needs_scipy_and_a_number_of_samples(sampler: str) -> None:
     assert "[search]" in done.stderr
     done = hypersearch(*args)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"simple_hypersearch: --sampler {sampler} needs a number of samples; add --n-samples N\n"
+    assert done.stderr == f"simple_hypersearch: --sampler {sampler} needs the number of samples; add --n-samples N\n"
 
 
 @pytest.mark.parametrize("sampler", [(), ("--sampler", "sobol")])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, Words
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, WrittenValues
 from tests.conftest import HYPERSEARCH, Program
 
 
@@ -18,7 +18,7 @@ def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
 def lines_of(pattern: str, *, lines_end: bool = True, **settings) -> list[str]:
     """The lines of a grid, in its order; a setting that is none of a sweep's is a parameter."""
     known = {name: settings.pop(name) for name in list(settings) if name in Sweep._fields}
-    words = {name: Words(tuple(values)) for name, values in settings.items()}
+    words = {name: WrittenValues(tuple(values)) for name, values in settings.items()}
     sweep = Sweep(pattern, **{"parameters": words, "sampling_mode": IN_ORDER, "seed": 1, **known})
     return list(Sweeps([sweep], lines_end=lines_end).lines())
 
@@ -44,13 +44,17 @@ def test_options_of_a_line_reach_the_scheduler(program: Program) -> None:
 @pytest.mark.parametrize(
     ("pattern", "values", "sentence"),
     [
-        ("x {a} #: gpuz=1", ["1"], "behind #: in 'x 1 #: gpuz=1': unknown option 'gpuz'; did you mean gpus?"),
-        ("x #: gpus={a}", ["1", "2", "two"], "gpus: 'two' is not a whole number from 0 up"),
+        ("x {a} #: gpuz=1", ["1"], "after #: in 'x 1 #: gpuz=1': unknown option 'gpuz'; did you mean gpus?"),
+        ("x #: gpus={a}", ["1", "2", "two"], "gpus: 'two' is not a whole number (0 or more)"),
         ("x #: time={a}", ["1h", "2q"], "time: '2q' is not a duration"),
         ("x #: {a}", ["gpus=1", "gpu=1"], "unknown option 'gpu'; did you mean gpus?"),
-        ("x #: gpus={a}", ["1", ""], "{a} cannot take the value '' of a: behind #: a value is one word without blanks"),
+        (
+            "x #: gpus={a}",
+            ["1", ""],
+            "{a} cannot take the value '' of a: after #: a value must be a single word without spaces",
+        ),
         ("x #: gpus=1 gpus={a}", ["1"], "'gpus' is given twice"),
-        ("x #: gpus=1 # {a}", ["1"], "a note cannot stand behind options"),
+        ("x #: gpus=1 # {a}", ["1"], "a comment cannot follow options"),
     ],
 )
 def test_a_wrong_option_is_met_before_anything_is_printed(pattern, values, sentence) -> None:

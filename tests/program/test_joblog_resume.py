@@ -37,7 +37,7 @@ def test_a_log_of_gnu_parallel_is_gone_on_with(program: Program) -> None:
     done = program.run("--gpus", "0", "--joblog", "log", "--resume", "jobs")
     assert (done.returncode, done.stdout) == (0, b"c\n")
     assert (
-        b"not run again, by the job log log: 1 succeeded, 1 did not (--resume-failed tries them again)" in done.stderr
+        b"skipped, since they are in the job log log: 1 succeeded, 1 did not (to retry: --resume-failed)" in done.stderr
     )
     assert numbers(program) == [1, 2, 3]
     done = program.run("--gpus", "0", "--joblog", "log", "--resume-failed", "jobs")
@@ -58,7 +58,7 @@ def test_what_comes_after_a_job_that_stays_failed_is_not_run_and_after_one_that_
     (program.directory / "jobs").write_text("false #: name=x\ntrue #: name=y\necho x #: after=x\necho y #: after=y\n")
     done = program.run("--gpus", "0", "--joblog", "log", "--resume", "jobs")
     assert (done.returncode, done.stdout) == (1, b"y\n")
-    assert b"a job that it comes after did not succeed" in done.stderr
+    assert b"a job it depends on did not succeed" in done.stderr
 
 
 def test_another_command_under_the_same_number_is_said(program: Program) -> None:
@@ -72,7 +72,7 @@ def test_a_file_that_is_no_job_log_is_refused_and_kept(program: Program) -> None
     (program.directory / "log").write_text("my thesis\n")
     done = program.run("--gpus", "0", "--joblog", "log", "--resume", stdin="echo a\n")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"log is no job log" in done.stderr
+    assert b"log is not a job log" in done.stderr
     assert (program.directory / "log").read_text() == "my thesis\n"
 
 

@@ -156,7 +156,7 @@ class TestNamedPipe:
         terminate(fifo.start())
         done = fifo.submit("--to", "gpu.fifo", "echo x")
         assert done.returncode == 2
-        assert b"nobody is reading the named pipe gpu.fifo" in done.stderr
+        assert b"no scheduler is reading the named pipe gpu.fifo" in done.stderr
 
     def test_lines_of_100_kb_by_several_submits_are_never_mixed(self, fifo: Queue) -> None:
         fifo.start()

@@ -522,5 +522,5 @@ def test_another_user_is_refused(loop: Loop) -> None:
         "print(s.makefile().readline())"
     )
     done = subprocess.run([sys.executable, "-c", script, str(loop.path)], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == {"error": "this run is another user's"}
+    assert json.loads(done.stdout) == {"error": "this run belongs to another user"}
     assert loop.asked.empty()

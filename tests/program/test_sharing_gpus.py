@@ -135,7 +135,7 @@ def test_more_memory_than_any_gpu_has_is_refused_before_anything_starts(
     (program.directory / "jobs").write_text(f"echo started\necho big #: {option}\n")
     done = program.run("--jobs-per-gpu", "2", "jobs")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert f"nothing was started, since the input has mistakes:\n  line 2 of jobs: {problem}\n" in done.stderr.decode()
+    assert f"nothing was started; the input has errors:\n  line 2 of jobs: {problem}\n" in done.stderr.decode()
 
 
 def test_a_job_goes_where_its_memory_fits(program: Program, idle_gpus: StandIn) -> None:

@@ -286,7 +286,7 @@ def test_a_terminal_on_stdin_is_told_what_is_expected(program: Program) -> None:
     process = program.start("--gpus", "0", stdin=slave)
     os.close(slave)
     assert process.stderr
-    assert process.stderr.readline() == b"reading commands from the terminal, one a line; Ctrl-D ends the input\n"
+    assert process.stderr.readline() == b"reading commands from the terminal, one per line; Ctrl-D ends the input\n"
     os.write(master, b"echo typed\n")
     assert process.stdout
     assert process.stdout.readline() == b"typed\n"

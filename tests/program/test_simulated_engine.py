@@ -142,11 +142,11 @@ def test_its_joblog_is_neither_gone_on_with_nor_put_in_place_of_a_real_one(progr
     assert program.run(*SIMULATED, "0", stdin="sleep 6\n").returncode == 0  # its own it replaces
     done = program.run("--joblog", "log", "--resume", "--gpus", "0", stdin="echo ran\n")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert b"is of --engine simulated, which ran nothing" in done.stderr
+    assert b"was written by --engine simulated, which runs nothing" in done.stderr
     assert program.run("--joblog", "log", "--gpus", "0", stdin="true\n").returncode == 0
     done = program.run(*SIMULATED, "0", stdin="sleep 5\n")
     assert done.returncode == 2
-    assert b"tells of jobs that really ran" in done.stderr
+    assert b"lists jobs that really ran" in done.stderr
     assert log_of(program)[0].command == "true"
 
 

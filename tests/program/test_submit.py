@@ -130,7 +130,7 @@ def test_without_a_reader_it_says_so_before_it_reads_its_input(submit: Submitter
     os.mkfifo(tmp_path / "queue")
     process = submit.start("--to", "queue")
     assert process.wait(20) == 2
-    assert "nobody is reading the named pipe queue; start `simple_gpu_scheduler < queue` first" in said(process)
+    assert "no scheduler is reading the named pipe queue; start `simple_gpu_scheduler < queue` first" in said(process)
 
 
 def test_a_reader_that_leaves_is_told_with_the_line_that_was_not_written(submit: Submitters, fifo: int) -> None:
@@ -141,7 +141,7 @@ def test_a_reader_that_leaves_is_told_with_the_line_that_was_not_written(submit:
     os.close(fifo)
     assert process.wait(20) == 1
     words = said(process)
-    assert "the scheduler that read queue has gone away: line " in words
+    assert "the scheduler reading queue is gone: line " in words
     number = int(words.partition(": line ")[2].split()[0])
     assert taken.count(b"\n") < number <= 41
 
@@ -157,7 +157,7 @@ def test_a_long_line_is_in_the_pipe_as_a_whole_though_nobody_reads_yet(submit: S
 
 def test_ctrl_c_in_the_middle_of_a_line_waits_for_its_end(submit: Submitters, fifo: int) -> None:
     process = submit.start("--to", "queue", text=(b"echo " + b"x" * LONG + b"\n") * 15)
-    assert said(process).startswith("queue is full, since its scheduler has enough jobs at hand; waiting")
+    assert said(process).startswith("queue is full: its scheduler has enough jobs for now; waiting")
     process.send_signal(signal.SIGINT)
     taken = bytearray()
     until(lambda: not drain(fifo, taken) and process.poll() is not None, "it ends")
@@ -173,7 +173,7 @@ def test_a_pipe_that_one_may_not_write_to_is_an_error(submit: Submitters, fifo: 
     (tmp_path / "queue").chmod(0o400)
     done = submit.run("--to", "queue", "true", before=WITHOUT_POWERS, env=UNMEASURED)
     assert done.returncode == 2
-    assert b": cannot write to queue: Permission denied; whoever it belongs to must let you" in done.stderr
+    assert b": cannot write to queue: Permission denied; ask its owner for permission to write" in done.stderr
 
 
 # ---- Files
@@ -240,8 +240,8 @@ def test_a_symlink_is_followed_and_what_is_no_queue_is_refused(submit: Submitter
     assert submit.run("--to", "link", "true").returncode == 0
     assert file.read_bytes() == b"echo first\ntrue\n"
     for path, words in [
-        ("directory", b": directory is no queue: that is a named pipe"),
-        ("/dev/null", b": /dev/null is no queue: "),
+        ("directory", b": directory is not a queue; a queue is a named pipe"),
+        ("/dev/null", b": /dev/null is not a queue; "),
         ("none", b": there is no none; start `simple_gpu_scheduler --follow none`, or create the file"),
         ("no \x1b[2J", b": there is no no \\x1b[2J; start `simple_gpu_scheduler --follow 'no \\x1b[2J'`"),
     ]:
@@ -258,7 +258,7 @@ def test_another_writer_is_waited_for_and_a_file_that_he_replaced_is_not_written
     fd = os.open(file, os.O_RDWR)
     fcntl.flock(fd, fcntl.LOCK_EX)
     process = submit.start("--to", "queue", "true")
-    assert said(process) == "waiting for another writer who has locked queue\n"
+    assert said(process) == "waiting for another writer, which has locked queue\n"
     old = file
     if is_replaced:
         old = file.rename(file.with_name("old"))
@@ -281,16 +281,16 @@ def test_another_writer_is_waited_for_and_a_file_that_he_replaced_is_not_written
         (b"", "nothing to submit"),
         (b" \n\t\r\n", "nothing to submit"),
         (b"# a remark\n", "nothing to submit"),
-        (b"true\na\0b\n", "line 2: there is a NUL byte"),
+        (b"true\na\0b\n", "line 2: it contains a NUL byte"),
         (b"true\n\nfalse \\", "line 3: it ends in a backslash"),
         (b"a \\\nb \\\n", "line 1: it ends in a backslash"),
         (b"true\ntrue #: gpu=2", "line 2: unknown option 'gpu'; did you mean gpus?"),
         (b"true \\\n  #: time=never\nfalse", "line 1: time: 'never' is not a duration"),
         (b"true #: \x1b[2J=1", "line 1: unknown option '\\x1b[2J'"),
-        (b"#: gpus=2\ntrue", "line 1: a default would hold for all that others submit later, too"),
-        (b"true\n" + b"x" * 131_072, "line 2: the command has 131,072 bytes and the system can start at most 131,071"),
-        (b"x" * 1_000_000, "line 1: the line has 1,000,000 bytes, which is longer than any command"),
-        (b"true #: x=1\n" * 12, "line 10: unknown option 'x'; there are gpus"),
+        (b"#: gpus=2\ntrue", "line 1: defaults would also apply to all lines submitted later"),
+        (b"true\n" + b"x" * 131_072, "line 2: the command has 131,072 bytes; the system accepts at most 131,071"),
+        (b"x" * 1_000_000, "line 1: the line has 1,000,000 bytes; no command"),
+        (b"true #: x=1\n" * 12, "line 10: unknown option 'x'; the options are gpus"),
         (b"true #: x=1\n" * 12, "and 2 more"),
     ],
     ids=range(14),
@@ -312,7 +312,7 @@ def test_the_longest_command_is_taken(submit: Submitters, file: Path) -> None:
 def test_a_newline_within_a_word_is_refused(submit: Submitters, file: Path) -> None:
     done = submit.run("--to", "queue", "--", "echo", "a\nb")
     assert done.returncode == 2
-    assert b"there is a newline in 'a\\nb', and a queue has one command a line" in done.stderr
+    assert b"'a\\nb' contains a newline, and a queue takes one command per line" in done.stderr
     assert file.read_bytes() == b"echo first\n"
 
 
@@ -328,7 +328,7 @@ def test_a_terminal_is_read_until_ctrl_d(submit: Submitters, file: Path) -> None
     ours, theirs = pty.openpty()
     process = submit.start("--to", "queue", stdin=theirs)
     os.close(theirs)
-    assert said(process) == "reading commands from the terminal, one a line; Ctrl-D ends the input\n"
+    assert said(process) == "reading commands from the terminal, one per line; Ctrl-D ends the input\n"
     os.write(ours, b"echo typed\n\x04")
     assert process.wait(20) == 0
     os.close(ours)
@@ -365,7 +365,7 @@ def test_the_queue_is_that_of_the_newest_run_that_lives_here_and_else_of_the_onl
     other = living_run(tmp_path, 3, Path("/usr"), ("follow", queues[1]))
     done = submit.run("true")
     assert done.returncode == 2
-    assert f"none in this directory: {queues[0]}, {queues[1]}; say which with --to PATH or SGS_QUEUE" in str(
+    assert f"none of them in this directory: {queues[0]}, {queues[1]}; choose one with --to PATH or SGS_QUEUE" in str(
         done.stderr
     )
     here = [living_run(tmp_path, second, tmp_path, ("follow", queues[second - 2])) for second in (4, 5)]

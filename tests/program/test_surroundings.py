@@ -45,7 +45,7 @@ def test_a_mistake_is_told_by_the_exit_code_where_nobody_reads(program: Program)
     done = sh(program, f"{COMMAND} --help > /dev/full")
     assert (done.returncode, done.stderr) == (
         1,
-        "simple_gpu_scheduler: the output cannot be written: No space left on device\n",
+        "simple_gpu_scheduler: cannot write the output: No space left on device\n",
     )
 
 
@@ -81,8 +81,7 @@ def test_a_full_stderr_at_the_end_can_be_left(program: Program, number: int) -> 
 
 
 UNCHECKED = (
-    b"NVML is not there (libnvidia-ml.so.1, which comes with NVIDIA's driver): whether others use the GPUs is not "
-    b"checked\n"
+    b"NVML was not found (libnvidia-ml.so.1, part of the NVIDIA driver): whether others use the GPUs is not checked\n"
 )
 
 
@@ -99,7 +98,7 @@ def test_a_signal_during_start_up_ends_it_without_a_word(program: Program, numbe
         assert (
             b"KeyboardInterrupt" in err
             or err in (b"", UNCHECKED, UNCHECKED + b"no commands were read\n")
-            or b"starting nothing more" in err
+            or b"stopping; no new jobs" in err
         )
         assert b"_code_of" not in err, milliseconds
 

@@ -16,7 +16,7 @@ from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.display.table import aligned
 from simple_gpu_scheduler.gpus.discover import find_machine
-from simple_gpu_scheduler.gpus.survey import HEADINGS, Row, cells, survey
+from simple_gpu_scheduler.gpus.survey import HEADINGS, GpuReport, cells, survey
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,7 +57,7 @@ def _gpus(as_json: bool, watch: bool, **typed: Any) -> int:
     return 0
 
 
-def _watch(look: Callable[[], list[Row]], *, as_json: bool) -> None:
+def _watch(look: Callable[[], list[GpuReport]], *, as_json: bool) -> None:
     if as_json or not sys.stdout.isatty():
         while True:
             _show(look(), as_json=as_json, indent=None)
@@ -70,7 +70,7 @@ def _watch(look: Callable[[], list[Row]], *, as_json: bool) -> None:
             live.update(_table(look()), refresh=True)
 
 
-def _show(rows: list[Row], *, as_json: bool, indent: int | None = 2) -> None:
+def _show(rows: list[GpuReport], *, as_json: bool, indent: int | None = 2) -> None:
     if as_json:
         print(json.dumps([row.to_json() for row in rows], indent=indent), flush=True)
         return
@@ -82,7 +82,7 @@ def _show(rows: list[Row], *, as_json: bool, indent: int | None = 2) -> None:
     Console(highlight=False).print(_table(rows))
 
 
-def _table(rows: list[Row]) -> "Table":
+def _table(rows: list[GpuReport]) -> "Table":
     from rich.table import Table  # noqa: PLC0415 - as above
     from rich.text import Text  # noqa: PLC0415 - as above
 

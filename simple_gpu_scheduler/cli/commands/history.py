@@ -162,7 +162,7 @@ def _print_commands(rows: Sequence[JobRow], seen: FoundRun, *, null: bool) -> No
 
 
 def _run_cells(row: RunRow) -> tuple[str, ...]:
-    # A run that died runs nothing.
+    # Nothing is running in a run that died.
     words = {} if row.state in ("running", "paused") else {"running": "not ended"}
     counts = [f"{count} {words.get(group, group)}" for group, count in row.counts.items() if count]
     directory = _shown(row.directory)
@@ -192,7 +192,7 @@ def _job_cells(row: JobRow) -> tuple[str, ...]:
 
 
 def _shown(text: str) -> str:
-    """Safe to print; bytes that are not UTF-8 come as lone surrogates."""
+    """Safe to print; bytes that are not UTF-8 are lone surrogates here."""
 
     return safe(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
 

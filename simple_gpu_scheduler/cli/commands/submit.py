@@ -69,7 +69,7 @@ def _say(text: str) -> None:
 
 
 def _find_queue() -> str:
-    """The queue of the newest run that lives, in this directory first."""
+    """The queue of the newest active run, preferably of this directory."""
     found = [queue for path in find.all_runs() for queue in _queues_of(path)]
     try:
         here = os.getcwd()

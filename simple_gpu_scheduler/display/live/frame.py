@@ -29,7 +29,7 @@ _DISPENSABLE = ("POWER", "TEMP", "TRY", "UTIL", "MEMORY")
 
 
 class RunningJob(NamedTuple):
-    """An attempt that runs: for how long, and what it has printed last."""
+    """A running attempt: for how long, and its last output."""
 
     attempt: Attempt
     runtime: float

@@ -60,7 +60,7 @@ def parse_ageing(text: str) -> float:
 
 def _learned(path: str, read: Callable[[str], str]) -> Callable[[], Policy]:
     if not path:
-        raise ValueError("learned needs the file with what was learned, as in learned:weights.json")
+        raise ValueError("learned needs a weights file, as in learned:weights.json")
     from .learned import Learned, parse_weights  # noqa: PLC0415 - with json 3 ms
 
     try:

@@ -54,7 +54,7 @@ def test_what_matters_least_is_left_out_first() -> None:
     assert wide == ["GPU", "JOB", "TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER", "LAST", "OUTPUT"]
     assert narrow == ["GPU", "JOB", "TIME", "MEMORY", "LAST", "OUTPUT"]
     low = texts(frame(picture(20), 100, 10))
-    assert low[-2:] == ["… and 13 more rows, for which the terminal is too low", low[-1]]
+    assert low[-2:] == ["… 13 more rows (terminal too short)", low[-1]]
     assert "7 of 25 done" not in low[-1]
     assert "2 of 25 done, 1 failed, 20 running, 3 waiting, about 1 min left" in low[-1]
 

@@ -351,7 +351,7 @@ class TestWhatIsSaid:
         begin = Begin(2, 1)
         left = Resumption(ended=((job(1), "failed", begin), (job(2), "cancelled", begin), (job(3), "succeeded", begin)))
         assert left.sentence("r") == (
-            "resuming run r: 1 succeeded, 1 did not (--resume-failed tries them again), 1 cancelled, 0 waiting"
+            "resuming run r: 1 succeeded, 1 did not (to retry: --resume-failed), 1 cancelled, 0 waiting"
         )
 
     def test_to_a_notifier_is_that_it_was_cancelled(self) -> None:

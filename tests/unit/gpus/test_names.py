@@ -144,9 +144,9 @@ def test_gpus_are_expanded_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["0", "0-2"], "GPU 0 is named twice"),
-        (["3-1"], "'3-1' counts down; write 1-3"),
-        (["x"], "'x' is no GPU; write an index"),
+        (["0", "0-2"], "GPU 0 is given twice"),
+        (["3-1"], "'3-1' is backwards; write 1-3"),
+        (["x"], "'x' is not a GPU; use an index"),
     ],
 )
 def test_wrong_gpus_are_an_error(words: list[str], sentence: str) -> None:

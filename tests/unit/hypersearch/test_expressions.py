@@ -61,5 +61,5 @@ def test_numbers_and_names_are_those_that_are_written(text, values) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_condition_is_refused_in_one_line(text) -> None:
-    with pytest.raises(UserError, match=r"\Athe condition '.*(is wrong: |has no answer where ).*\Z"):
+    with pytest.raises(UserError, match=r"\Athe condition '.*(is wrong: |cannot be evaluated for ).*\Z"):
         holds(text, lr="0.1", opt="sgd\n")

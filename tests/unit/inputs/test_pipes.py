@@ -115,7 +115,7 @@ class TestSpooled:
         feed = spooled()
         writer = pipe.open()
         os.write(writer, b"one\n")
-        assert "cannot be kept: No space left" in feed.read().problem
+        assert "cannot be saved: No space left" in feed.read().problem
         os.write(writer, b"two\n")
         assert read(feed, 8) == b"one\ntwo\n"
         assert feed.used(8) == NOT_TOLD  # of what is in memory nothing is remembered

@@ -173,7 +173,7 @@ def test_files_are_read_one_after_another_and_numbered_on(tmp_path: Path) -> Non
 def test_a_source_that_cannot_be_read_is_said_and_the_next_is_read(tmp_path: Path) -> None:
     jobs, ended = read_all(Source(os.open(tmp_path, os.O_RDONLY), "dir"), opened(tmp_path / "b", b"true\n"))
     assert len(jobs) == 1
-    problem = "reading dir failed: Is a directory; what follows there was not read"
+    problem = "reading dir failed: Is a directory; the rest of it was not read"
     assert ended.problem == problem
     _, ended = read_all(*[Source(os.open(tmp_path, os.O_RDONLY), "dir") for _ in range(2)])
     assert ended.problem == f"{problem}; {problem}"

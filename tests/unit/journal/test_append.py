@@ -206,7 +206,7 @@ def test_a_file_system_that_hangs_is_waited_for_once_and_gets_all_later(disk: Di
     assert time.monotonic() - began > 0.25
     said += append_all(patient, LINES[2:300])
     assert time.monotonic() - began < 299 * 0.25  # it was not waited for at each line
-    assert said == ["the journal j does not answer; the jobs go on without it"]
+    assert said == ["the journal j does not respond; jobs continue without it"]
     disk.answers.set()
     until(lambda: disk.lines() == LINES[:300], "all arrives")
 

@@ -31,13 +31,13 @@ class TestChoosing:
         assert find.choose("2b4a") == find.choose(FIRST) == paths[0]
 
     def test_says_what_is_wrong_with_a_name(self) -> None:
-        with pytest.raises(UserError, match=r"there is no run yet; each keeps its journal in /.*/runs, unless"):
+        with pytest.raises(UserError, match=r"no runs yet; their journals are kept in /.*/runs by default"):
             find.choose("")
         for run in (FIRST, SECOND, THIRD):
             write(run)
-        with pytest.raises(UserError, match=f"'2b4' may be {SECOND} or {FIRST}; write more"):
+        with pytest.raises(UserError, match=f"'2b4' is ambiguous: {SECOND} or {FIRST}; use a longer prefix"):
             find.choose("2b4")
-        with pytest.raises(UserError, match=r"no run is called 'dead\\x1b'"):
+        with pytest.raises(UserError, match=r"no run matches 'dead\\x1b'"):
             find.choose("dead\x1b")
 
     def test_without_a_word_a_policy_chooses_the_newest_an_active_one_or_the_only_active_one(self) -> None:

@@ -12,7 +12,7 @@ def test_halting_rules_are_read() -> None:
     assert parse_halt("soon,fail=100%") == Halt(now=False, failures=100, percent=True)
     assert parse_halt("soon,fail=101") == Halt(now=False, failures=101)
     for wrong in ("", "soon", "now,fail=0", "later,fail=1", "soon,fail=101%", "soon,success=1", "now,fail=1 "):
-        with pytest.raises(ValueError, match="is no halting rule; write never, soon,fail=3 or now,fail=10%"):
+        with pytest.raises(ValueError, match="is not a halt condition; write never, soon,fail=3 or now,fail=10%"):
             parse_halt(wrong)
 
 

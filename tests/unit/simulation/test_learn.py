@@ -22,7 +22,7 @@ class TestLearning:
         assert learn(Lessons(same, same), Site(2), 1, budget=20_000) == START
 
     def test_says_why_it_cannot_learn(self):
-        with pytest.raises(ValueError, match="nobody waits in the parts"):
+        with pytest.raises(ValueError, match="no job waits in any of its parts"):
             learn(Lessons(*[[[arrival(1, 0, 5), arrival(2, 9, 5)]] * 5] * 2), Site(2), 1)
         with pytest.raises(ValueError, match="a workload has 20 jobs, too many"):
             learn(lessons(1, 30), Site(2), 1, budget=500)
@@ -62,9 +62,9 @@ class TestSchool:
         )
 
     def test_says_when_it_is_too_little(self):
-        with pytest.raises(ValueError, match=r"^there are 29 workloads, and it takes 30$"):
+        with pytest.raises(ValueError, match=r"^there are 29 workloads, and at least 30 are needed$"):
             school_of(queues(1, 29), 2, 1)
-        with pytest.raises(ValueError, match=r"^it has 599 jobs, and it takes 600$"):
+        with pytest.raises(ValueError, match=r"^it has 599 jobs, and at least 600 are needed$"):
             school_of([queue(Random(1), size=599)], 2, 1)
 
 
@@ -85,9 +85,9 @@ class TestStanding:
         [
             (Standing(98.8, -1.2, 0.5), "a beats b by 1.20 % ± 0.50 %"),
             (Standing(101.2, 1.2, 0.5), "a loses to b by 1.20 % ± 0.50 %"),
-            (Standing(99.1, -0.9, 0.5), "a does not beat b, nor does it lose: -0.90 % ± 0.50 %"),
-            (Standing(100.01, 0.01, 0.0), "a does not beat b, nor does it lose: +0.01 % ± 0.00 %"),
-            (Standing(0.0, 0.0, 0.0), "a does not beat b, nor does it lose: +0.00 % ± 0.00 %"),
+            (Standing(99.1, -0.9, 0.5), "a neither beats nor loses to b: -0.90 % ± 0.50 %"),
+            (Standing(100.01, 0.01, 0.0), "a neither beats nor loses to b: +0.01 % ± 0.00 %"),
+            (Standing(0.0, 0.0, 0.0), "a neither beats nor loses to b: +0.00 % ± 0.00 %"),
         ],
     )
     def test_is_told_honestly(self, standing, sentence):
