@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, Words
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, WrittenValues
 from tests.conftest import HYPERSEARCH, Program
 
 
@@ -18,7 +18,7 @@ def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
 def lines_of(pattern: str, *, lines_end: bool = True, **settings) -> list[str]:
     """The lines of a grid, in its order; a setting that is none of a sweep's is a parameter."""
     known = {name: settings.pop(name) for name in list(settings) if name in Sweep._fields}
-    words = {name: Words(tuple(values)) for name, values in settings.items()}
+    words = {name: WrittenValues(tuple(values)) for name, values in settings.items()}
     sweep = Sweep(pattern, **{"parameters": words, "sampling_mode": IN_ORDER, "seed": 1, **known})
     return list(Sweeps([sweep], lines_end=lines_end).lines())
 

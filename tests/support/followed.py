@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from simple_gpu_scheduler.inputs.follow import FollowedFile, Piece, Position
+from simple_gpu_scheduler.inputs.follow import FilePiece, FollowedFile, Position
 from simple_gpu_scheduler.system import inotify
 from simple_gpu_scheduler.system.threads import start_thread
 from tests.support.until import until
@@ -20,7 +20,7 @@ class Reader:
 
     def __init__(self, path: Path, position: Position = ZEROS, **settings) -> None:
         self.file = FollowedFile(str(path), position, **settings)
-        self.pieces: list[Piece] = []
+        self.pieces: list[FilePiece] = []
         self.error: OSError | None = None
         self.thread = start_thread(self._read)
 

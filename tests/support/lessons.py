@@ -5,7 +5,7 @@ from random import Random
 from simple_gpu_scheduler.scheduling.policies.names import Chosen
 from simple_gpu_scheduler.simulation.compare import Site, replay
 from simple_gpu_scheduler.simulation.learn.lessons import Lessons
-from simple_gpu_scheduler.simulation.measures import Simulated
+from simple_gpu_scheduler.simulation.measures import Replay
 from simple_gpu_scheduler.simulation.significance import standing
 from tests.support.queues import arrival
 
@@ -34,7 +34,7 @@ def standings_of(workloads, policies, other, gpus):
     """How each policy does, against one of them, on the same workloads."""
     sizes = [len(workload) for workload in workloads]
     waits = {
-        name: [sum(Simulated(each, replay(each, Chosen(name, make), Site(gpus))).waits()) for each in workloads]
+        name: [sum(Replay(each, replay(each, Chosen(name, make), Site(gpus))).waits()) for each in workloads]
         for name, make in policies.items()
     }
     return {name: standing(mine, waits[other], sizes) for name, mine in waits.items()}

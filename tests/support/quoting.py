@@ -6,7 +6,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, Words
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, WrittenValues
 
 ALPHABET = "'\"\\$`!*~#:{}%=,[]()<>;&|?^ \t\n\r-+/.@ax1é€\udcff\udc81"
 NASTY = [
@@ -42,7 +42,10 @@ VALUES = st.sampled_from(NASTY) | st.text(ALPHABET, max_size=12)
 
 
 def lines_of(pattern: str, *, lines_end: bool = False, **values: str | Sequence[str]) -> list[str]:
-    words = {name: Words((given,) if isinstance(given, str) else tuple(given), True) for name, given in values.items()}
+    words = {
+        name: WrittenValues((given,) if isinstance(given, str) else tuple(given), True)
+        for name, given in values.items()
+    }
     return list(Sweeps([Sweep(pattern, words, seed=1, sampling_mode=IN_ORDER)], lines_end=lines_end).lines())
 
 

@@ -7,7 +7,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
 from simple_gpu_scheduler.hypersearch.definitions import read_sweeps, save_sweeps
 from simple_gpu_scheduler.hypersearch.files import load
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, SHUFFLED, Rows, Sweep, Words
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, SHUFFLED, Rows, Sweep, WrittenValues
 
 
 def lines_of(sweeps):
@@ -25,8 +25,8 @@ VALUE |= st.sampled_from(
 
 SWEEP = {
     "pattern": st.sampled_from(["x {a} {?b}", "'{a}' {--b=b} {c}", "{{é}} {a} \udcfe {?b:>3}"]),
-    "a": st.lists(VALUE, min_size=1, max_size=4).map(lambda words: Words(tuple(words), are_literal=True)),
-    "b": st.sampled_from([Words(("range:1:9",)), Words(("1", "2")), Words(("uniform:0:1",))]),
+    "a": st.lists(VALUE, min_size=1, max_size=4).map(lambda words: WrittenValues(tuple(words), are_literal=True)),
+    "b": st.sampled_from([WrittenValues(("range:1:9",)), WrittenValues(("1", "2")), WrittenValues(("uniform:0:1",))]),
     "rows": st.lists(st.tuples(VALUE, VALUE), min_size=1, max_size=4).map(lambda rows: Rows(("c", "d"), tuple(rows))),
     "where": st.sampled_from([(), ("b < 9", "b != 1")]), "when": st.sampled_from([{}, {"b": "c != 'x'"}]),
     "sampling_mode": st.sampled_from([IN_ORDER, SHUFFLED]), "name": st.sampled_from(["", "{c}-{b}"]),

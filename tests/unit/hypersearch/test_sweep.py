@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, SHUFFLED, Sweep, Words
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, SHUFFLED, Sweep, WrittenValues
 
 WHERE = {  # each condition twice: as it is written, and as Python says it
     "a < b": lambda a, b: a < b,
@@ -58,7 +58,7 @@ def sweeps(draw):
             bits = [f"{glue}{flags[name]}{found[name]}" if name in found else glue.strip() for name in NAMES]
             lines.append("x" + "".join(bits))
     pattern = "x" + "".join(f"{glue}{{{flags[name]}{name}}}" for name in NAMES) + " {seed}" * (repeat is not None)
-    sweep = Sweep(pattern, {name: Words(tuple(values[name])) for name in NAMES}, where=tuple(where), when=when)
+    sweep = Sweep(pattern, {name: WrittenValues(tuple(values[name])) for name in NAMES}, where=tuple(where), when=when)
     order = draw(st.sampled_from([IN_ORDER, SHUFFLED]))
     sweep = sweep._replace(
         zips=tuple(map(tuple, zips)), repeat=repeat, sampling_mode=order, seed=draw(st.integers(0, 9))

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.inputs import follow as following
-from simple_gpu_scheduler.inputs.follow import FollowedFile, FilePiece, Position
+from simple_gpu_scheduler.inputs.follow import FilePiece, FollowedFile, Position
 from simple_gpu_scheduler.system import inotify
 from tests.conftest import until
 from tests.support.followed import ZEROS, Follow, Reader, append, needs_inotify, rotate

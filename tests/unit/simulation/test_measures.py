@@ -3,7 +3,7 @@
 import pytest
 
 from simple_gpu_scheduler.base.jobs import Job, Place
-from simple_gpu_scheduler.simulation.measures import Simulated, measure, spread
+from simple_gpu_scheduler.simulation.measures import Replay, measure, spread
 from simple_gpu_scheduler.simulation.simulate import Arrival
 
 
@@ -16,7 +16,7 @@ class TestTheMeasures:
 
     def test_of_a_small_workload(self) -> None:
         workload = [arrival(1, 10, 20, label="ann"), arrival(2, 10, 40, 2, "bob"), arrival(3, 20, 5, label="bob")]
-        found = measure([Simulated(workload, [10, 30, 70])], 2)
+        found = measure([Replay(workload, [10, 30, 70])], 2)
         assert found.jobs == 3
         assert found.wait == (pytest.approx(70 / 3), 20, 50, 50, 50)  # 0, 20, 50
         assert found.response == (pytest.approx(135 / 3), 55, 60, 60, 60)  # 20, 60, 55
@@ -27,13 +27,13 @@ class TestTheMeasures:
         assert found.fairness == pytest.approx((ann + bob) ** 2 / (2 * (ann**2 + bob**2)))
 
     def test_the_slowdown_of_a_moments_job_is_bounded(self) -> None:
-        assert measure([Simulated([arrival(1, 0, 0.001)], [0])], 1).slowdown.max == 1
-        assert measure([Simulated([arrival(1, 0, 1)], [99])], 1).slowdown.max == 10
-        assert measure([Simulated([arrival(1, 0, 0)], [0])], 1).utilisation == 0
+        assert measure([Replay([arrival(1, 0, 0.001)], [0])], 1).slowdown.max == 1
+        assert measure([Replay([arrival(1, 0, 1)], [99])], 1).slowdown.max == 10
+        assert measure([Replay([arrival(1, 0, 0)], [0])], 1).utilisation == 0
 
     def test_of_several_workloads_jobs_are_one_heap_and_makespans_a_mean(self) -> None:
-        one = Simulated([arrival(1, 0, 10), arrival(2, 0, 10)], [0, 10])
-        other = Simulated([arrival(1, 0, 100)], [50])
+        one = Replay([arrival(1, 0, 10), arrival(2, 0, 10)], [0, 10])
+        other = Replay([arrival(1, 0, 100)], [50])
         found = measure([one, other], 1)
         assert found.wait.mean == 20
         assert found.makespan == (20 + 150) / 2

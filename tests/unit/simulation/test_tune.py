@@ -5,7 +5,7 @@ import pytest
 from simple_gpu_scheduler.base.jobs import Job, Place
 from simple_gpu_scheduler.scheduling.policies.names import parse_policy
 from simple_gpu_scheduler.simulation.compare import Site, compare
-from simple_gpu_scheduler.simulation.measures import Simulated, measure
+from simple_gpu_scheduler.simulation.measures import Replay, measure
 from simple_gpu_scheduler.simulation.significance import standing
 from simple_gpu_scheduler.simulation.simulate import Arrival
 from simple_gpu_scheduler.simulation.tune import in_parts, settings, tune
@@ -35,7 +35,7 @@ class TestHowSure:
     def test_parts_are_ten_or_as_many_as_have_twenty_jobs(self) -> None:
         def parts(jobs: int) -> list[int]:
             workload = [Arrival(n, job(n, 1), 1) for n in range(1, jobs + 1)]
-            return [*in_parts([Simulated(workload, [each.at for each in workload])]).sizes]
+            return [*in_parts([Replay(workload, [each.at for each in workload])]).sizes]
 
         assert parts(1) == [1]
         assert parts(59) == [29, 30]
