@@ -85,7 +85,7 @@ class TestIntake:
         if not splices:
             monkeypatch.delattr(os, "splice")
         chance = random.Random(5)
-        for number in range(100):
+        for number in range(50):
             directory = tmp_path / str(number)
             directory.mkdir()
             pipe = Pipe(directory)
