@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simple_gpu_scheduler.base import errors
 from simple_gpu_scheduler.base.jobs import SUCCESS, Outcome, outcome_of
-from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration
+from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration, show_size
 from simple_gpu_scheduler.gpus.names import looks_like_gpus, parse_gpus
 from simple_gpu_scheduler.scheduling.halt import Halt, parse_halt
 
@@ -25,7 +26,11 @@ def test_what_is_no_duration_is_an_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("512M", 2**29), ("10G", 10 * 2**30), ("1.5g", 3 * 2**29), ("7GiB", 7 * 2**30), ("12", 12)]
+    ("text", "size"),
+    [
+        *(("512M", 2**29), ("10G", 10 * 2**30), ("1.5g", 3 * 2**29), ("7GiB", 7 * 2**30), ("12", 12)),
+        *(("3K", 3 * 2**10), ("2TB", 2**41)),
+    ],
 )
 def test_sizes_are_read(text: str, size: int) -> None:
     assert parse_size(text) == size
@@ -47,11 +52,36 @@ def test_what_is_no_size_is_an_error() -> None:
         (303, "5 min 3 s"),
         (3600, "1 h"),
         (5400, "1 h 30 min"),
+        (7199, "1 h 59 min"),
+        (86_399, "23 h 59 min"),
+        (86_400, "1 d"),
         (100_000, "1 d 3 h"),
+        (172_799, "1 d 23 h"),
+        (172_800, "2 d"),
     ],
 )
 def test_durations_are_shown_with_two_units(seconds: float, shown: str) -> None:
     assert show_duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0 MiB"),
+        (300 * 2**20, "300 MiB"),
+        (1000 * 2**20 - 1, "1000 MiB"),
+        (1000 * 2**20, "1.0 GiB"),
+        (2**34, "16.0 GiB"),
+    ],
+)
+def test_sizes_are_shown_as_tools_for_gpus_show_them(size: int, shown: str) -> None:
+    assert show_size(size) == shown
+
+
+def test_exit_codes_are_those_of_the_documentation() -> None:
+    codes = (errors.SUCCEEDED, errors.SOME_DID_NOT_SUCCEED, errors.BAD_INPUT, errors.BUG, errors.BY_SIGNAL)
+    assert codes == (0, 1, 2, 3, 128)
+    assert errors.UserError("x").code == 2
 
 
 @pytest.mark.parametrize(
@@ -107,6 +137,11 @@ def test_a_share_of_failures_is_of_all_jobs_and_of_three_at_least_while_more_may
     assert not tenth.is_reached(2, 5, all_read=False)
     assert tenth.is_reached(3, 5, all_read=False)
     assert not tenth.is_reached(0, 0, all_read=True)
+
+
+def test_an_outcome_without_a_code_has_none() -> None:
+    assert SUCCESS == ("succeeded", 0, "")
+    assert Outcome("timed out") == ("timed out", 0, "")
 
 
 @given(st.integers(0, 255))

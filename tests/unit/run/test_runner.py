@@ -415,6 +415,24 @@ def test_term_ends_what_runs_at_once_and_kills_it_after_the_grace_period() -> No
     assert world.engine.stops == [(5, 1, False), (8, 1, True)]
 
 
+@pytest.mark.parametrize(
+    ("number", "later", "killed"),
+    [
+        (signal.SIGTERM, 0.4, 65),
+        (signal.SIGTERM, 0.6, 5.6),
+        (signal.SIGINT, 0.1, 5.1),
+        (signal.SIGQUIT, 0.1, 5.1),
+    ],
+)
+def test_only_a_second_term_at_once_is_the_same_one(number: int, later: float, killed: float) -> None:
+    world = World("0", grace=60).jobs(job(1))
+    world.engine.takes, world.engine.stubborn = {1: 1000}, {1}
+    world.at(5, Signalled(signal.SIGTERM))
+    world.at(5 + later, Signalled(number))
+    world.run()
+    assert world.engine.stops == [(5, 1, False), (killed, 1, True)]
+
+
 def test_a_stop_does_not_call_a_timed_out_job_by_another_name() -> None:
     world = World("0", timeout=5, grace=10).jobs(job(1))
     world.engine.takes, world.engine.stubborn = {1: 1000}, {1}
