@@ -110,6 +110,8 @@ class TestFile:
             ({"gpus": [1, 2, True]}, '"gpus" has something'),
             ({"gpus": [1, 2, None]}, '"gpus" has something'),
             ({"gpus": [1, 2, 10**400]}, '"gpus" has something'),
+            ({"gpus": [1, 2, 1_000_001]}, '"gpus" has something'),
+            ({"gpus": [1, 2, -1_000_001]}, '"gpus" has something'),
         ],
     )
     def test_says_what_is_wrong(self, change, sentence):

@@ -362,6 +362,17 @@ def test_the_most_memory_that_one_waiting_job_needs_is_what_is_wanted() -> None:
     assert (subject.wants_gpus, subject.wants_memory) == (0, 0)
 
 
+def test_a_job_that_says_no_priority_has_that_of_nought() -> None:
+    subject = scheduler("0", policy="priority")
+    for number, options in enumerate(({}, {"priority": 0}, {"priority": 1}, {}, {"priority": -1}), 1):
+        subject.add(job(number, **options), 0)
+    order = []
+    for _ in range(5):
+        order += [number for number, _ in started(subject)]
+        end(subject, order[-1])
+    assert order == [3, 1, 2, 4, 5]
+
+
 def test_when_the_delay_between_starts_is_over_there_is_nothing_to_wake_up_for() -> None:
     subject = scheduler("0", delay=5)
     for number in (1, 2):
