@@ -2,7 +2,7 @@
 
 import pytest
 
-from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration
+from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration, show_size
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,16 @@ def test_what_is_no_duration_is_an_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("512M", 2**29), ("10G", 10 * 2**30), ("1.5g", 3 * 2**29), ("7GiB", 7 * 2**30), ("12", 12)]
+    ("text", "size"),
+    [
+        ("512M", 2**29),
+        ("10G", 10 * 2**30),
+        ("1.5g", 3 * 2**29),
+        ("7GiB", 7 * 2**30),
+        ("12", 12),
+        ("3K", 3 * 2**10),
+        ("2TB", 2**41),
+    ],
 )
 def test_sizes_are_read(text: str, size: int) -> None:
     assert parse_size(text) == size
@@ -42,8 +51,27 @@ def test_what_is_no_size_is_an_error() -> None:
         (303, "5 min 3 s"),
         (3600, "1 h"),
         (5400, "1 h 30 min"),
+        (7199, "1 h 59 min"),
+        (86_399, "23 h 59 min"),
+        (86_400, "1 d"),
         (100_000, "1 d 3 h"),
+        (172_799, "1 d 23 h"),
+        (172_800, "2 d"),
     ],
 )
 def test_durations_are_shown_with_two_units(seconds: float, shown: str) -> None:
     assert show_duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (0, "0 MiB"),
+        (300 * 2**20, "300 MiB"),
+        (1000 * 2**20 - 1, "1000 MiB"),
+        (1000 * 2**20, "1.0 GiB"),
+        (2**34, "16.0 GiB"),
+    ],
+)
+def test_sizes_are_shown_as_tools_for_gpus_show_them(size: int, shown: str) -> None:
+    assert show_size(size) == shown

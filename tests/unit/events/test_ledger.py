@@ -290,6 +290,9 @@ class TestTheEstimate:
         subject.take(AllRead())
         assert subject.eta([(job(2), 0.5)]) == Eta(1.5 + 2)
 
+    def test_is_none_at_all_where_nothing_runs_and_nothing_more_is_started(self) -> None:
+        assert ledger(read(1), Paused(True)).eta([]) == Eta(0.0)
+
     def test_says_nothing_of_what_failed(self) -> None:
         subject = ledger(read(1, 2), started(1), ended(1), started(2), AllRead())
         assert subject.eta([(job(2), 0.5)]) == Eta(None, "no job has succeeded yet")
@@ -389,6 +392,24 @@ class TestAPublisher:
         publisher = Publisher([Full()])
         publisher.publish(read(1))
         assert publisher.ledger.has_trouble is is_failure
+
+    def test_says_what_a_sink_could_not_do_at_its_end_once_and_to_the_others(self) -> None:
+        class Full:
+            def take(self, event: Event, /) -> None:
+                told.append(event)
+
+            def close(self) -> None:
+                raise SinkTroubleError("the disk is full", is_failure=False)
+
+        class Lines(Full):
+            def close(self) -> None:
+                pass
+
+        told: list[Event] = []
+        publisher = Publisher([Lines(), Full()])
+        publisher.close()
+        publisher.publish(read(1))
+        assert told == [Noticed("the disk is full", is_failure=False, is_warning=True)]
 
 
 # A journal that is read back tells the same.

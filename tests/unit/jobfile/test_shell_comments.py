@@ -15,6 +15,7 @@ COMMENT = [
     (b"(a)#: b", 3),
     (b"echo 'x' #: b", 9),
     (b'echo "x" #: b', 9),
+    (b'echo "it\'s" #: b', 12),
     (b"echo $(x) #: b", 10),
     (b'echo "$(echo "a b")" #: b', 21),
     (b"echo `x` #: b", 9),
@@ -30,8 +31,11 @@ COMMENT = [
     (b"cat <<E\n#: in\nE\necho b #: c", 23),
     (b"cat <<-'E F'\n#: in\n\tE F\necho b #: c", 31),
     (b"cat <<<a #: b", 9),
+    (b"cat <<<'a #: b' #: c", 16),
     (b"awk '{print $1}' < f | sort #: b", 28),
+    (rb"echo $(echo 'a\') #: b", 18),
     (b"a `echo # x` #: b", 13),
+    (b"a `# '` #: b", 8),
     (b"(case x in (x) echo ')';; esac) #: b", 32),
 ]
 NO_COMMENT = [

@@ -11,9 +11,11 @@ from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.engines import Ended, Exited, ForEngine, Report, Stopped, Tended
+from simple_gpu_scheduler.engines import Began, Ended, Exited, ForEngine, Report, Stopped, Tended
 from simple_gpu_scheduler.events import (
     Event,
+    GpuSetAside,
+    JobBegan,
     JobDropped,
     JobEnded,
     JobsRead,
@@ -418,6 +420,24 @@ def test_term_ends_what_runs_at_once_and_kills_it_after_the_grace_period() -> No
     assert world.engine.stops == [(5, 1, False), (8, 1, True)]
 
 
+@pytest.mark.parametrize(
+    ("number", "later", "killed"),
+    [
+        (signal.SIGTERM, 0.4, 65),
+        (signal.SIGTERM, 0.6, 5.6),
+        (signal.SIGINT, 0.1, 5.1),
+        (signal.SIGQUIT, 0.1, 5.1),
+    ],
+)
+def test_only_a_second_term_at_once_is_the_same_one(number: int, later: float, killed: float) -> None:
+    world = World("0", grace=60).jobs(job(1))
+    world.engine.takes, world.engine.stubborn = {1: 1000}, {1}
+    world.at(5, Signalled(signal.SIGTERM))
+    world.at(5 + later, Signalled(number))
+    world.run()
+    assert world.engine.stops == [(5, 1, False), (killed, 1, True)]
+
+
 def test_a_stop_does_not_call_a_timed_out_job_by_another_name() -> None:
     world = World("0", timeout=5, grace=10).jobs(job(1))
     world.engine.takes, world.engine.stubborn = {1: 1000}, {1}
@@ -643,3 +663,37 @@ def test_an_end_is_told_before_its_gpu_is_anybodys_and_a_job_before_it_starts() 
     assert ("end", True) in told
     assert ("start", False) not in told
     assert ("end", False) not in told
+
+
+def queued(timeout: float, takes: float) -> World:
+    """A job that is in a cluster's queue until 10, and takes so long from its start."""
+    world = World("0", timeout=timeout, grace=3).jobs(job(1))
+    world.engine.queues, world.engine.takes, world.engine.stubborn = True, {1: takes}, {1}
+    world.at(10, ForEngine(Began(Attempt(job(1), 1, ("0",), (0,)), "node7")))
+    return world
+
+
+def test_an_attempt_in_a_clusters_queue_has_neither_a_runtime_nor_a_time_out() -> None:
+    world = queued(timeout=5, takes=12)
+    world.at(9, Signalled(signal.SIGUSR1))
+    world.at(11, Signalled(signal.SIGUSR1))
+    assert world.run() == 0
+    assert [(time, event.where) for time, event in world.events if isinstance(event, JobBegan)] == [(10, "node7")]
+    assert [[runtime for _, runtime in event.running] for event in world.of(StatusAsked)] == [[0], [1]]
+    [ended] = world.of(JobEnded)
+    assert (ended.runtime, ended.started_at, world.engine.stops) == (2, 1_000_010, [])
+
+
+def test_the_time_out_of_an_attempt_counts_from_when_it_runs() -> None:
+    world = queued(timeout=5, takes=100)
+    assert world.run() == 1
+    assert world.engine.stops == [(15, 1, False), (18, 1, True)]
+    [ended] = world.of(JobEnded)
+    assert (ended.outcome.kind, ended.runtime) == ("timed out", 8)
+
+
+def test_no_gpu_is_set_aside_unless_that_was_asked_for() -> None:
+    world = failing(World("01").jobs(*jobs(8)), 1, 3, 5)
+    world.engine.takes = {2: 20}
+    world.run()
+    assert world.of(GpuSetAside) == []

@@ -8,6 +8,7 @@ from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.engines import Ended, ForEngine
 from simple_gpu_scheduler.events import (
     Event,
+    GpuReturned,
     GpuSetAside,
     JobDropped,
     JobEnded,
@@ -248,6 +249,17 @@ def test_a_job_that_was_retried_by_hand_is_not_tried_once_more_when_its_gpu_is_s
     assert [event.gpu for event in world.of(GpuSetAside)] == ["0"]
     assert [event.job.number for event in world.of(JobRequeued)] == [1, 3]
     assert world.summary()[:4] == (3, 0, 0, 0)
+
+
+def test_a_gpu_is_used_again_and_that_is_told_when_what_failed_there_fails_elsewhere_too() -> None:
+    world = failing(Asking("01").jobs(*jobs(3)), 1, 3)
+    world.state.quarantine = Quarantine(2)
+    world.engine.takes = {2: 5}
+    world.jobs(job(4), ends=False)
+    assert world.run() == 1
+    told = [event for _, event in world.events if isinstance(event, GpuSetAside | GpuReturned)]
+    assert [(type(event), event.gpu) for event in told] == [(GpuSetAside, "0"), (GpuReturned, "0")]
+    assert world.state.aside == frozenset()
 
 
 def test_a_job_that_is_cancelled_does_not_speak_against_its_gpu() -> None:

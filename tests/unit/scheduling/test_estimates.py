@@ -1,6 +1,7 @@
 """How long jobs are thought to take, and the line-up that is kept by it: nothing of it is lost, and it ends no job."""
 
 from collections import Counter
+from datetime import datetime, timezone
 from random import Random
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Job, Outcome, Place
 from simple_gpu_scheduler.scheduling import Dropped, Rules
-from simple_gpu_scheduler.scheduling.estimates import UNKNOWN, Estimates
+from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, UNKNOWN, Estimates
 from simple_gpu_scheduler.scheduling.policies import POLICIES, WaitingJob
 from simple_gpu_scheduler.scheduling.queues import Lineup
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
@@ -300,3 +301,7 @@ def test_of_templates_without_end_the_oldest_are_forgotten() -> None:
     for number in range(50_000):
         estimates.learn(job(number, f"test --name {names[number]}"), 1.0)
     assert len(estimates._runs) == 100_000
+
+
+def test_a_time_by_the_clock_on_the_wall_is_no_length() -> None:
+    assert datetime.fromtimestamp(MOST_SECONDS, timezone.utc).year == 4147

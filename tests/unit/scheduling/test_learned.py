@@ -74,6 +74,8 @@ class TestFile:
             ({"gpus": [1, 2, True]}, '"gpus" holds something'),
             ({"gpus": [1, 2, None]}, '"gpus" holds something'),
             ({"gpus": [1, 2, 10**400]}, '"gpus" holds something'),
+            ({"gpus": [1, 2, 1_000_001]}, '"gpus" holds something'),
+            ({"gpus": [1, 2, -1_000_001]}, '"gpus" holds something'),
         ],
     )
     def test_says_what_is_wrong(self, change, sentence):
@@ -114,6 +116,24 @@ class TestOrder:
         # By number: 40 s on 2 GPUs, 10 s on 1 and 30 s on 4, which have waited for 49, 40 and 30 s.
         heads = [waiting(1, 1, 40, 2), waiting(2, 10, 10, 1), waiting(3, 20, 30, 4)]
         assert [each.number for each in Learned(some).ordered(heads, 50.0, load)] == order
+
+    @pytest.mark.parametrize(
+        ("some", "heads", "load", "order"),
+        [
+            # Three logarithms of a count are worth as much as seven of a length: log(8) - log(10) is between these two.
+            (Weights(length=(-7.0, 0.0, 0.0), gpus=(3.0, 0.0, 0.0)), [(9, 8), (0.1, 1)], (0.5, 2), [2, 1]),
+            (Weights(length=(-7.0, 0.0, 0.0), gpus=(3.0, 0.0, 0.0)), [(9, 8), (0.4, 1)], (0.5, 2), [1, 2]),
+            # A third of log(count + 1) becomes one between 19 and 20 that wait.
+            (Weights(length=(1.0, -1.0, 0.0)), [(10, 1), (20, 1)], (0.5, 19), [2, 1]),
+            (Weights(length=(1.0, -1.0, 0.0)), [(10, 1), (20, 1)], (0.5, 20), [1, 2]),
+        ],
+    )
+    def test_a_file_that_was_learned_means_the_same_for_ever(self, some, heads, load, order):
+        each = [waiting(number, 0, length, gpus) for number, (length, gpus) in enumerate(heads, 1)]
+        assert [head.number for head in Learned(some).ordered(each, 0.0, load)] == order
+
+    def test_without_having_learned_the_length_alone_counts(self):
+        assert Weights() == Weights((-1.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
     @given(weights, workloads(last=3000, longest=60), st.floats(0, 1), st.floats(0, 10_000))
     def test_who_is_first_is_the_first_in_the_order(self, some, workload, in_use, later):

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.scheduling.policies import POLICIES, Policy, aged
+from simple_gpu_scheduler.scheduling.policies import POLICIES, Policy, WaitingJob, aged
+from simple_gpu_scheduler.scheduling.policies.learned import Learned, Weights
 from simple_gpu_scheduler.scheduling.policies.shared import Account
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
@@ -239,3 +240,29 @@ def test_labels_that_have_gone_are_forgotten(policy: str) -> None:
         [attempt] = start_all(line, now, shared)
         line.end(attempt, SUCCESS, now + 1)
     assert len(subject._accounts if policy == "fair" else subject._turns) < 2500
+
+
+class TestPatience:
+    """Of equals, who came later by more than so many times the length of a first one does not pass it."""
+
+    @pytest.mark.parametrize(("since", "first"), [(1000.0, 2), (1000.5, 1)])
+    def test_of_hrrn_is_a_hundred_times_the_length(self, since: float, first: int) -> None:
+        heads = [self.waiting(1, 0.0, 10.0), self.waiting(2, since, 1.0)]
+        policy = POLICIES["hrrn"]()
+        assert policy.first(heads, 1e6, (1.0, 2)).number == first
+        assert [each.number for each in policy.ordered(heads, 1e6, (1.0, 2))] == [first, 3 - first]
+
+    @pytest.mark.parametrize(("since", "first"), [(10_000.0, 2), (10_000.5, 1)])
+    def test_of_what_was_learned_is_a_thousand_times_the_length(self, since: float, first: int) -> None:
+        heads = [self.waiting(1, 0.0, 10.0), self.waiting(2, since, 1.0)]
+        policy = Learned(Weights())
+        assert policy.first(heads, 1e6, (1.0, 2)).number == first
+        assert [each.number for each in policy.ordered(heads, 1e6, (1.0, 2))] == [first, 3 - first]
+        job = Job(1, b"true", Place(1))
+        assert [policy.rank(job, 5.0, length) for length in (2.0, 0.0)] == [2005.0, 1005.0]
+
+    @staticmethod
+    def waiting(number: int, since: float, length: float) -> WaitingJob:
+        return WaitingJob(
+            since, number, 1, Job(number, b"true", Place(number)), since, length, length, (1, 0, number, "")
+        )

@@ -350,6 +350,70 @@ def test_a_job_that_was_cancelled_and_comes_back_starts_once() -> None:
     assert subject.waiting == 0
 
 
+def test_the_most_memory_that_one_waiting_job_needs_is_what_is_wanted() -> None:
+    subject = scheduler("01")
+    assert (subject.wants_gpus, subject.wants_memory) == (0, 0)
+    for number, mem in enumerate((None, 5, 2), 1):
+        subject.add(job(number, mem=mem), 0)
+    assert (subject.wants_gpus, subject.wants_memory) == (1, 5)
+    assert started(subject) == [(1, "0"), (2, "1")]
+    assert subject.wants_memory == 2
+    subject.cancel(3)
+    assert (subject.wants_gpus, subject.wants_memory) == (0, 0)
+
+
+def test_a_job_that_says_no_priority_has_that_of_nought() -> None:
+    subject = scheduler("0", policy="priority")
+    for number, options in enumerate(({}, {"priority": 0}, {"priority": 1}, {}, {"priority": -1}), 1):
+        subject.add(job(number, **options), 0)
+    order = []
+    for _ in range(5):
+        order += [number for number, _ in started(subject)]
+        end(subject, order[-1])
+    assert order == [3, 1, 2, 4, 5]
+
+
+def test_when_the_delay_between_starts_is_over_there_is_nothing_to_wake_up_for() -> None:
+    subject = scheduler("0", delay=5)
+    for number in (1, 2):
+        subject.add(job(number), 0)
+    assert subject.next_wake(0) == float("inf"), "nothing has been started yet"
+    assert started(subject) == [(1, "0")]
+    assert [subject.next_wake(now) for now in (0, 4, 5, 6)] == [5, 5, float("inf"), float("inf")]
+    end(subject, 1, now=4)
+    assert started(subject, 4) == []
+    assert started(subject, 5) == [(2, "0")]
+    assert subject.next_wake(5) == float("inf"), "nothing waits"
+
+
+def test_an_attempt_that_tells_nothing_is_made_again_and_does_not_count() -> None:
+    subject = scheduler("0", retries=1)
+    subject.add(job(1), 0)
+    for number, outcome in enumerate((None, FAILURE, None, FAILURE), 1):
+        assert started(subject) == [(1, "0")]
+        attempt = running(subject, 1)
+        assert attempt.number == number
+        if outcome is None:
+            subject.interrupt(attempt)
+        else:
+            assert subject.end(attempt, outcome, 0).retries is (number == 2)
+    assert subject.waiting == 0
+
+
+@pytest.mark.unmeasured
+def test_to_find_nothing_while_all_is_taken_costs_the_same_however_many_kinds_of_jobs_wait() -> None:
+    def cost(kinds: int) -> int:
+        subject = scheduler("0123", policy="sjf")
+        subject.add(job(1, gpus=4), 0)
+        for number in range(2, kinds + 2):
+            subject.add(job(number, mem=number), 0)
+        assert started(subject) == [(1, "0123")]
+        free = rooms("0123")
+        return work(lambda: subject.next(0, free))
+
+    assert cost(1000) == cost(10)
+
+
 @pytest.mark.unmeasured
 def test_to_cancel_many_jobs_costs_as_much_each_as_to_cancel_few() -> None:
     def cost(count: int) -> float:

@@ -205,3 +205,10 @@ def test_a_run_has_one_place_on_each_gpu_and_one_for_cpu_jobs_unless_it_says_oth
     assert subject.open == []
     assert not subject.has_cpu()
     assert subject.could_ever_fit(1, 10**12), "nobody knows how much memory it has"
+
+
+def test_a_cpu_job_needs_no_memory_and_where_a_cluster_chooses_no_job_needs_gpus() -> None:
+    jobs = [job(1, 0, 5), job(2, 2, 5), job(3, 2), job(4, 0)]
+    assert [slots().need(each) for each in jobs] == [(0, 0), (2, 5), (2, 0), (0, 0)]
+    cluster = Slots(Limits((), cpu_slots=2, elsewhere=True))
+    assert [cluster.need(each) for each in jobs] == [(0, 0)] * 4
