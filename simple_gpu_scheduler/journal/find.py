@@ -80,7 +80,7 @@ def choose(word: str, default: Callable[[Sequence[str]], str] = newest_here) -> 
     if not named:
         raise UserError(f"no run matches '{safe(word)}'; list runs with: simple_gpu_scheduler history")
     if len(named) > 1:
-        raise UserError(f"'{safe(word)}' may be {_listed(named, 'or')}; write more of the one that you mean")
+        raise UserError(f"'{safe(word)}' is ambiguous: {_listed(named, 'or')}; use a longer prefix")
     return named[0]
 
 
