@@ -36,7 +36,7 @@ class TestLearning:
 
 
 class TestSchool:
-    @settings(max_examples=25)
+    @settings(max_examples=12)
     @given(st.integers(600, 2000), st.integers(1, 600))
     def test_of_one_trace_no_job_is_in_two_of_what_is_compared(self, jobs, gpus):
         whole = [arrival(number, number, number) for number in range(1, jobs + 1)]  # each has a length of its own
