@@ -17,10 +17,10 @@ from simple_gpu_scheduler.base.jobs import Attempt, Outcome, outcome_of
 from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.keeper.launcher import Launcher
-from simple_gpu_scheduler.system import process_tree, processes
+from simple_gpu_scheduler.system import leftovers, processes
 from simple_gpu_scheduler.system.job_environment import inherited, own
+from simple_gpu_scheduler.system.leftovers import Owner, Running
 from simple_gpu_scheduler.system.marks import TREE, mark, mark_in
-from simple_gpu_scheduler.system.process_tree import Owner, Running
 from simple_gpu_scheduler.system.threads import start_thread
 
 Key = tuple[int, int]
@@ -85,7 +85,7 @@ class Children:
         self._told_groups: dict[int, Key] = {}  # the process groups that were signalled, and whose they are
         processes.adopt_orphans()
         # Children from before, of the shell that became this program, are nobody's leftovers.
-        self._before = process_tree.children(os.getpid()) if processes.has_orphans() else frozenset[int]()
+        self._before = leftovers.children(os.getpid()) if processes.has_orphans() else frozenset[int]()
         self._spares_unknown = bool(self._before) or os.getpid() == _INIT
         if self._keeper:
             self._before |= {self._keeper.pid}
@@ -114,7 +114,7 @@ class Children:
             pid = self._pids.get(attempt.key)
             if not pid:
                 return pid == _REAPED
-            process = process_tree.read_process(pid)
+            process = leftovers.read_process(pid)
             return process is None or process.has_ended
 
     def settle(self, ended: ChildExited) -> bool:
@@ -224,7 +224,7 @@ class Children:
 
     def _sweep(self, ended: ChildExited) -> ChildExited:
         key = ended.attempt.key
-        swept, beyond_us = process_tree.end_strays(
+        swept, beyond_us = leftovers.end_strays(
             self._running, self._owner, self._grace, lambda: self._told.get(key) == signal.SIGKILL, self._told_groups
         )
         pids = ", ".join(map(str, beyond_us))
@@ -245,7 +245,7 @@ class Children:
     def _owner(self, pid: int) -> Owner:
         with self._lock:
             marks, tags = zip(*self._marks.values(), strict=True) if self._marks else ((), ())
-        its_mark = mark_in(process_tree.read_variable(pid, TREE), self._run_id)
+        its_mark = mark_in(leftovers.read_variable(pid, TREE), self._run_id)
         if its_mark:
             return "running" if its_mark in marks else "ended"
         tag = self._tags.read(pid)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.units import show_size
 from simple_gpu_scheduler.gpus.leases import Put
-from simple_gpu_scheduler.gpus.leases.files import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
+from simple_gpu_scheduler.gpus.leases.directory import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import open_lease
 from simple_gpu_scheduler.system.marks import Family
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Collection
 from typing import Protocol
 
-from simple_gpu_scheduler.system.process_tree import Process, read_process
+from simple_gpu_scheduler.system.leftovers import Process, read_process
 from simple_gpu_scheduler.system.users import owner, program, user_name
 
 from . import Key

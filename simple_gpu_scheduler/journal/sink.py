@@ -14,7 +14,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.events import Event, RunBegan
 from simple_gpu_scheduler.events.publisher import Sink
 from simple_gpu_scheduler.system.files import is_remote, write_at_once
-from simple_gpu_scheduler.system.process_tree import read_process
+from simple_gpu_scheduler.system.leftovers import read_process
 
 from . import VERSION, files
 from .append import Appender, PatientAppender

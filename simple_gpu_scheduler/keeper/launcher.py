@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from simple_gpu_scheduler.system import processes
+from simple_gpu_scheduler.system.leftovers import children, read_variable
 from simple_gpu_scheduler.system.marks import TREE
-from simple_gpu_scheduler.system.process_tree import children, read_variable
 
 from .client import KeeperClient
 from .messages import Socket, receive_short, send

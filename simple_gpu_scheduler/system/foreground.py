@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
 
-from . import process_tree, processes
-from .process_tree import Running
+from . import leftovers, processes
+from .leftovers import Running
 
 # What may end it; SIGTTOU is here because we ignore it ourselves.
 FOR_THE_COMMAND = (
@@ -41,7 +41,7 @@ def run_in_foreground(
     command: those that come to us alone are forwarded, the terminal's it has already.
     """
     processes.adopt_orphans()
-    before = process_tree.children(os.getpid())
+    before = leftovers.children(os.getpid())
     awaited = {*heeded, signal.SIGCHLD} - {signal.SIGTTOU}
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
@@ -64,6 +64,6 @@ def run_in_foreground(
             os.kill(pid, came.si_signo)
     status = processes.reap(pid)
     if processes.has_orphans():
-        process_tree.end_strays(lambda: Running((), before), lambda _pid: "ended", _GRACE, lambda: False)
+        leftovers.end_strays(lambda: Running((), before), lambda _pid: "ended", _GRACE, lambda: False)
         processes.has_orphans()
     return status

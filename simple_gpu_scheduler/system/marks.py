@@ -9,7 +9,7 @@ import re
 
 from simple_gpu_scheduler.base.jobs import Attempt
 
-from .process_tree import read_process, read_variable
+from .leftovers import read_process, read_variable
 from .users import owner
 
 # All attempts that a process is part of, the outermost first, as `/RUN.JOB.ATTEMPT`: a job may run a scheduler.

@@ -1,6 +1,6 @@
 """Processes of this machine: starting one in its own session, waiting for it, signalling it, adopting its orphans.
 
-Linux only. It knows pids and wait statuses; not jobs, outcomes or deadlines. `process_tree` handles what a process
+Linux only. It knows pids and wait statuses; not jobs, outcomes or deadlines. `leftovers` handles what a process
 leaves behind.
 """
 

@@ -79,7 +79,7 @@ def test_users_who_come_at_the_same_moment_all_find_it_usable(program: Program, 
     """The directory is made by one of them, and is never seen half made by the others."""
     script = """
 import os, sys, time
-from simple_gpu_scheduler.gpus.leases.files import LeaseFiles
+from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 umask, directory = int(sys.argv[1]), sys.argv[2]
 for round in range(40):
     at = time.monotonic() + 0.004

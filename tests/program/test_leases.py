@@ -13,7 +13,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from simple_gpu_scheduler.gpus.leases.files import LeaseFiles
+from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import FileLease
 from tests.conftest import SCHEDULER, Program, has_text, is_alive, until
 from tests.support.sharing import (

@@ -33,7 +33,7 @@ from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.message import Notification, told, variables
 from simple_gpu_scheduler.notify.sink import Notify
 from simple_gpu_scheduler.output.log_file import footer, header
-from simple_gpu_scheduler.system import guardian, process_tree
+from simple_gpu_scheduler.system import guardian, leftovers
 from tests.conftest import Program, is_alive, until
 
 FAILED = Outcome("failed", 1)
@@ -603,7 +603,7 @@ class TestTheProgram:
         until((tmp_path / "began").exists)
         [keeper] = [
             pid
-            for pid in process_tree.children(process.pid)
+            for pid in leftovers.children(process.pid)
             if b"--notify-on" in Path(f"/proc/{pid}/cmdline").read_bytes()
         ]
         os.kill(keeper, signal.SIGKILL)

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from simple_gpu_scheduler.system import process_tree
-from simple_gpu_scheduler.system.process_tree import Running
+from simple_gpu_scheduler.system import leftovers
+from simple_gpu_scheduler.system.leftovers import Running
 from tests.conftest import is_alive, until
 
 
 def test_a_variable_of_a_process_is_read_and_of_none_is_empty() -> None:
     with subprocess.Popen(["sleep", "60"], env={"A": "1", "B": "2"}) as process:
-        until(lambda: process_tree.read_variable(process.pid, b"B") == b"2")
-        assert process_tree.read_variable(process.pid, b"C") == b""
+        until(lambda: leftovers.read_variable(process.pid, b"B") == b"2")
+        assert leftovers.read_variable(process.pid, b"C") == b""
         process.kill()
-    assert process_tree.read_variable(process.pid, b"A") == b""
+    assert leftovers.read_variable(process.pid, b"A") == b""
 
 
 # A job that leaves a daemon with a session of its own, which ignores TERM or not, and clears its environment or not.
@@ -43,14 +43,14 @@ def test_a_daemon_is_ended_by_term_or_by_kill(tmp_path: Path, stubborn: bool) ->
     """In a process of its own, since adopting orphans is for a whole process."""
     script = f"""
 import os, sys
-from simple_gpu_scheduler.system import process_tree, processes
+from simple_gpu_scheduler.system import leftovers, processes
 processes.adopt_orphans()
 daemon = {DAEMON.format(path=str(tmp_path / "pid"), stubborn=stubborn)!r}
 pid = processes.Starter().start((sys.executable.encode(), b"-c", daemon.encode()), [b"PATH=/bin:/usr/bin"])
 processes.wait_for_end(pid)
 assert processes.reap(pid) == 0
 assert processes.has_orphans()
-assert process_tree.end_strays(lambda: process_tree.Running(()), lambda pid: 'unknown', 0.3, bool) == (1, [])
+assert leftovers.end_strays(lambda: leftovers.Running(()), lambda pid: 'unknown', 0.3, bool) == (1, [])
 assert not processes.has_orphans()
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
@@ -59,8 +59,8 @@ assert not processes.has_orphans()
 
 def test_a_pid_that_is_another_processes_now_is_not_signalled() -> None:
     with subprocess.Popen(["sleep", "60"]) as other:
-        impostor = process_tree.read_table()[other.pid]._replace(born=0)
-        assert process_tree._tell(impostor, force=True)
+        impostor = leftovers.read_table()[other.pid]._replace(born=0)
+        assert leftovers._tell(impostor, force=True)
         other.terminate()  # had it been sent KILL, that would have been the end of it
         assert other.wait() == -signal.SIGTERM
 
@@ -73,7 +73,7 @@ def test_a_process_of_another_user_is_named_and_not_waited_for(monkeypatch: pyte
 
         monkeypatch.setattr(os, "kill", refuse)
         until(lambda: os.getsid(other.pid) == other.pid)
-        _, left = process_tree.end_strays(lambda: Running(()), lambda _pid: "unknown", 60, bool)
+        _, left = leftovers.end_strays(lambda: Running(()), lambda _pid: "unknown", 60, bool)
         monkeypatch.undo()
         assert other.pid in left
         other.kill()

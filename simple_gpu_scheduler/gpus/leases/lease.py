@@ -16,7 +16,7 @@ from simple_gpu_scheduler.system import locks
 from simple_gpu_scheduler.system.threads import start_thread
 
 from . import Holder, LeaseCame, LeaseError, Put
-from .files import LeaseFiles
+from .directory import LeaseFiles
 from .record import SIZE, Record, decode, encode, is_one_of_ours, show_holder
 
 _NEXT = ".next"

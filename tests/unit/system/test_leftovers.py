@@ -2,8 +2,8 @@
 
 import os
 
-from simple_gpu_scheduler.system import process_tree
-from simple_gpu_scheduler.system.process_tree import Owner, Process, Running, strays
+from simple_gpu_scheduler.system import leftovers
+from simple_gpu_scheduler.system.leftovers import Owner, Process, Running, strays
 
 ME, MAIN_A, MAIN_B = 100, 200, 300
 
@@ -57,5 +57,5 @@ def test_zombies_have_ended_but_what_is_below_them_has_not() -> None:
 
 
 def test_the_table_knows_this_process() -> None:
-    this = process_tree.read_table()[os.getpid()]
+    this = leftovers.read_table()[os.getpid()]
     assert (this.parent, this.session, this.has_ended) == (os.getppid(), os.getsid(0), False)
