@@ -326,7 +326,7 @@ def test_who_was_idle_when_a_file_became_a_trap_waits_until_it_is_removed(progra
     (leases() / name).unlink()
     os.mkfifo(leases() / name)
     give(process, "touch ran\n")
-    until(lambda: process.poll() is not None or has_text(said, "is no plain file")(), "it says why it waits")
+    until(lambda: process.poll() is not None or has_text(said, "is not a regular file")(), "it says why it waits")
     assert process.poll() is None, said.read_text()
     assert re.search(rf"^waiting: gpu 0: .*{re.escape(str(leases() / name))}", said.read_text(), re.MULTILINE)
     assert not (program.directory / "ran").exists()

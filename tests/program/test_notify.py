@@ -641,7 +641,7 @@ class TestTheProgram:
     def test_refuses_what_is_no_occasion(self, program: Program) -> None:
         done = program.run("--notify", "true", "--notify-on", "often", stdin="true\n")
         assert done.returncode == 2
-        assert b"'often' is none of end, fail, each" in done.stderr
+        assert b"'often' is not one of end, fail, each" in done.stderr
 
     def test_writes_nothing_that_others_could_read(self, program: Program, tmp_path: Path) -> None:
         look = f"ls -l /proc/self/fd > {tmp_path}/fds"

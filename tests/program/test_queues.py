@@ -244,7 +244,10 @@ class TestNamedPipe:
         settings = {"cwd": other, "env": environment, "capture_output": True, "timeout": 30}
         refused = subprocess.run([*as_other, *SCHEDULER, *BASIC, "--follow", fifo.path], check=False, **settings)
         assert refused.returncode == 2
-        assert b"cannot hold the named pipe open for its writers: Permission denied; let yourself" in refused.stderr
+        assert (
+            b"cannot hold the named pipe open for its writers: Permission denied; give yourself permission"
+            in refused.stderr
+        )
         assert not list(other.rglob("*.jsonl"))  # a run that was refused before it began is none
         keeper = os.open(fifo.path, os.O_RDWR)
         os.write(keeper, b"echo one >> ran #: gpus=0\n")

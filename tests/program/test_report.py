@@ -196,7 +196,7 @@ class TestOddFiles:
 
     def test_a_pipe_is_no_file(self, directory: Path) -> None:
         done = ask("--html", "/dev/stdout", cwd=directory)
-        assert (done.returncode, done.stderr.count("it is no plain file")) == (2, 1)
+        assert (done.returncode, done.stderr.count("it is not a regular file")) == (2, 1)
 
     def test_a_name_may_be_as_long_as_names_may_be(self, directory: Path) -> None:
         name = "é" * 125 + ".html"

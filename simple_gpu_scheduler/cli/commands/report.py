@@ -68,7 +68,7 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
         made.append((png, _figure(report)))
     _write(made)
     if metric and (made or as_json or as_csv) and not any(job["result"] is not None for job in report["jobs"]):
-        print(f"no log has a number behind '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
+        print(f"no log has a number after '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
     if as_json:
         print_text(json.dumps(report, allow_nan=False))
     elif as_csv:

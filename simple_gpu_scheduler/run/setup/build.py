@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 _STARTS_READING_WITHIN = 5.0
 _WITHOUT_KEEPER = (
-    "the keeper process was killed; the jobs go on, but exit codes and what is in a pipe would now be lost with the "
-    "scheduler"
+    "the keeper process was killed; jobs continue, but if the scheduler is killed too, exit codes and the contents of "
+    "pipes are lost"
 )
 
 

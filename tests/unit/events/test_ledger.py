@@ -159,7 +159,7 @@ class TestAJob:
 
     def test_whose_exit_code_nobody_knows_waits(self) -> None:
         subject = ledger(TakenOver(running=[(attempt(1), 3.0, ""), (attempt(2), 3.0, "")]))
-        subject.take(JobRequeued(job(1), "nobody knows its exit code"))
+        subject.take(JobRequeued(job(1), "its exit code is unknown"))
         assert (subject.counts(), list(subject.running)) == (Counts(waiting=1, running=1), [(2, 1)])
 
     def test_says_how_it_ended_unless_somebody_wanted_it(self) -> None:
@@ -476,7 +476,7 @@ class Run:
 
     def _lose(self) -> None:
         its = self.chance.choice(list(self.ledger.running.values())).attempt
-        self.publisher.publish(JobRequeued(its.job, "nobody knows its exit code"))
+        self.publisher.publish(JobRequeued(its.job, "its exit code is unknown"))
 
     def _say(self) -> None:
         is_paused = not self.ledger.is_paused
