@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _STDIN = 0
-_MOST_MISTAKES_SHOWN = 10
+_MOST_ERRORS_SHOWN = 10
 
 
 class Input(NamedTuple):
@@ -147,14 +147,14 @@ def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
     return ReadMark(**{name: record[name] for name in ReadMark._fields if name in record})  # type: ignore[arg-type]
 
 
-def refuse_mistakes(sources: Sequence[Source], parser: LineParser, *, by_null: bool) -> None:
+def refuse_errors(sources: Sequence[Source], parser: LineParser, *, by_null: bool) -> None:
     """Wrong options in the first part of plain files stop everything before it starts."""
-    mistakes = check([source for source in sources if source.feed is None], parser, by_null=by_null)
-    if not mistakes:
+    refusals = check([source for source in sources if source.feed is None], parser, by_null=by_null)
+    if not refusals:
         return
-    lines = [f"  {refusal.place}: {refusal.problem}" for refusal in mistakes[:_MOST_MISTAKES_SHOWN]]
-    if len(mistakes) > len(lines):
-        lines.append(f"  and {len(mistakes) - len(lines)} more")
+    lines = [f"  {refusal.place}: {refusal.problem}" for refusal in refusals[:_MOST_ERRORS_SHOWN]]
+    if len(refusals) > len(lines):
+        lines.append(f"  and {len(refusals) - len(lines)} more")
     raise UserError("\n".join(["nothing was started, since the input has errors:", *lines]))
 
 
@@ -224,7 +224,7 @@ def gather(
     paths = {each.path for each, _ in typed if each.path}
     for each in had:
         if each.path not in paths or not each.path:
-            gathering.go_on(each)
+            gathering.resume(each)
     spools = {each.path: each.spool for each in had if each.spool and each.path}
     for each, source in typed:
         gathering.add(each._replace(spool=spools.get(each.path, "")), source)
@@ -276,7 +276,7 @@ class _Gathering:
         attached = spooled(each, source, spool, self._hand_over, mark, follows=self._follows)
         self._found.append((each, attached))
 
-    def go_on(self, each: Input) -> None:
+    def resume(self, each: Input) -> None:
         """One that the run had."""
         source: Source | None = None
         try:

@@ -25,7 +25,7 @@ def test_a_line_is_a_job_and_a_last_line_without_a_newline_counts(program: Progr
     assert done.returncode == 0
 
 
-def test_a_line_that_ends_in_a_backslash_goes_on_in_the_next(program: Program) -> None:
+def test_a_line_that_ends_in_a_backslash_continues_in_the_next(program: Program) -> None:
     assert lines_of(program.run("--gpus", "0", stdin="echo a \\\n  b\necho 'c\\\\'\n")) == ["a b", r"c\\"[:-1]]
 
 

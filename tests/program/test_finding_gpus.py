@@ -336,7 +336,7 @@ FAILING: Sequence[Mapping[str, int]] = [
 
 @pytest.mark.parametrize("order", ["PCI_BUS_ID", "FASTEST_FIRST"])
 @pytest.mark.parametrize("errors", FAILING, ids=",".join)
-def test_a_gpu_that_is_lost_at_the_start_is_named_and_set_aside_and_the_others_go_on(
+def test_a_gpu_that_is_lost_at_the_start_is_named_and_set_aside_and_the_others_are_used(
     program: Program, idle_gpus: StandIn, monkeypatch: pytest.MonkeyPatch, errors: Mapping[str, int], order: str
 ) -> None:
     monkeypatch.setenv("CUDA_DEVICE_ORDER", order)

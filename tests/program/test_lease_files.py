@@ -298,7 +298,7 @@ def test_who_was_idle_when_the_files_were_deleted_excludes_who_came_then(program
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_who_was_idle_when_the_directory_was_deleted_goes_on(program: Program, *, again: bool) -> None:
+def test_a_run_that_was_idle_when_the_directory_was_deleted_continues(program: Program, *, again: bool) -> None:
     """What cleans up /tmp takes a directory away too, and a queue on a named pipe may be idle for weeks."""
     process = idle(program)
     for name in FILES:

@@ -27,7 +27,7 @@ from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.resume.remaining import Resumption
 from simple_gpu_scheduler.run import loop, requests
 from simple_gpu_scheduler.run.messages import Message
-from simple_gpu_scheduler.scheduling import Begin
+from simple_gpu_scheduler.scheduling import NextAttempt
 from simple_gpu_scheduler.scheduling.quarantine import Quarantine
 from tests.unit.run.test_loop import TERMINATED, World, failing, job, jobs
 
@@ -262,7 +262,7 @@ def survivor(number: int, attempt: int = 1, **options) -> Survivor:
     return Survivor(Attempt(job(number, **options), attempt, (), ()), 1, 1_000_000 - 30, 0)
 
 
-def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
+def test_a_survivor_runs_and_can_be_cancelled() -> None:
     world = Asking(halt="now,fail=1", retries=3).jobs(*jobs(2))
     loop.resume(world.state, Resumption(survivors=(survivor(7, 2),)))
     world.engine.takes = {1: 10, 2: 10}
@@ -281,7 +281,7 @@ def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize("request_", ["cancel", "stop"])
-def test_what_outlived_an_earlier_scheduler_is_killed_when_term_does_not_end_it(request_: str) -> None:
+def test_a_survivor_is_killed_when_term_does_not_end_it(request_: str) -> None:
     world = Asking(grace=5).jobs(job(1))
     loop.resume(world.state, Resumption(survivors=(survivor(7), survivor(8))))
     world.engine.stubborn, world.engine.takes = {7}, {1: 20}
@@ -289,7 +289,7 @@ def test_what_outlived_an_earlier_scheduler_is_killed_when_term_does_not_end_it(
     assert world.engine.survivor_stops == [(2, (7, 1), False), (2, (8, 1), False), (7, (7, 1), True)]
 
 
-def test_what_outlived_an_earlier_scheduler_has_its_timeout_from_its_begin() -> None:
+def test_the_timeout_of_a_survivor_counts_from_its_start() -> None:
     world = Asking(grace=5, timeout=1000).jobs(job(1))
     loop.resume(world.state, Resumption(survivors=(survivor(7, timeout=40), survivor(8, timeout=0))))
     world.at(50, ForEngine(Ended(Attempt(job(8), 1, (), ()), SUCCESS)))
@@ -324,20 +324,20 @@ def test_a_cancelled_job_that_fails_when_it_is_retried_counts_for_halt() -> None
 
 def test_what_failed_before_this_scheduler_began_does_not_count_for_halt() -> None:
     world = failing(Asking(halt="soon,fail=1").jobs(job(4), job(5), job(6)), 5)
-    loop.resume(world.state, Resumption(ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
+    loop.resume(world.state, Resumption(ended=((job(1, name="first"), "failed", NextAttempt(2, 1)),)))
     assert world.run() == 1
     assert [number for _, number in world.starts()] == [4, 5]
 
 
-def test_a_retry_goes_on_with_the_number_of_the_attempts_that_were_before() -> None:
+def test_a_retry_continues_the_numbers_of_earlier_attempts() -> None:
     world = failing(Asking(retries=1).jobs(job(4)), 1)
     loop.resume(
         world.state,
         Resumption(
             ended=(
-                (job(1), "failed", Begin(3, 2)),
-                (job(2), "not started", Begin(2, 1)),
-                (job(3), "succeeded", Begin()),
+                (job(1), "failed", NextAttempt(3, 2)),
+                (job(2), "not started", NextAttempt(2, 1)),
+                (job(3), "succeeded", NextAttempt()),
             )
         ),
     )
@@ -346,10 +346,10 @@ def test_a_retry_goes_on_with_the_number_of_the_attempts_that_were_before() -> N
     assert starts == [(4, 1), (1, 3), (1, 4), (2, 2)]
 
 
-def test_a_job_is_counted_once_that_is_dropped_as_soon_as_the_run_goes_on() -> None:
+def test_a_job_that_is_dropped_as_soon_as_the_run_resumes_is_counted_once() -> None:
     world = Asking()
-    waiting = ((job(2, after=(1,)), Begin()), (job(3), Begin()))
-    loop.resume(world.state, Resumption(waiting=waiting, ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
+    waiting = ((job(2, after=(1,)), NextAttempt()), (job(3), NextAttempt()))
+    loop.resume(world.state, Resumption(waiting=waiting, ended=((job(1, name="first"), "failed", NextAttempt(2, 1)),)))
     assert world.publisher.ledger.counts() == Counts(waiting=1, failed=1, not_started=1)
 
 
@@ -371,7 +371,12 @@ def test_what_was_before_this_scheduler_is_known() -> None:
     world = Asking()
     loop.resume(
         world.state,
-        Resumption(((job(4), Begin(2)),), (), ((job(1), "succeeded", Begin()), (job(3), "failed", Begin(2, 1))), (2,)),
+        Resumption(
+            ((job(4), NextAttempt(2)),),
+            (),
+            ((job(1), "succeeded", NextAttempt()), (job(3), "failed", NextAttempt(2, 1))),
+            (2,),
+        ),
     )
     answer = requests.answer(world.state, {"do": "retry", "jobs": [1, 2, 4, 5]})
     assert said(answer) == [
