@@ -79,7 +79,7 @@ if ! is_ready "$stamp"; then
         if command -v flock >/dev/null; then flock 9; fi
         is_ready "$stamp" || set_up
     ) 9>"$root/.venv.lock" </dev/null >&2 || {
-        say "the set-up failed; mend what is said above and start again"
+        say "setup failed; fix the problem above and run the command again"
         exit 2
     }
 fi

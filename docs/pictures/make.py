@@ -131,7 +131,7 @@ def is_the_moment(screen: str) -> bool:
     texts = (
         "5 of 16 done, 2 failed, 4 running, 7 waiting, about",
         "last failures:",
-        "trying again",
+        "retrying",
         "RuntimeError: mat1",
     )
     return len(at_work) == len(BUSY) and all(text in screen for text in texts)

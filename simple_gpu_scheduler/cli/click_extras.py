@@ -172,8 +172,8 @@ def join_optional(args: Iterable[str], options: Iterable[OptionalValue]) -> list
 
 
 def _without_value(option: SeveralValues, rest: list[str]) -> str:
-    found = f"'{rest[0]}' is none" if rest and not rest[0].startswith("-") else "there is none"
-    return f"{option.opts[0]} needs {option.metavar} behind it, and {found}. For example: {option.example}"
+    found = f", not '{rest[0]}'" if rest and not rest[0].startswith("-") else ""
+    return f"{option.opts[0]} needs {option.metavar} after it{found}. For example: {option.example}"
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic only in newer versions of click

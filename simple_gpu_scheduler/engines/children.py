@@ -95,7 +95,7 @@ class Children:
         recorded = self._take_settled()
         if not self._do(lambda launcher: self._run(launcher, attempt, hold, recorded)):
             self._busy += 1  # its end is told all the same
-            reason = "the system lets this user start no more threads (ulimit -u)"
+            reason = "this user may not start more threads (ulimit -u)"
             self._put(ChildExited(attempt, Outcome("not started", reason=reason)))
 
     def stop(self, attempt: Attempt, *, force: bool) -> bool:
@@ -188,7 +188,7 @@ class Children:
         except OSError as error:
             return ChildExited(attempt, Outcome("not started", reason=error.strerror or str(error)))
         if pid is None:
-            return ChildExited(attempt, Outcome("not started", reason="it was stopped first"))
+            return ChildExited(attempt, Outcome("not started", reason="it was stopped before it could start"))
         hold.sign(pid)
         status = launcher.wait(pid)
         with self._lock:
@@ -230,7 +230,7 @@ class Children:
         pids = ", ".join(map(str, beyond_us))
         looks = 0 if swept else ended.looks + 1
         if looks > _MOST_LOOKS:
-            pids = "some that it may not even see"
+            pids = "some that are not visible to this user"
         return ended._replace(is_settled=True, swept=ended.swept + swept, beyond_us=pids, looks=looks)
 
     def _running(self) -> Running:

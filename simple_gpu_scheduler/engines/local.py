@@ -103,7 +103,7 @@ class LocalEngine:
             return Ended(attempt, outcome_of(message.status))
         if message.key in self._told:
             return Ended(attempt, Outcome("killed", signal.SIGTERM))
-        return Ended(attempt, None, "nobody knows its exit code")
+        return Ended(attempt, None, "its exit code is unknown")
 
     def release(self, attempt: Attempt) -> None:
         """See `Engine`. A survivor has no lease of ours."""

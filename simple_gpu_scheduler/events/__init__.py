@@ -58,7 +58,7 @@ class AllRead(NamedTuple):
     """The input has ended, at least for now."""
 
 
-class TakenOver(NamedTuple):
+class RunResumed(NamedTuple):
     """The state of a run that is being resumed.
 
     `running` has the attempts still running, for how long, and the log of each. `refused` are line numbers.
@@ -208,7 +208,7 @@ Event = (
     | JobsRead
     | InputEnded
     | AllRead
-    | TakenOver
+    | RunResumed
     | JobRequeued
     | Paused
     | JobStarted

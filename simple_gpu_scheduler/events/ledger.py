@@ -25,8 +25,8 @@ from . import (
     Noticed,
     Paused,
     RunEnded,
+    RunResumed,
     StopAsked,
-    TakenOver,
     Waited,
 )
 from .eta import Eta, Lengths, estimate
@@ -131,7 +131,7 @@ class Ledger:
             JobsRead: lambda event, _now: self._read(event.jobs),
             LineRefused: lambda event, _now: self._refuse(event.number),
             AllRead: lambda _event, _now: setattr(self, "all_read", True),
-            TakenOver: self._take_over,
+            RunResumed: self._resume,
             JobStarted: self._start,
             JobBegan: self._begin,
             JobEnded: self._end,
@@ -221,7 +221,7 @@ class Ledger:
         self.all_read = False
         self.refused.add(number)
 
-    def _take_over(self, event: TakenOver, now: float) -> None:
+    def _resume(self, event: RunResumed, now: float) -> None:
         for job, fate in event.ended:
             self._settle(End(None, job, fate, is_earlier=True))
         for attempt, runtime, log in event.running:

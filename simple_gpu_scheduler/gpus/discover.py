@@ -118,9 +118,9 @@ def _all_visible(nvml: "Nvml", environment: Mapping[str, str], example: str) -> 
         names = visible(variable, nvml.devices)
         gpus = choose(names, nvml.devices, by_uuid=by_uuid)
     except ValueError as error:
-        raise UserError(f"{_VISIBLE}={variable} is inherited: {error}; mend it, or say {example}") from None
+        raise UserError(f"{_VISIBLE}={variable} is inherited: {error}; fix it, or use {example}") from None
     if not gpus:
-        raise UserError(f"{_VISIBLE}='{variable}' is inherited and hides all GPUs; unset it, or say {example}")
+        raise UserError(f"{_VISIBLE}='{variable}' is inherited and hides all GPUs; unset it, or use {example}")
     return gpus
 
 

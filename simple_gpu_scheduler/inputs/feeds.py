@@ -94,7 +94,7 @@ class Followed:
 
     def used(self, size: int) -> ReadMark | None:
         """See `Feed`."""
-        self._used = self._used.behind(bytes(self._unused[:size]))
+        self._used = self._used.after(bytes(self._unused[:size]))
         del self._unused[:size]
         return ReadMark(self._name, *self._used)
 

@@ -39,7 +39,7 @@ class Position(NamedTuple):
     offset: int = 0
     crc: int = 0
 
-    def behind(self, data: bytes) -> "Position":
+    def after(self, data: bytes) -> "Position":
         """The position after these bytes, which start here."""
         return self._replace(offset=self.offset + len(data), crc=zlib.crc32(data, self.crc))
 
@@ -147,7 +147,7 @@ class FollowedFile:
             self._open_instead(-1)  # another machine deleted it: start as after a restart
             return b""
         if data:
-            self._at = self._at.behind(data)
+            self._at = self._at.after(data)
             self._read_at = time.monotonic()
         return data
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _STDIN = 0
-_MOST_MISTAKES_SHOWN = 10
+_MOST_ERRORS_SHOWN = 10
 
 
 class Input(NamedTuple):
@@ -61,7 +61,7 @@ def open_file(path: str, *, waits: bool) -> Source:
         # The first writer of a named pipe that ends with its writers is waited for, or it would seem empty.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK))
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; FILES hold commands, one a line") from None
+        raise UserError(f"cannot read {path}: {error.strerror}; FILES hold commands, one per line") from None
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         raise UserError(f"cannot read {path}: it is a directory")
     os.set_blocking(fd, True)
@@ -98,7 +98,7 @@ def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
             source = open_file(path, waits=False)._replace(name="")
             return is_of(source.fd), source
         if not stat.S_ISREG(mode):
-            raise UserError(f"--follow {path}: it is neither a pipe nor a plain file")
+            raise UserError(f"--follow {path}: it is neither a pipe nor a regular file")
         os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         return Input("follow", os.path.realpath(path)), Source(-1, "", Followed(os.path.realpath(path), mark), mark)
     except OSError as error:
@@ -118,8 +118,8 @@ def check_holdable(fd: int) -> None:
     """A UserError says that the other end of a named pipe may not be opened."""
     if not os.access(f"/proc/self/fd/{fd}", os.W_OK):
         raise UserError(
-            f"cannot hold the named pipe open for its writers: {os.strerror(errno.EACCES)}; let yourself write to it, "
-            "or use --no-follow"
+            f"cannot hold the named pipe open for its writers: {os.strerror(errno.EACCES)}; give yourself "
+            "permission to write to it, or use --no-follow"
         )
 
 
@@ -147,15 +147,15 @@ def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
     return ReadMark(**{name: record[name] for name in ReadMark._fields if name in record})  # type: ignore[arg-type]
 
 
-def refuse_mistakes(sources: Sequence[Source], parser: LineParser, *, by_null: bool) -> None:
+def refuse_errors(sources: Sequence[Source], parser: LineParser, *, by_null: bool) -> None:
     """Wrong options in the first part of plain files stop everything before it starts."""
-    mistakes = check([source for source in sources if source.feed is None], parser, by_null=by_null)
-    if not mistakes:
+    refusals = check([source for source in sources if source.feed is None], parser, by_null=by_null)
+    if not refusals:
         return
-    lines = [f"  {refusal.place}: {refusal.problem}" for refusal in mistakes[:_MOST_MISTAKES_SHOWN]]
-    if len(mistakes) > len(lines):
-        lines.append(f"  and {len(mistakes) - len(lines)} more")
-    raise UserError("\n".join(["nothing was started, since the input has mistakes:", *lines]))
+    lines = [f"  {refusal.place}: {refusal.problem}" for refusal in refusals[:_MOST_ERRORS_SHOWN]]
+    if len(refusals) > len(lines):
+        lines.append(f"  and {len(refusals) - len(lines)} more")
+    raise UserError("\n".join(["nothing was started, since the input has errors:", *lines]))
 
 
 def keep_input(sources: Sequence[Source], joblog: str | None) -> None:
@@ -172,7 +172,7 @@ def keep_input(sources: Sequence[Source], joblog: str | None) -> None:
 def introduce(kind: Input, *, follows: bool) -> str:
     """What to say of what may surprise: that a terminal is read, or that an input does not end."""
     if kind.kind == "terminal":
-        return "reading commands from the terminal, one a line; Ctrl-D ends the input"
+        return "reading commands from the terminal, one per line; Ctrl-D ends the input"
     if kind.kind == "fifo" and follows:
         return "the named pipe is held open for more commands until the run is stopped"
     return "the file is followed for more commands until the run is stopped" if kind.kind == "follow" else ""
@@ -224,7 +224,7 @@ def gather(
     paths = {each.path for each, _ in typed if each.path}
     for each in had:
         if each.path not in paths or not each.path:
-            gathering.go_on(each)
+            gathering.resume(each)
     spools = {each.path: each.spool for each in had if each.spool and each.path}
     for each, source in typed:
         gathering.add(each._replace(spool=spools.get(each.path, "")), source)
@@ -269,14 +269,14 @@ class _Gathering:
         try:
             each, spool = (each, self._open_spool(each)) if each.spool else self._new_spool(each)
         except OSError as error:
-            self._problems.append(f"what is written to the pipe cannot be kept beside the journal: {error.strerror}")
+            self._problems.append(f"the input from the pipe cannot be saved beside the journal: {error.strerror}")
             self._found.append((each._replace(spool=""), source))
             return
         mark = self._mark(each.spool)
         attached = spooled(each, source, spool, self._hand_over, mark, follows=self._follows)
         self._found.append((each, attached))
 
-    def go_on(self, each: Input) -> None:
+    def resume(self, each: Input) -> None:
         """One that the run had."""
         source: Source | None = None
         try:
@@ -295,7 +295,7 @@ class _Gathering:
                 source = rest(each, self._open_spool(each), self._mark(each.spool))
         except OSError as error:
             self._problems.append(
-                f"{each.path or 'the pipe'} cannot be read again: {error.strerror}; what was not read of it is missing"
+                f"{each.path or 'the pipe'} cannot be read again: {error.strerror}; what was not yet read is missing"
             )
         self._found.append((each, source))
 

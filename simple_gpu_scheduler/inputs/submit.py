@@ -209,5 +209,5 @@ def _before_ours(fd: int, size: int) -> bytes:
     os.close(reading)
     if not end:
         return b""
-    goes_on = end.removesuffix(b"\n").removesuffix(b"\r").endswith(b"\\")
-    return (b"" if end.endswith(b"\n") else b"\n") + (b"\n" if goes_on else b"")
+    continues = end.removesuffix(b"\n").removesuffix(b"\r").endswith(b"\\")
+    return (b"" if end.endswith(b"\n") else b"\n") + (b"\n" if continues else b"")

@@ -97,7 +97,7 @@ class LineCutter:
                 return [Line(number, text, size)]
             self._joined = Joined(number)
         self._joined.add(text, size)
-        if self._joined.goes_on(text):
+        if self._joined.continues(text):
             return []
         line = self._joined.line()
         self._joined = None
@@ -121,7 +121,7 @@ class Joined:
             self._text += separator + text
             self._scanner.feed(separator + text)
 
-    def goes_on(self, text: bytes) -> bool:
+    def continues(self, text: bytes) -> bool:
         """Whether a shell reads on after `text`, the last line: it ends in an unescaped backslash outside a comment."""
         backslashes = len(text) - len(text.rstrip(b"\\"))
         return backslashes % 2 == 1 and not self._scanner.ends_in_comment

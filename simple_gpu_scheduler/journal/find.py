@@ -56,7 +56,7 @@ def only_active(runs: Sequence[str]) -> str:
     """The one that is active: nobody is to act on another run than the one that is meant."""
     active = list(_active(runs))
     if len(active) > 1:
-        raise UserError(f"{len(active)} runs are active: {_listed(active, 'and')}; name the one that you mean")
+        raise UserError(f"{len(active)} runs are active: {_listed(active, 'and')}; name the one you mean")
     if not active:
         raise UserError("no run is active; 'simple_gpu_scheduler history' lists all")
     return active[0]

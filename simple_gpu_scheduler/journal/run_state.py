@@ -66,8 +66,8 @@ class RunState:
         self.marks: dict[str, Record] = {}  # how far each growing input was read
         self.since_mark: list[int] = []  # the jobs that were read since the last of these was written
         self.ended_inputs: set[str] = set()  # the files that were read to their end
-        self.outliving: dict[Key, int] = {}  # the attempts that ran when their scheduler died, and their pids
-        self.is_alone = False  # whether the keeper recorded that its scheduler is gone
+        self.survivors: dict[Key, int] = {}  # the attempts that ran when their scheduler died, and their pids
+        self.is_keeper_alone = False  # whether the keeper recorded that its scheduler is gone
         self.is_paused = False
         self.waits: list[dict[str, str]] = []  # why jobs waited, by the last record of that
         self.problems: list[str] = []
@@ -138,7 +138,7 @@ class RunState:
         self.first_began = self.first_began or self.began
         self.argvs.append(self.began["argv"])
         self.ended = None
-        self.is_alone = self.is_paused = False
+        self.is_keeper_alone = self.is_paused = False
         self.waits = []
 
     def _read(self, record: Record) -> None:
@@ -169,7 +169,7 @@ class RunState:
 
     def _ended(self, record: Record) -> None:
         state = self.jobs[record["job"]]
-        self.outliving.pop((record["job"], record["attempt"]), None)
+        self.survivors.pop((record["job"], record["attempt"]), None)
         state.attempts = max(state.attempts, record["attempt"])
         state.outcome = Outcome(record["outcome"], record["code"], record.get("reason", ""))
         state.started_at, state.runtime, state.ended_at = record["started"], record["runtime"], record["at"]
@@ -187,7 +187,7 @@ class RunState:
     def _exited(self, record: Record) -> None:
         """What the keeper saw, which counts if the scheduler recorded no end."""
         state = self.jobs[record["job"]]
-        self.outliving.pop((record["job"], record["attempt"]), None)
+        self.survivors.pop((record["job"], record["attempt"]), None)
         self._ran(record["job"], record["attempt"], record["at"])
         if state.state == "running" and state.attempts == record["attempt"]:
             state.exited = record["status"]
@@ -197,8 +197,8 @@ class RunState:
             state.state = state_after(state.outcome.kind)
 
     def _alone(self, record: Record) -> None:
-        self.is_alone = True
-        self.outliving.update({(job, attempt): pid for job, attempt, pid in record["running"]})
+        self.is_keeper_alone = True
+        self.survivors.update({(job, attempt): pid for job, attempt, pid in record["running"]})
         for job, attempt, _pid in record["running"]:
             self._ran(job, attempt, record["at"])
 

@@ -96,8 +96,8 @@ def _sinks(path: str, fd: int) -> tuple[Sink, ...]:
 
 def _problem(path: str, error: OSError) -> str:
     return (
-        f"no journal can be kept in {path}: {error.strerror}; the jobs run, but what becomes of them is not recorded "
-        "and cannot be resumed (--journal FILE puts it elsewhere, --no-journal does without)"
+        f"no journal can be kept in {path}: {error.strerror}; jobs run, but they are not recorded and cannot be "
+        "resumed (to keep it elsewhere: --journal FILE; to keep none: --no-journal)"
     )
 
 

@@ -18,5 +18,7 @@ def parse_occasions(text: str) -> frozenset[Occasion]:
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if word not in OCCASIONS:
-            raise ValueError(f"'{word}' is none of {', '.join(OCCASIONS)}; write one, or several with commas")
+            raise ValueError(
+                f"'{word}' is not one of {', '.join(OCCASIONS)}; write one, or several separated by commas"
+            )
     return frozenset(occasion for occasion in OCCASIONS if occasion in words)

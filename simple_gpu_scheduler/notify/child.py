@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from simple_gpu_scheduler.system import guardian, processes
 
 
-class Bystanders:
+class NotifierChildren:
     """May be called from any thread, which must live as long as what it started."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.system.threads import need_thread
 
-from .log_file import UNKNOWN, behind_header, open_to_read
+from .log_file import UNKNOWN, after_header, open_to_read
 from .sink import Printed
 from .stdout import Stdout
 
@@ -46,7 +46,7 @@ class Grouped:
         fd = open_to_read(printed.log)
         try:
             end = os.fstat(fd).st_size if printed.end is None else printed.end
-            begin = behind_header(fd, printed.begin)
+            begin = after_header(fd, printed.begin)
             if begin != UNKNOWN:
                 self._stdout.copy(fd, begin, end)
         finally:

@@ -35,7 +35,7 @@ def make_directory(logs: str) -> None:
         os.makedirs(directory, exist_ok=True)
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileExistsError:
-        raise UserError(f"--logs {logs}: it is no directory; name another one") from None
+        raise UserError(f"--logs {logs}: it is not a directory; name another one") from None
     except OSError as error:
         raise UserError(f"--logs {logs}: {error.strerror}; name another directory") from None
     _hold(directory, fd)

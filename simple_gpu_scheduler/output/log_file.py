@@ -83,7 +83,7 @@ def _open_plain(path: str, flags: int) -> int:
     return fd
 
 
-def behind_header(fd: int, begin: int) -> int:
+def after_header(fd: int, begin: int) -> int:
     """Where the output starts whose header is at `begin`; UNKNOWN while the header is missing.
 
     A job that reopens /dev/stderr truncates its log: then the output starts at 0.

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job
-from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, TakenOver
+from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, RunResumed
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.system.writer import write_all
 
@@ -66,7 +66,7 @@ class Logs:
         self._failed_only = failed_only
         self._begins: dict[Key, int] = {}
         self._firsts: dict[int, int] = {}  # where the first attempt of a job begins, if succeeding deletes them all
-        self._outlived: dict[Key, str] = {}  # the logs of attempts that an earlier scheduler had started
+        self._earlier_logs: dict[Key, str] = {}  # the logs of attempts that an earlier scheduler had started
         self._to_retry: set[Key] = set()  # whose end may be said a second time, as their last word
         self._complained: set[str] = set()
 
@@ -74,14 +74,14 @@ class Logs:
         """One event."""
         if isinstance(event, JobStarted) and event.log:
             self._start(event.attempt, event.log)
-        elif isinstance(event, TakenOver):
-            self._outlived = {attempt.key: log for attempt, _, log in event.running}
+        elif isinstance(event, RunResumed):
+            self._earlier_logs = {attempt.key: log for attempt, _, log in event.running}
         elif isinstance(event, JobEnded) and event.attempt.key in self._to_retry:
             self._to_retry.discard(event.attempt.key)
         elif isinstance(event, JobEnded):
             if not event.is_final:
                 self._to_retry.add(event.attempt.key)
-            log = self._outlived.pop(event.attempt.key, self._log_of(event.attempt.job))
+            log = self._earlier_logs.pop(event.attempt.key, self._log_of(event.attempt.job))
             if log:
                 self._end(event, log)
 

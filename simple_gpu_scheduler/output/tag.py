@@ -15,7 +15,7 @@ from simple_gpu_scheduler.base.jobs import Attempt, Job
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.system.threads import need_thread
 
-from .log_file import UNKNOWN, behind_header, open_to_read
+from .log_file import UNKNOWN, after_header, open_to_read
 from .sink import Key, Printed
 from .stdout import Stdout
 
@@ -165,5 +165,5 @@ class _Followed:
             with suppress(OSError):  # it is not there yet
                 self._fd = open_to_read(self._log)
         if self._fd >= 0:
-            self._at = behind_header(self._fd, self._header)
+            self._at = after_header(self._fd, self._header)
         return self._at != UNKNOWN

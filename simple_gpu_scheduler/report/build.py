@@ -23,15 +23,15 @@ _HAS_CODE = ("succeeded", "failed", "killed")
 class Basis(NamedTuple):
     """The input of a report: a run as it was found, and what the user wants to know.
 
-    `standing` is the state of the run; `goes_on`: its jobs are running; `is_alive`: its scheduler is. A run on another
-    host `is_unseen`: only what was last written is known.
+    `standing` is the state of the run; `runs_jobs`: its jobs are running; `is_alive`: its scheduler is. `is_unseen`: it
+    is on another host, so only what was last written is known.
     """
 
     state: RunState
     records: Sequence[Record]
     standing: str
     is_alive: bool
-    goes_on: bool
+    runs_jobs: bool
     now: float
     program: str
     metric: str = ""
@@ -43,9 +43,9 @@ def build(basis: Basis) -> Report:
     spans = Spans()
     spans.feed(basis.records)
     sessions = _sessions(spans, basis)
-    is_seen = basis.goes_on and not basis.is_unseen
+    is_seen = basis.runs_jobs and not basis.is_unseen
     until = basis.now if is_seen else max((end for _, end in sessions), default=basis.now)
-    rows = job_rows(basis.state, "running" if basis.goes_on else "interrupted", until)
+    rows = job_rows(basis.state, "running" if basis.runs_jobs else "interrupted", until)
     spans.close(until, [row.number for row in rows if row.state == "running"])
     rows = [row._replace(runtime=_runtime(row, spans.of_jobs.get(row.number, ()))) for row in rows]
     run = _run(basis, sessions) | {"heard": until}

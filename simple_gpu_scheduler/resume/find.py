@@ -31,7 +31,7 @@ class Resumed(NamedTuple):
     def alive(self) -> dict[Key, int]:
         """The attempts that are still running, and the pids of their main processes where known."""
         found = dict.fromkeys(find_alive(self.run_id.encode()), 0)
-        return found | self.state.outliving
+        return found | self.state.survivors
 
 
 def find(word: str, *, failed_too: bool) -> str:

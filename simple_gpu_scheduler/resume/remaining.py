@@ -5,25 +5,25 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job
-from simple_gpu_scheduler.events import ReadMark, TakenOver
+from simple_gpu_scheduler.events import ReadMark, RunResumed
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
 from simple_gpu_scheduler.journal.run_state import JobState, Key, RunState
 from simple_gpu_scheduler.keeper.survivors import Survivor
-from simple_gpu_scheduler.scheduling import Begin
+from simple_gpu_scheduler.scheduling import NextAttempt
 
 
 class Resumption(NamedTuple):
     """What the new scheduler needs to know of the run before it reads its first line."""
 
-    waiting: tuple[tuple[Job, Begin], ...] = ()
+    waiting: tuple[tuple[Job, NextAttempt], ...] = ()
     survivors: tuple[Survivor, ...] = ()
-    ended: tuple[tuple[Job, Fate, Begin], ...] = ()
+    ended: tuple[tuple[Job, Fate, NextAttempt], ...] = ()
     refused: tuple[int, ...] = ()
 
-    def as_event(self, runtimes: Iterable[tuple[Attempt, float]]) -> TakenOver:
+    def as_event(self, runtimes: Iterable[tuple[Attempt, float]]) -> RunResumed:
         """The same as an event, with the runtimes of running attempts."""
         logs = {each.attempt.key: each.log for each in self.survivors}
-        return TakenOver(
+        return RunResumed(
             [(job, fate) for job, fate, _ in self.ended],
             self.refused,
             [(attempt, runtime, logs[attempt.key]) for attempt, runtime in runtimes],
@@ -52,9 +52,9 @@ class Resumption(NamedTuple):
 
 def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool) -> Resumption:
     """`alive` are the attempts that are still running, and their pids; 0 if unknown."""
-    waiting: list[tuple[Job, Begin]] = []
+    waiting: list[tuple[Job, NextAttempt]] = []
     survivors: list[Survivor] = []
-    ended: list[tuple[Job, Fate, Begin]] = []
+    ended: list[tuple[Job, Fate, NextAttempt]] = []
     for number in sorted(state.jobs):
         each = state.jobs[number]
         job, key = each.job, (number, each.attempts)
@@ -64,17 +64,17 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
         elif each.state == "running" and key in alive:
             survivors.append(Survivor(attempt, alive[key], each.started_at, each.interrupted, None, each.log))
         elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):
-            waiting.append((job, _begin(each, failed_too=failed_too)))
+            waiting.append((job, _next_attempt(each, failed_too=failed_too)))
         else:
-            ended.append((job, _fate(each), Begin(each.attempts + 1, each.attempts)))
+            ended.append((job, _fate(each), NextAttempt(each.attempts + 1, each.attempts)))
     return Resumption(tuple(waiting), tuple(survivors), tuple(ended), tuple(state.refused))
 
 
-def _begin(each: JobState, *, failed_too: bool) -> Begin:
+def _next_attempt(each: JobState, *, failed_too: bool) -> NextAttempt:
     """Interrupted attempts do not count; and retrying failed jobs starts afresh."""
     interrupted = each.interrupted + (each.state == "running")
     fresh = failed_too and each.state in ("failed", "not started")
-    return Begin(each.attempts + 1, each.attempts if fresh else interrupted)
+    return NextAttempt(each.attempts + 1, each.attempts if fresh else interrupted)
 
 
 def _fate(each: JobState) -> Fate:

@@ -106,4 +106,4 @@ def _end(state: State, runs: Iterable[UnderWay], why: Ending, *, force: bool) ->
         state.due[key] = due
         if answer == "not allowed":
             state.due[key] = NEVER
-            state.complain(f"job {key[0]} runs as another user and cannot be ended; waiting for its end")
+            state.complain(f"job {key[0]} runs as another user and cannot be stopped; waiting for it to end")

@@ -41,16 +41,16 @@ _LONGEST_WAIT = 86_400.0
 
 def resume(state: State, left: "Resumption") -> None:
     """Continue with what an earlier scheduler left of this run."""
-    for job, fate, begin in left.ended:
-        state.scheduler.remember(job, begin, succeeded=fate == "succeeded")
+    for job, fate, next_attempt in left.ended:
+        state.scheduler.remember(job, next_attempt, succeeded=fate == "succeeded")
     now = state.clock.now()
     for each in left.survivors:
-        state.scheduler.adopt(each.attempt, each.excused, now)
+        state.scheduler.resume(each.attempt, each.excused, now)
         attempts.resume(state, each.attempt, each.began_at, has_exited=each.status is not None)
     # Before those that are dropped at once: they are told by events of their own.
     state.publish(left.as_event(state.runtimes()))
-    for job, begin in left.waiting:
-        ends.drop(state, state.scheduler.add(job, now, begin))
+    for job, next_attempt in left.waiting:
+        ends.drop(state, state.scheduler.add(job, now, next_attempt))
 
 
 def leave_out(state: State, failed: Iterable[int]) -> None:
@@ -70,7 +70,7 @@ def run(state: State) -> None:
             _ON[type(message)](state, message)
         attempts.enforce_deadlines(state)
         start_what_fits(state)
-        _let_reader_go_on(state)
+        _resume_reader(state)
         if state.recall and state.scheduler.asks_times:
             state.recall()
             state.recall = None
@@ -171,7 +171,7 @@ def _on_signal(state: State, message: Signalled) -> None:
         stop.signalled(state, message.number)
 
 
-def _let_reader_go_on(state: State) -> None:
+def _resume_reader(state: State) -> None:
     has_room = state.rules.reads_all or state.scheduler.waiting < READ_AHEAD
     if state.reader_waits and has_room and not state.ledger.is_stopping:
         state.reader_waits = False

@@ -16,7 +16,8 @@ from .stop import stop
 Answer = dict[str, Any]
 
 _WHY_STOPPED = "simple_gpu_scheduler stop"
-_STOPPING = "the run is being stopped, and starts nothing more"
+_STOPPING = "the run is stopping, so no job starts any more"
+_PAUSED = "paused; no new jobs until `simple_gpu_scheduler continue`"
 _RETRIED = "simple_gpu_scheduler retry"
 
 
@@ -25,7 +26,7 @@ def answer(state: State, request: Answer) -> Answer:
     do = request.get("do")
     act = _ON.get(do) if isinstance(do, str) else None
     if act is None:
-        return {"error": f"a request says what to do: {', '.join(_ON)}"}
+        return {"error": f"a request needs `do`: one of {', '.join(_ON)}"}
     try:
         return act(state, request)
     except _BadRequestError as error:
@@ -68,21 +69,21 @@ def _show(state: State, attempt: Attempt, runtime: float) -> Answer:
 def _stop(state: State, request: Answer) -> Answer:
     now = request.get("now", False)
     if not isinstance(now, bool):
-        raise _BadRequestError("`now` is true or false")
+        raise _BadRequestError("`now` must be true or false")
     if now or not state.ledger.is_stopping:
         stop(state, _WHY_STOPPED, ends_running=now)
     left = len(state.ledger.running)
     jobs = f"{left} running job{'' if left == 1 else 's'}"
-    return {"done": f"it starts nothing more, and {'ends' if now else 'waits for'} {jobs}", "running": left}
+    return {"done": f"stopping; no new jobs, {'ending' if now else 'waiting for'} {jobs}", "running": left}
 
 
 def _pause(state: State, *, is_paused: bool) -> Answer:
     if state.ledger.is_stopping:
         raise _BadRequestError(_STOPPING)
     if state.ledger.is_paused == is_paused:
-        return {"done": "it was paused already" if is_paused else "it was not paused"}
+        return {"done": "already paused" if is_paused else "not paused"}
     state.publish(Paused(is_paused))
-    return {"done": "it starts nothing more until it is told to" if is_paused else "it goes on"}
+    return {"done": _PAUSED if is_paused else "continuing"}
 
 
 def _cancel(state: State, request: Answer) -> Answer:
@@ -98,13 +99,13 @@ def _cancel_one(state: State, number: int) -> Answer:
         return {"error": _say_how_it_stands(state, number)}
     ends.drop(state, dropped[:1], is_cancelled=True)
     ends.drop(state, dropped[1:])
-    return {"done": "it was cancelled", "also": [job.number for job, _ in dropped[1:]]}
+    return {"done": "cancelled", "also": [job.number for job, _ in dropped[1:]]}
 
 
 def _end(state: State, attempt: Attempt) -> Answer:
     state.scheduler.give_up_on(attempt.job.number)
     is_new = attempts.cancel(state, attempt.key)
-    return {"done": "it is being ended" if is_new else "it is being ended already"}
+    return {"done": "cancelling" if is_new else "already ending"}
 
 
 def _retry(state: State, request: Answer) -> Answer:
@@ -128,9 +129,9 @@ def _choose(state: State, number: int, chosen: dict[int, Job]) -> Answer:
         job = ended[number].job
         missing = [each for each in job.after if each in ended and each not in chosen]
         if missing:
-            return {"error": f"it comes after job {missing[0]}, which did not succeed: retry that one too"}
+            return {"error": f"it depends on job {missing[0]}, which did not succeed; retry that one too"}
         chosen[number] = job
-        return {"done": "it waits again"}
+        return {"done": "waiting again"}
     return {"error": _say_how_it_stands(state, number)}
 
 
@@ -167,7 +168,7 @@ def _numbers(request: Answer) -> Iterable[int]:
     """The jobs that are asked for, each once."""
     jobs = request.get("jobs")
     if not isinstance(jobs, list) or not jobs or not all(type(number) is int for number in jobs):
-        raise _BadRequestError("`jobs` is a list of the numbers of jobs")
+        raise _BadRequestError("`jobs` must be a list of job numbers")
     return dict.fromkeys(jobs)
 
 

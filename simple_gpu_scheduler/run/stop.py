@@ -14,7 +14,7 @@ _AT_ONCE = 0.5
 def signalled(state: State, number: int) -> None:
     """A signal that asks for it has come, or the terminal is gone, which does not."""
     if number == signal.SIGHUP:
-        state.publish(Noticed("SIGHUP: the terminal is gone, the run goes on"))
+        state.publish(Noticed("SIGHUP: the terminal is gone, the run continues"))
         return
     now = state.clock.now()
     if number == signal.SIGTERM == state.signal and now - state.signalled_at < _AT_ONCE:

@@ -30,11 +30,11 @@ class Verdict(NamedTuple):
     dropped: tuple[Dropped, ...] = ()
 
 
-class Begin(NamedTuple):
+class NextAttempt(NamedTuple):
     """Where a job resumes that was tried before: its next attempt, and how many earlier ones do not count."""
 
     attempt: int = 1
     excused: int = 0
 
 
-AT_FIRST = Begin()
+AT_FIRST = NextAttempt()

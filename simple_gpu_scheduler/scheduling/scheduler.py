@@ -13,7 +13,7 @@ from typing import NamedTuple
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
 from simple_gpu_scheduler.scheduling.policies import Policy, WaitingJob
 
-from . import AT_FIRST, Begin, Dropped, Rules, Verdict
+from . import AT_FIRST, Dropped, NextAttempt, Rules, Verdict
 from .backfill import Choice, Front, choose
 from .dependencies import Dependencies
 from .estimates import UNKNOWN, Estimates, History, said
@@ -61,7 +61,7 @@ class Scheduler:
         self._running: dict[tuple[int, int], _Running] = {}
         self._since: dict[int, float] = {}  # arrival of jobs that wait for others, or may be retried
         self._now = 0.0  # the latest time passed in
-        self._begins: dict[int, Begin] = {}
+        self._next_attempts: dict[int, NextAttempt] = {}
         self._not_again: set[int] = set()
         self._no_start_before = float("-inf")
         self._front: Front | None = None  # the job passed by the last start, until something else happens
@@ -86,15 +86,15 @@ class Scheduler:
         """The most memory that one of those needs."""
         return self._lineup.most_memory
 
-    def remember(self, job: Job, begin: Begin = AT_FIRST, *, succeeded: bool) -> None:
-        """A job ended before; others may depend on it. `begin`: where it resumes if it is retried."""
+    def remember(self, job: Job, next_attempt: NextAttempt = AT_FIRST, *, succeeded: bool) -> None:
+        """A job ended before; others may depend on it. `next_attempt`: where it resumes if it is retried."""
         self._dependencies.remember(job, succeeded=succeeded)
         if not succeeded:
-            self._begins[job.number] = begin
+            self._next_attempts[job.number] = next_attempt
 
-    def adopt(self, attempt: Attempt, excused: int, now: float) -> None:
+    def resume(self, attempt: Attempt, excused: int, now: float) -> None:
         """An attempt of an earlier scheduler is still running. It takes no slot here; `end` it like any other."""
-        self._begins[attempt.job.number] = Begin(attempt.number, excused)
+        self._next_attempts[attempt.job.number] = NextAttempt(attempt.number, excused)
         self._running[attempt.key] = _Running(attempt, now, None)
 
     def begin(self, attempt: Attempt, now: float) -> None:
@@ -104,8 +104,8 @@ class Scheduler:
     def interrupt(self, attempt: Attempt) -> None:
         """An attempt ended without a result: the job runs again, and the attempt does not count."""
         since = self._leave(attempt).since
-        excused = self._begins.get(attempt.job.number, AT_FIRST).excused
-        self._begins[attempt.job.number] = Begin(attempt.number + 1, excused + 1)
+        excused = self._next_attempts.get(attempt.job.number, AT_FIRST).excused
+        self._next_attempts[attempt.job.number] = NextAttempt(attempt.number + 1, excused + 1)
         self._line_up(attempt.job, since)
 
     @property
@@ -121,11 +121,11 @@ class Scheduler:
             if waiting:
                 self._slots.expect(attempt, since + self._lineup.time_of(attempt.job))
 
-    def add(self, job: Job, now: float, begin: Begin = AT_FIRST) -> tuple[Dropped, ...]:
+    def add(self, job: Job, now: float, next_attempt: NextAttempt = AT_FIRST) -> tuple[Dropped, ...]:
         """Add a job. The jobs returned can never start."""
         self._now = max(self._now, now)
-        if begin != AT_FIRST:
-            self._begins[job.number] = begin
+        if next_attempt != AT_FIRST:
+            self._next_attempts[job.number] = next_attempt
         if not job.after:
             self._line_up(job, now)
             return ()
@@ -173,7 +173,9 @@ class Scheduler:
             self._dependencies.forget(job.number)
             self._not_again.discard(job.number)
         for job, number, *_ in failed:
-            self._begins[job.number] = Begin(number + 1, self._begins.get(job.number, AT_FIRST).excused)
+            self._next_attempts[job.number] = NextAttempt(
+                number + 1, self._next_attempts.get(job.number, AT_FIRST).excused
+            )
             self._line_up(job, self._since.pop(job.number, self._now))
         return tuple(lost for job in dropped for lost in self.add(job, self._since.pop(job.number, self._now)))
 
@@ -238,11 +240,11 @@ class Scheduler:
     def _has_retries(self, attempt: Attempt, outcome: Outcome) -> bool:
         retries = self._rules.retries if attempt.job.retries is None else attempt.job.retries
         may = not (attempt.job.number in self._not_again or outcome.kind == "not started")
-        return may and attempt.number - self._begins.get(attempt.job.number, AT_FIRST).excused <= retries
+        return may and attempt.number - self._next_attempts.get(attempt.job.number, AT_FIRST).excused <= retries
 
     def _line_up(self, job: Job, since: float) -> None:
         self._front = None
-        self._lineup.add(job, self._begins.get(job.number, AT_FIRST).attempt, since)
+        self._lineup.add(job, self._next_attempts.get(job.number, AT_FIRST).attempt, since)
 
     def _drop(self, job: Job, reason: str) -> tuple[Dropped, ...]:
         _, *others = self._dependencies.fail(job)

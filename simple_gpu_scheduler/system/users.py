@@ -19,7 +19,7 @@ def user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return f"user {uid}" if uid >= 0 else "somebody"
+        return f"user {uid}" if uid >= 0 else "an unknown user"
 
 
 def user_id(name: str) -> int:

@@ -77,14 +77,14 @@ def test_what_was_written_while_a_run_resumes_is_not_lost(program, tmp_path):
     assert (tmp_path / "out").exists() == (tmp_path / "accepted").exists()
 
 
-def test_a_scheduler_and_a_keeper_that_are_stopped_go_on(survive):
+def test_a_suspended_scheduler_and_keeper_continue(survive):
     counts = survive("stops")
 
     assert counts["stops of the scheduler"]
     assert counts["stops of the keeper"]
 
 
-def test_a_run_goes_on_without_its_keeper_and_knows_every_exit_code(survive):
+def test_a_run_continues_without_its_keeper_and_knows_every_exit_code(survive):
     assert survive("keeper-kills")["kills"] == 3
 
 
@@ -99,7 +99,7 @@ def test_a_full_disk_stops_no_job_and_is_said(survive):
     assert set(counts.values()) == {40}
 
 
-def test_a_journal_that_is_cut_anywhere_is_gone_on_with(survive):
+def test_a_journal_that_is_cut_anywhere_can_be_resumed(survive):
     counts = survive("cut-journal")
 
     assert counts["cuts, looked at"] > 100
@@ -110,7 +110,7 @@ def test_a_clock_that_is_set_back_changes_nothing(survive):
     assert survive("clock")["jobs"] == 60
 
 
-def test_very_many_waiting_jobs_are_gone_on_with(survive):
+def test_very_many_waiting_jobs_are_resumed(survive):
     assert survive("many-waiting")["jobs waiting"] == 20_000
 
 
@@ -118,5 +118,5 @@ def test_of_very_many_writers_at_once_each_is_heard(survive):
     assert survive("many-writers")["jobs"] == 200
 
 
-def test_a_run_goes_on_when_its_terminal_is_gone(survive):
+def test_a_run_continues_when_its_terminal_is_gone(survive):
     assert survive("no-terminal")["jobs"] == 40

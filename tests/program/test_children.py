@@ -40,7 +40,7 @@ subject.start(one, Hold())
 started.set()
 assert inbox.get() is None
 ended = inbox.get(timeout=120)
-assert ended.outcome == Outcome("not started", reason="it was stopped first"), ended
+assert ended.outcome == Outcome("not started", reason="it was stopped before it could start"), ended
 assert subject.settle(ended)
 assert not subject._told
 subject.close()

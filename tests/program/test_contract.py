@@ -25,7 +25,7 @@ def test_a_line_is_a_job_and_a_last_line_without_a_newline_counts(program: Progr
     assert done.returncode == 0
 
 
-def test_a_line_that_ends_in_a_backslash_goes_on_in_the_next(program: Program) -> None:
+def test_a_line_that_ends_in_a_backslash_continues_in_the_next(program: Program) -> None:
     assert lines_of(program.run("--gpus", "0", stdin="echo a \\\n  b\necho 'c\\\\'\n")) == ["a b", r"c\\"[:-1]]
 
 
@@ -331,8 +331,8 @@ def test_several_files_are_read_in_order(program: Program) -> None:
     [
         (["nofile"], b"cannot read nofile: No such file or directory"),
         (["."], b"cannot read .: it is a directory"),
-        (["--shell", "nosuchshell"], b"--shell nosuchshell: there is no such program, or it may not be run"),
-        (["--shell", "/etc/passwd"], b"--shell /etc/passwd: there is no such program, or it may not be run"),
+        (["--shell", "nosuchshell"], b"--shell nosuchshell: no such program, or not executable"),
+        (["--shell", "/etc/passwd"], b"--shell /etc/passwd: no such program, or not executable"),
         (["--chdir", "nowhere"], b"--chdir nowhere: No such file or directory"),
         (["--jobs-per-gpu", "0"], b"0 is not in the range"),
         (["--timeout", "1y"], b"'1y' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
@@ -436,8 +436,8 @@ def test_help_shows_the_options_in_groups_with_examples(program: Program) -> Non
 
 def test_a_mistake_in_what_is_typed_shows_the_way_out(program: Program) -> None:
     assert re.search(rb"^simple_gpu_scheduler: NVML was not found .* for example: --gpus 0 1\n$", program.run().stderr)
-    assert b"--gpus needs GPU... behind it, and there is none. For example" in program.run("--gpus").stderr
-    assert b"--gpus needs GPU... behind it, and 'a.txt' is none. For example" in program.run("--gpus", "a.txt").stderr
+    assert b"--gpus needs GPU... after it. For example" in program.run("--gpus").stderr
+    assert b"--gpus needs GPU... after it, not 'a.txt'. For example" in program.run("--gpus", "a.txt").stderr
     assert b"--gpus: GPU 1 is given twice" in program.run("--gpus", "1", "--gpus", "0-2").stderr
     assert re.fullmatch(
         rb"simple_gpu_scheduler: No such option.*--gpu.* \(see simple_gpu_scheduler --help\)\n",
@@ -501,7 +501,8 @@ def sh(program: Program, script: str, shell: str = "sh", **settings) -> "subproc
 def test_a_job_log_that_is_a_pipe_or_the_input_is_refused(program: Program) -> None:
     os.mkfifo(program.directory / "pipe")
     assert (
-        "it is no plain file" in sh(program, f"(sleep 2 < pipe &) ; {COMMAND} --gpus 0 --joblog pipe </dev/null").stderr
+        "it is not a regular file"
+        in sh(program, f"(sleep 2 < pipe &) ; {COMMAND} --gpus 0 --joblog pipe </dev/null").stderr
     )
     (program.directory / "jobs").write_text("echo x\n")
     for source in ("jobs", "< jobs"):

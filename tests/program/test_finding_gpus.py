@@ -108,12 +108,12 @@ def test_mig_instances_are_inherited_by_their_uuids(
 @pytest.mark.parametrize(
     ("inherited", "sentence"),
     [
-        ("", "CUDA_VISIBLE_DEVICES='' is inherited and hides all GPUs; unset it, or say --gpus 0 1"),
+        ("", "CUDA_VISIBLE_DEVICES='' is inherited and hides all GPUs; unset it, or use --gpus 0 1"),
         ("-1", "CUDA_VISIBLE_DEVICES='-1' is inherited and hides all GPUs; unset it"),
         ("NoDevFiles", "hides all GPUs"),
         ("9", f"CUDA_VISIBLE_DEVICES=9 is inherited: there is no GPU 9; there are 0 ({FOUR[0].name}, {FIRST}), 1 ("),
         ("GPU-deadbeef", "there is no GPU GPU-deadbeef; there are 0 ("),
-        ("GPU-0000", f"GPU-0000 is ambiguous: {FIRST}, {SECOND}, {THIRD}, {FOURTH}; use a longer prefix; mend it"),
+        ("GPU-0000", f"GPU-0000 is ambiguous: {FIRST}, {SECOND}, {THIRD}, {FOURTH}; use a longer prefix; fix it"),
         ("0,GPU-00000000", f"GPU 0 ({FIRST}) is given twice"),
     ],
 )
@@ -336,7 +336,7 @@ FAILING: Sequence[Mapping[str, int]] = [
 
 @pytest.mark.parametrize("order", ["PCI_BUS_ID", "FASTEST_FIRST"])
 @pytest.mark.parametrize("errors", FAILING, ids=",".join)
-def test_a_gpu_that_is_lost_at_the_start_is_named_and_set_aside_and_the_others_go_on(
+def test_a_gpu_that_is_lost_at_the_start_is_named_and_set_aside_and_the_others_are_used(
     program: Program, idle_gpus: StandIn, monkeypatch: pytest.MonkeyPatch, errors: Mapping[str, int], order: str
 ) -> None:
     monkeypatch.setenv("CUDA_DEVICE_ORDER", order)

@@ -186,7 +186,7 @@ class TestJobs:
         assert table[2][2:6] == ["interrupted", "2", "-", "1,2"]
         assert table[3][2:] == ["not started", "0", "job 2 did not succeed", "-", "-", "-", "echo 4"]
 
-    def test_run_on_where_a_keeper_has_outlived_the_scheduler(self) -> None:
+    def test_run_on_where_a_keeper_survives_the_scheduler(self) -> None:
         path = write(FIRST, events.JobsRead([job(1)]), events.JobStarted(Attempt(job(1), 1, ("0",), (0,))))
         fd = os.open(path, os.O_RDWR)
         files.lock(fd, files.keeper_of(1))

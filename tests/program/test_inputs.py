@@ -57,7 +57,7 @@ def test_blanks_hide_neither_a_job_nor_an_option(program: Program) -> None:
     assert done.stderr.count(b"no command with its options is that long") == 2
 
 
-def test_an_option_without_end_is_refused_and_the_run_goes_on(program: Program) -> None:
+def test_an_option_without_end_is_refused_and_the_run_continues(program: Program) -> None:
     done = program.run("--gpus", "0", stdin=f"echo a\necho x #: mem={'9' * 400}\necho b\n")
     assert (done.returncode, done.stdout) == (2, b"a\nb\n")
 

@@ -31,7 +31,7 @@ def numbers(program: Program) -> list[int]:
     return [row.number for row in read_joblog((program.directory / "log").read_bytes()).rows]
 
 
-def test_a_log_of_gnu_parallel_is_gone_on_with(program: Program) -> None:
+def test_a_log_of_gnu_parallel_is_resumed(program: Program) -> None:
     write_log(program, (1, 0, 0, "echo a"), (2, 1, 0, "echo b"))
     (program.directory / "jobs").write_text("echo a\necho b\necho c\n")
     done = program.run("--gpus", "0", "--joblog", "log", "--resume", "jobs")

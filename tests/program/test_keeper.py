@@ -108,7 +108,7 @@ def test_signals_for_others_do_nothing_to_the_keeper(program: Program) -> None:
     assert process.returncode == 0
 
 
-def test_jobs_go_on_and_their_ends_are_known_when_the_keeper_is_killed(program: Program) -> None:
+def test_jobs_continue_and_their_ends_are_known_when_the_keeper_is_killed(program: Program) -> None:
     process = program.start("--gpus", "0", "--joblog", "log.tsv")
     program.feed(process, f"{HOLD}; exit 7\nexit 8\n")
     os.kill(keeper_of(program), signal.SIGKILL)

@@ -106,7 +106,7 @@ def test_a_set_up_that_fails_says_why_and_starts_nothing(checkout: Path, tmp_pat
     (checkout / "pyproject.toml").write_text("this is no toml")
     done = run(checkout, "--version", env=environment(with_uv=True, tools=tmp_path / "tools"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert "the set-up failed; mend what is said above and start again" in done.stderr
+    assert "setup failed; fix the problem above and run the command again" in done.stderr
 
 
 def test_without_a_python_that_is_new_enough_it_says_what_to_install(checkout: Path, tmp_path: Path) -> None:

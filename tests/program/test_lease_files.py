@@ -298,7 +298,7 @@ def test_who_was_idle_when_the_files_were_deleted_excludes_who_came_then(program
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_who_was_idle_when_the_directory_was_deleted_goes_on(program: Program, *, again: bool) -> None:
+def test_a_run_that_was_idle_when_the_directory_was_deleted_continues(program: Program, *, again: bool) -> None:
     """What cleans up /tmp takes a directory away too, and a queue on a named pipe may be idle for weeks."""
     process = idle(program)
     for name in FILES:
@@ -326,7 +326,7 @@ def test_who_was_idle_when_a_file_became_a_trap_waits_until_it_is_removed(progra
     (leases() / name).unlink()
     os.mkfifo(leases() / name)
     give(process, "touch ran\n")
-    until(lambda: process.poll() is not None or has_text(said, "is no plain file")(), "it says why it waits")
+    until(lambda: process.poll() is not None or has_text(said, "is not a regular file")(), "it says why it waits")
     assert process.poll() is None, said.read_text()
     assert re.search(rf"^waiting: gpu 0: .*{re.escape(str(leases() / name))}", said.read_text(), re.MULTILINE)
     assert not (program.directory / "ran").exists()

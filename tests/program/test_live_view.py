@@ -315,7 +315,7 @@ def test_why_jobs_wait_stands_at_the_gpu_and_goes_away(
     terminal.shows("1 succeeded")
 
 
-def test_a_run_that_goes_on_shows_what_it_had(terminal_of: Callable[..., Terminal], go: Callable[[], None]) -> None:
+def test_a_resumed_run_shows_what_it_had(terminal_of: Callable[..., Terminal], go: Callable[[], None]) -> None:
     terminal = terminal_of(f"true\nfalse\n{WAIT}\n{WAIT}\n")
     terminal.type("simple_gpu_scheduler --gpus 0 --progress live jobs")
     terminal.shows("1 running, 1 waiting")

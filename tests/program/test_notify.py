@@ -24,11 +24,11 @@ from simple_gpu_scheduler.events import (
     LineRefused,
     RunBegan,
     RunEnded,
-    TakenOver,
+    RunResumed,
 )
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.notify import Occasion
-from simple_gpu_scheduler.notify.child import Bystanders
+from simple_gpu_scheduler.notify.child import NotifierChildren
 from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.message import Notification, told, variables
 from simple_gpu_scheduler.notify.sink import Notify
@@ -84,7 +84,7 @@ class Subject:
         self.directory = directory
         self.told = Told(directory)
         self.said: list[str] = []
-        self.bystanders = Bystanders()
+        self.notifier_children = NotifierChildren()
         self.sink: Notify | None = None
         self.logs: dict[int, str] = {}
 
@@ -95,7 +95,7 @@ class Subject:
             f"cd '{self.directory}'\n{command}",
             "/bin/sh",
             os.environb if environment is None else environment,
-            self.bystanders,
+            self.notifier_children,
         )
         self.sink = Notify(notifier, frozenset(on), lambda job: self.logs.get(job.number, ""), **settings)
 
@@ -236,7 +236,7 @@ class TestWhatIsTold:
         ends: list[Fate] = [*["succeeded"] * 5, *["failed"] * 3, "not started", "not started", "cancelled"]
         earlier = [(job(number), fate) for number, fate in enumerate(ends, 20)]
         subject.make("fail")
-        subject.take(TakenOver(earlier), ended(9))
+        subject.take(RunResumed(earlier), ended(9))
         subject.close()
         [told] = subject.told.all()
         assert [told[name] for name in ("succeeded", "failed", "not_started", "cancelled")] == [5, 4, 2, 1]
@@ -310,7 +310,7 @@ class TestANotifier:
             r"the notifier failed with exit code 127: .*no-such-mail.*not found; the run continues", sentence
         )
 
-    def test_that_fails_at_the_end_does_not_speak_of_a_run_that_goes_on(self, subject: Subject) -> None:
+    def test_that_fails_at_the_end_does_not_say_that_the_run_continues(self, subject: Subject) -> None:
         subject.make("end", command="echo no >&2; kill -9 $$")
         subject.take(run_ended())
         subject.close()
@@ -327,7 +327,7 @@ class TestANotifier:
     def test_that_hangs_holds_the_end_up_no_longer_than_one_may(self, subject: Subject) -> None:
         subject.make("each", command="sleep 1000", limit=1.5)
         subject.take(ended(1))
-        until(subject.bystanders.pids)
+        until(subject.notifier_children.pids)
         began = time.monotonic()
         subject.take(ended(2), run_ended())
         subject.close()
@@ -449,7 +449,7 @@ ENGINE = """
 import os, subprocess, sys, time
 from pathlib import Path
 from queue import SimpleQueue
-from simple_gpu_scheduler.notify.child import Bystanders
+from simple_gpu_scheduler.notify.child import NotifierChildren
 from simple_gpu_scheduler.engines.children import Children
 from simple_gpu_scheduler.events import RunEnded
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
@@ -457,10 +457,10 @@ from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.sink import Notify
 inbox = SimpleQueue()
-bystanders = Bystanders()
-engine = Children(inbox.put, "run", environment=os.environb, spared=bystanders.pids)
+notifier_children = NotifierChildren()
+engine = Children(inbox.put, "run", environment=os.environb, spared=notifier_children.pids)
 def notify(command):
-    sink = Notify(Notifier(command, "/bin/sh", os.environb, bystanders), frozenset(["end"]), lambda job: "")
+    sink = Notify(Notifier(command, "/bin/sh", os.environb, notifier_children), frozenset(["end"]), lambda job: "")
     sink.take(RunEnded(0, 0, 0, 0, 0.0, True))
     return sink
 def end_a_job_that_leaves_something(number):
@@ -488,10 +488,10 @@ class TestWhatJobsLeaveBehind:
 sink = notify("touch began; while [ ! -e go ]; do sleep 0.01; done; touch done")
 until("began")
 assert [end_a_job_that_leaves_something(number) for number in range(3)] == [1, 1, 1]
-assert bystanders.pids()
+assert notifier_children.pids()
 open("go", "w").close()
 sink.close()
-assert os.path.exists("done") and not bystanders.pids()
+assert os.path.exists("done") and not notifier_children.pids()
 """)
 
     def test_is_not_what_a_notifier_has_started_in_the_background(self) -> None:
@@ -596,7 +596,7 @@ class TestTheProgram:
         assert process.wait(timeout=120) == 1
         assert told.events() == [("fail", [1])]
 
-    def test_goes_on_telling_when_the_keeper_is_killed(self, program: Program, told: Told, tmp_path: Path) -> None:
+    def test_still_notifies_when_the_keeper_is_killed(self, program: Program, told: Told, tmp_path: Path) -> None:
         slow = f"touch began; until [ -e go ]; do sleep 0.01; done; {KEEP}"
         process = program.start("--gpus", "0,1", "--notify", slow, "--notify-on", "fail,end")
         program.feed(process, "false\nuntil [ -e go ]; do sleep 0.01; done; (sleep 1000 &); exit 5\n")
@@ -641,7 +641,7 @@ class TestTheProgram:
     def test_refuses_what_is_no_occasion(self, program: Program) -> None:
         done = program.run("--notify", "true", "--notify-on", "often", stdin="true\n")
         assert done.returncode == 2
-        assert b"'often' is none of end, fail, each" in done.stderr
+        assert b"'often' is not one of end, fail, each" in done.stderr
 
     def test_writes_nothing_that_others_could_read(self, program: Program, tmp_path: Path) -> None:
         look = f"ls -l /proc/self/fd > {tmp_path}/fds"

@@ -501,7 +501,7 @@ def test_gpustat_shows_a_gpu_in_mig_mode_as_one(fitting: StandIn, sleepers: list
     assert [each["pid"] for each in row["processes"]] == sleepers[:2]
 
 
-def test_gpustat_goes_on_beside_a_lost_gpu(nvml: StandIn) -> None:
+def test_gpustat_works_beside_a_lost_gpu(nvml: StandIn) -> None:
     nvml.show([a_gpu(0, errors={"*": GPU_IS_LOST}), a_gpu(1)])
     assert [row["name"] for row in gpustat(nvml)] == ["((GPU is lost))", "NVIDIA A100-SXM4-80GB"]
 

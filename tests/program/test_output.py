@@ -400,7 +400,7 @@ def test_an_attempt_that_nobody_saw_the_end_of_does_not_hide_the_next_header(pro
     assert re.findall(r"^\[simple_gpu_scheduler\] job 1 .*attempt (\d)", text, re.MULTILINE) == ["1", "2"]
 
 
-def test_a_run_that_goes_on_with_another_directory_for_logs_finishes_the_old_ones(program: Program) -> None:
+def test_a_run_resumed_with_another_directory_for_logs_finishes_the_old_ones(program: Program) -> None:
     process = program.start("--gpus", "0", "--output", "group", "--logs", "old", env=UNMEASURED)
     program.feed(process, f"echo shown; touch begun; {WAIT}\n")
     until((program.directory / "begun").exists)

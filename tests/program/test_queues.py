@@ -244,7 +244,10 @@ class TestNamedPipe:
         settings = {"cwd": other, "env": environment, "capture_output": True, "timeout": 30}
         refused = subprocess.run([*as_other, *SCHEDULER, *BASIC, "--follow", fifo.path], check=False, **settings)
         assert refused.returncode == 2
-        assert b"cannot hold the named pipe open for its writers: Permission denied; let yourself" in refused.stderr
+        assert (
+            b"cannot hold the named pipe open for its writers: Permission denied; give yourself permission"
+            in refused.stderr
+        )
         assert not list(other.rglob("*.jsonl"))  # a run that was refused before it began is none
         keeper = os.open(fifo.path, os.O_RDWR)
         os.write(keeper, b"echo one >> ran #: gpus=0\n")
@@ -375,7 +378,7 @@ AGAIN = [("--follow", "gpu.txt"), ("--resume",)]
 class TestRestart:
     @pytest.mark.parametrize("end", ENDS)
     @pytest.mark.parametrize("again", AGAIN, ids=["follow", "resume"])
-    def test_a_followed_file_is_gone_on_with(self, growing: Queue, end, again) -> None:
+    def test_a_followed_file_is_resumed(self, growing: Queue, end, again) -> None:
         growing.write(line("one") + "#: gpus=0\n" + "echo two >> ran #: name=b\necho hal")
         process = growing.start()
         growing.has_run("one", "two")
@@ -415,7 +418,7 @@ class TestRestart:
         growing.has_run(*words)
         terminate(process)
 
-    def test_a_fifo_and_what_was_in_it_are_gone_on_with(self, fifo: Queue) -> None:
+    def test_a_fifo_and_what_was_in_it_are_resumed(self, fifo: Queue) -> None:
         process = fifo.start("--cpu-slots", "1")
         blocker = line("first", "until test -e go; do sleep 0.02; done; ")
         fifo.write(blocker + "#: gpus=0\n" + "".join(line(str(number)) for number in range(500)))
@@ -513,7 +516,7 @@ class TestRestart:
         fifo.has_run("one", *map(str, range(20)))
         assert "the keeper process was killed" in fifo.said
 
-    def test_numbers_of_lines_go_on_over_a_restart(self, fifo: Queue) -> None:
+    def test_line_numbers_continue_after_a_restart(self, fifo: Queue) -> None:
         process = fifo.start()
         fifo.write(line("one") + "\n# nothing\n" + line("two"))
         fifo.has_run("one", "two")

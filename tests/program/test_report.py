@@ -127,7 +127,7 @@ def test_where_output_was_not_kept_that_is_said_once(program: Program) -> None:
     assert text.count("job output was not kept; --output files or --logs DIR keeps it") == 1
 
 
-def test_a_run_that_goes_on_is_told_as_far_as_it_went(program: Program) -> None:
+def test_a_running_run_is_reported_up_to_now(program: Program) -> None:
     process = program.start("--gpus", "0", env=UNMEASURED)
     program.feed(process, "touch begun; sleep 60\ntrue\n")
     until((program.directory / "begun").exists, "the job runs")
@@ -196,7 +196,7 @@ class TestOddFiles:
 
     def test_a_pipe_is_no_file(self, directory: Path) -> None:
         done = ask("--html", "/dev/stdout", cwd=directory)
-        assert (done.returncode, done.stderr.count("it is no plain file")) == (2, 1)
+        assert (done.returncode, done.stderr.count("it is not a regular file")) == (2, 1)
 
     def test_a_name_may_be_as_long_as_names_may_be(self, directory: Path) -> None:
         name = "é" * 125 + ".html"

@@ -290,7 +290,7 @@ def test_why_jobs_were_not_started_is_told_once(view: Page) -> None:
     assert "unknown option" in view.column("#jobs td:nth-child(2)")
 
 
-def test_what_outlived_its_scheduler_is_drawn_up_to_now(view: Page) -> None:
+def test_a_survivor_is_drawn_up_to_now(view: Page) -> None:
     values = report([job(1, 0, state="running")])
     values["run"]["ended"], values["made"] = BEGUN + 10, BEGUN + 1000
     view.open(values)

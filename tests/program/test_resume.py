@@ -227,7 +227,7 @@ def test_the_newest_unfinished_run_of_this_directory_is_chosen(scene: Scene) -> 
     assert scene.ran()[4:] == ["older.2"]
 
 
-def test_a_run_is_named_by_its_id_or_its_begin_and_goes_on_in_its_own_directory(scene: Scene) -> None:
+def test_a_run_is_named_by_its_id_or_a_prefix_and_resumes_in_its_own_directory(scene: Scene) -> None:
     elsewhere = scene.directory / "elsewhere"
     elsewhere.mkdir()
     for word in (slice(None), slice(0, -1), slice(0, -3)):
@@ -422,7 +422,7 @@ def test_a_job_that_ended_before_the_resume_is_in_the_job_log_once(scene: Scene)
     assert [row.split("\t")[0] for row in rows] == ["1", "2"]
 
 
-def test_ctrl_c_twice_during_the_wait_ends_a_job_that_outlived_which_is_run_again_later(scene: Scene) -> None:
+def test_ctrl_c_twice_during_the_wait_ends_a_surviving_job_which_is_run_again_later(scene: Scene) -> None:
     scene.killed(f"{RAN}; [ -e go ] || exec sleep 100", args=("--gpus", "0"))
     said = scene.directory / "said"
     with said.open("wb") as file:
@@ -438,7 +438,7 @@ def test_ctrl_c_twice_during_the_wait_ends_a_job_that_outlived_which_is_run_agai
     assert scene.ran() == ["1.1", "1.2"]
 
 
-def test_a_stubborn_job_that_outlived_is_killed_when_its_grace_is_over(scene: Scene) -> None:
+def test_a_stubborn_surviving_job_is_killed_when_its_grace_is_over(scene: Scene) -> None:
     scene.killed(f"trap '' TERM; {RAN}; while :; do sleep 0.05; done", args=("--gpus", "0", "--grace", "0.3"))
     said = scene.directory / "said"
     with said.open("wb") as file:
@@ -448,7 +448,7 @@ def test_a_stubborn_job_that_outlived_is_killed_when_its_grace_is_over(scene: Sc
     assert process.wait(timeout=120) == 143
 
 
-def test_a_job_that_outlived_still_has_its_timeout(scene: Scene) -> None:
+def test_a_surviving_job_still_has_its_timeout(scene: Scene) -> None:
     scene.killed(f"{RAN}; exec sleep 100", args=(*OURS, "--timeout", "3"))
     assert scene.resume(timeout=120).returncode == 1
     assert scene.ran() == ["1.1"]
@@ -515,7 +515,7 @@ def test_the_first_ctrl_c_leaves_the_rest_to_be_resumed(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("rule", ["soon,fail=1", "now,fail=1"])
-def test_a_run_that_halted_goes_on(scene: Scene, rule: str) -> None:
+def test_a_run_that_halted_can_be_resumed(scene: Scene, rule: str) -> None:
     args = ("--gpus", "0", "1", "-q", "--halt", rule)
     lines = (f"{RAN}; until [ -e two ]; do sleep 0.02; done; false", f"{RAN}; touch two; sleep 0.5", RAN, RAN)
     assert scene.run(*args, scene.lines(*lines)).returncode == 1
@@ -526,7 +526,7 @@ def test_a_run_that_halted_goes_on(scene: Scene, rule: str) -> None:
     assert sorted(scene.ran()[2:]) == [*again, "3.1", "4.1"], done.stderr
 
 
-def test_a_run_that_ended_by_a_bug_goes_on(scene: Scene) -> None:
+def test_a_run_that_ended_by_a_bug_can_be_resumed(scene: Scene) -> None:
     bug = (
         "from simple_gpu_scheduler.run import ends\n"
         "conclude = ends.conclude\n"

@@ -358,7 +358,7 @@ def test_ctrl_c_reaches_the_command_and_its_exit_code_counts(terminal: Callable,
     assert term.process.wait(timeout=120) == code
 
 
-def test_ctrl_z_stops_it_and_fg_goes_on(terminal: Callable, program: Program) -> None:
+def test_ctrl_z_suspends_it_and_fg_continues_it(terminal: Callable, program: Program) -> None:
     term = terminal("bash", "--norc", "--noprofile", "-i")
     term.type(f"{' '.join(SCHEDULER)} run --gpus 0 -- sh -c 'echo ready-$((1+1)); read x; echo got-$x; exit 5'\n")
     term.sees("ready-2")

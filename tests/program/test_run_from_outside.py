@@ -106,7 +106,7 @@ def test_a_stop_lets_what_runs_end_and_the_rest_can_be_resumed(run: Run) -> None
     run.write("until [ -e go ]; do sleep 0.05; done\ntouch second\n")
     until(lambda: run.runs(1))
     done = run.call("stop")
-    assert done.stdout.decode() == f"run {run.id}: it starts nothing more, and waits for 1 running job\n"
+    assert done.stdout.decode() == f"run {run.id}: stopping; no new jobs, waiting for 1 running job\n"
     assert run.status()["standing"] == "stopping"
     (run.program.directory / "go").touch()
     assert run.process.wait(timeout=120) == 1
@@ -130,7 +130,7 @@ def test_a_paused_run_starts_nothing_until_it_is_to_continue(run: Run) -> None:
     until(lambda: run.status()["counts"]["waiting"] == 1)
     assert run.status()["standing"] == "paused"
     assert not (run.program.directory / "first").exists()
-    assert run.call("continue").stdout.decode() == f"run {run.id}: it goes on\n"
+    assert run.call("continue").stdout.decode() == f"run {run.id}: continuing\n"
     until((run.program.directory / "first").exists)
     assert run.end() == 0
     journal = next(run.journals.glob("*.jsonl")).read_text()
@@ -141,11 +141,11 @@ def test_jobs_are_cancelled_by_number_and_by_name(run: Run) -> None:
     run.write("sleep 100 #: name=big retries=3\ntouch two\ntouch three #: name=three\ntouch four\n")
     until(lambda: run.runs(1) and run.status()["counts"]["waiting"] == 3)
     done = run.call("cancel", "2", "three", "9")
-    assert done.stdout.decode().splitlines() == ["job 2: it was cancelled", "job 3: it was cancelled"]
+    assert done.stdout.decode().splitlines() == ["job 2: cancelled", "job 3: cancelled"]
     assert done.stderr.decode() == "job 9: there is no such job\n"
     assert done.returncode == 1
     assert run.call("cancel", "no-such").returncode == 2
-    assert run.call("cancel", "big", "--run", run.id).stdout == b"job 1: it is being ended\n"
+    assert run.call("cancel", "big", "--run", run.id).stdout == b"job 1: cancelling\n"
     until((run.program.directory / "four").exists)
     assert run.end() == 1
     assert sorted(path.name for path in run.program.directory.iterdir() if path.name in ("two", "three")) == []
@@ -159,7 +159,7 @@ def test_a_failed_job_is_retried_with_those_that_come_after_it(run: Run) -> None
     (run.program.directory / "data").touch()
     done = run.call("retry", "prepare")
     assert done.stdout.decode().splitlines() == [
-        "job 1: it waits again",
+        "job 1: waiting again",
         "job 2: waiting again, since it depends on those jobs",
     ]
     until((run.program.directory / "trained").exists)

@@ -137,7 +137,7 @@ def test_it_leaves_no_run_behind_and_none_can_be_resumed(program: Program, tmp_p
     assert (done.returncode, b"Traceback" in done.stderr) == (2, False)
 
 
-def test_its_joblog_is_neither_gone_on_with_nor_put_in_place_of_a_real_one(program: Program) -> None:
+def test_its_joblog_is_neither_resumed_nor_put_in_place_of_a_real_one(program: Program) -> None:
     assert program.run(*SIMULATED, "0", stdin="sleep 5\n").returncode == 0
     assert program.run(*SIMULATED, "0", stdin="sleep 6\n").returncode == 0  # its own it replaces
     done = program.run("--joblog", "log", "--resume", "--gpus", "0", stdin="echo ran\n")

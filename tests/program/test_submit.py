@@ -214,7 +214,7 @@ def test_a_line_that_somebody_left_unfinished_is_ended_first(
     assert file.read_bytes() == before + between + b"true\n"
 
 
-def test_a_file_that_may_only_be_written_gets_lines_that_no_other_can_go_on_in(submit: Submitters, file: Path) -> None:
+def test_a_file_that_may_only_be_written_gets_lines_that_no_other_can_continue(submit: Submitters, file: Path) -> None:
     file.chmod(0o200)
     done = submit.run("--to", "queue", "true", before=WITHOUT_POWERS, env=UNMEASURED)
     assert done.returncode == 0

@@ -39,5 +39,5 @@ def over(at: float) -> Record:
 def built(*records: Record, now: float = 1000, standing: str = "finished", **how) -> dict[str, Any]:
     state = RunState()
     state.feed(records)
-    lives = {"is_alive": False, "goes_on": False, **how}
-    return build(Basis(state, records, standing, now=START + now, program="1.0", **lives))
+    flags = {"is_alive": False, "runs_jobs": False, **how}
+    return build(Basis(state, records, standing, now=START + now, program="1.0", **flags))

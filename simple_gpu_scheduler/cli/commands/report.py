@@ -68,7 +68,7 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
         made.append((png, _figure(report)))
     _write(made)
     if metric and (made or as_json or as_csv) and not any(job["result"] is not None for job in report["jobs"]):
-        print(f"no log has a number behind '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
+        print(f"no log has a number after '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
     if as_json:
         print_text(json.dumps(report, allow_nan=False))
     elif as_csv:
@@ -80,11 +80,11 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
 
 def _build(word: str, metric: str) -> Report:
     seen, records = look_at_records(choose(word))
-    lives = seen.is_alive or seen.is_kept
-    is_unseen = not lives and is_elsewhere(seen.state) and not seen.state.ended
-    goes_on = lives or is_unseen
+    is_running = seen.is_alive or seen.is_kept
+    is_unseen = not is_running and is_elsewhere(seen.state) and not seen.state.ended
+    runs_jobs = is_running or is_unseen
     return build(
-        Basis(seen.state, records, seen.standing, seen.is_alive, goes_on, time.time(), __version__, metric, is_unseen)
+        Basis(seen.state, records, seen.standing, seen.is_alive, runs_jobs, time.time(), __version__, metric, is_unseen)
     )
 
 

@@ -21,7 +21,7 @@ from simple_gpu_scheduler.jobfile.split import Line, LineCutter
 from simple_gpu_scheduler.journal import files, find
 
 _STDIN, _CHUNK = 0, 1024 * 1024
-_MOST_MISTAKES_SHOWN = 10
+_MOST_ERRORS_SHOWN = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _QUEUES = ("fifo", "follow")
 _VARIABLE = "SGS_QUEUE"
@@ -43,7 +43,7 @@ line is wrong, and 1 if writing failed.
 class _Submission(NamedTuple):
     lines: list[WholeLine]
     jobs: int
-    mistakes: list[str]
+    errors: list[str]
 
 
 def _submit(to: str | None, quiet: bool, command: tuple[str, ...]) -> int:
@@ -51,7 +51,7 @@ def _submit(to: str | None, quiet: bool, command: tuple[str, ...]) -> int:
     try:
         queue = open_queue(path)  # before the user types in vain
         submission = _cut(_join(command) if command else _read_stdin())
-        _refuse_mistakes(submission)
+        _refuse_errors(submission)
         append(path, queue, submission.lines, _say)
     except UserError as error:
         raise _made_safe(error) from None
@@ -142,13 +142,13 @@ def _cut(text: bytes) -> _Submission:
     found = cutter.feed(text)
     unfinished = cutter.finish()
     jobs = 0
-    mistakes: list[str] = []
+    errors: list[str] = []
     for line in found:
         try:
             jobs += _is_job(line)
         except ValueError as error:
-            mistakes.append(f"line {line.number}: {error}")
-    mistakes += [
+            errors.append(f"line {line.number}: {error}")
+    errors += [
         f"line {line.number}: it ends in a backslash, so the next submitted line would be joined to it; remove "
         "the backslash"
         for line in unfinished
@@ -157,7 +157,7 @@ def _cut(text: bytes) -> _Submission:
     begins = [line.number - 1 for line in [*found, *unfinished]]
     parts = ((begin, pieces[begin:end]) for begin, end in zip(begins, [*begins[1:], len(pieces) - 1], strict=True))
     lines = [WholeLine(at + 1, b"\n".join(part) + b"\n") for at, part in parts if any(map(bytes.strip, part))]
-    return _Submission(lines, jobs, mistakes)
+    return _Submission(lines, jobs, errors)
 
 
 def _is_job(line: Line) -> bool:
@@ -178,12 +178,12 @@ def _is_job(line: Line) -> bool:
     return has_command(command)
 
 
-def _refuse_mistakes(submission: _Submission) -> None:
-    mistakes = submission.mistakes[:_MOST_MISTAKES_SHOWN]
-    if len(submission.mistakes) > len(mistakes):
-        mistakes.append(f"and {len(submission.mistakes) - len(mistakes)} more")
-    if mistakes:
-        raise UserError("\n  ".join(["nothing was submitted; the input has errors:", *mistakes]))
+def _refuse_errors(submission: _Submission) -> None:
+    errors = submission.errors[:_MOST_ERRORS_SHOWN]
+    if len(submission.errors) > len(errors):
+        errors.append(f"and {len(submission.errors) - len(errors)} more")
+    if errors:
+        raise UserError("\n  ".join(["nothing was submitted; the input has errors:", *errors]))
     if not submission.jobs:
         raise UserError("nothing to submit: the input has no commands")
 

@@ -70,7 +70,7 @@ def workload_section() -> Section:
 
 def _parse_gpus(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= _MOST_GPUS:
-        raise ValueError(f"'{text}' is not a number from 1 to {_MOST_GPUS:,}: here it is how many GPUs there are, as 8")
+        raise ValueError(f"'{text}' is not a number of GPUs; for a simulation, write how many: 1 to {_MOST_GPUS:,}")
     return int(text)
 
 

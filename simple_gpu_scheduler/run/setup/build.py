@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 _STARTS_READING_WITHIN = 5.0
 _WITHOUT_KEEPER = (
-    "the keeper process was killed; the jobs go on, but exit codes and what is in a pipe would now be lost with the "
-    "scheduler"
+    "the keeper process was killed; jobs continue, but if the scheduler is killed too, exit codes and the contents of "
+    "pipes are lost"
 )
 
 
@@ -83,7 +83,7 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     layout = plan_layout(options)
     typed = gather.open_typed(options.input, resumed.state if resumed else None)
     sources = [source for _, source in typed]
-    gather.refuse_mistakes(sources, LineParser(lambda: machine.get().totals), by_null=options.input.null)
+    gather.refuse_errors(sources, LineParser(lambda: machine.get().totals), by_null=options.input.null)
     gather.keep_input(sources, options.records.joblog)
     parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals), resumed)
     run_id = resumed.run_id if resumed else files.new_run_id()
@@ -257,7 +257,7 @@ def _build(
             failures.grace,
             os.environb,
             stream_opener(outlets.logs, run_id, outlets.layout.logged, inbox.put),
-            outlets.bystanders.pids if outlets.bystanders else frozenset,
+            outlets.notifier_children.pids if outlets.notifier_children else frozenset,
             opened.keeper,
             opened.record.path,
             resumed.size if resumed else 0,

@@ -24,7 +24,7 @@ def _find_shell(shell: str) -> str:
     for path in (os.path.join(directory, shell) for directory in directories):
         if os.access(path, os.X_OK) and not os.path.isdir(path):
             return os.path.abspath(path)
-    raise UserError(f"--shell {shell}: there is no such program, or it may not be run")
+    raise UserError(f"--shell {shell}: no such program, or not executable")
 
 
 def enter(directory: str | None) -> None:

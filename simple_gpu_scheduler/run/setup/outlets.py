@@ -8,7 +8,7 @@ from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_s
 from simple_gpu_scheduler.display.lines import EventWords, PlainLines
 from simple_gpu_scheduler.events.publisher import Publisher, Sink
 from simple_gpu_scheduler.journal.sink import Recording
-from simple_gpu_scheduler.notify.child import Bystanders
+from simple_gpu_scheduler.notify.child import NotifierChildren
 from simple_gpu_scheduler.output.log_directory import log_directory, make_directory
 from simple_gpu_scheduler.output.log_file import log_of
 from simple_gpu_scheduler.run.options import Options
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Outlets(NamedTuple):
-    """`logs` is the directory of the jobs' logs, if there are any; `bystanders` are there if somebody is notified."""
+    """`logs` is the directory of the jobs' logs, if any; `notifier_children` is set if there is a notifier."""
 
     publisher: Publisher
     layout: Layout
     logs: str
-    bystanders: Bystanders | None
+    notifier_children: NotifierChildren | None
 
 
 def plan_layout(options: Options) -> Layout:
@@ -42,7 +42,7 @@ def open_outlets(
     """The first sink is what shows the run; those that notify come last, so that what they tell is on record."""
     logs = log_directory(options.output.logs, record.path) if layout.logged else ""
     notifies = bool(options.notify.command) and not options.execution.runs_nothing
-    bystanders = Bystanders() if notifies else None
+    notifier_children = NotifierChildren() if notifies else None
     sinks = [_display(options, layout, machine, can_resume=bool(record.path))]
     if logs:
         sinks.append(_logs(options, layout, logs))
@@ -51,9 +51,9 @@ def open_outlets(
     elif options.records.joblog:
         sinks.append(_joblog(options, options.records.joblog, keeps=options.resume.is_asked or is_resumed))
     sinks += record.sinks
-    if bystanders:
-        sinks.append(_notify(options, bystanders, logs))
-    return Outlets(Publisher(sinks), layout, logs, bystanders)
+    if notifier_children:
+        sinks.append(_notify(options, notifier_children, logs))
+    return Outlets(Publisher(sinks), layout, logs, notifier_children)
 
 
 def _display(options: Options, layout: Layout, machine: "Meanwhile[Machine]", *, can_resume: bool) -> Sink:
@@ -102,9 +102,9 @@ def _joblog(options: Options, path: str, *, keeps: bool) -> Sink:
     return JobLog(path, keeps=keeps, is_simulated=options.execution.runs_nothing)
 
 
-def _notify(options: Options, bystanders: Bystanders, logs: str) -> Sink:
+def _notify(options: Options, notifier_children: NotifierChildren, logs: str) -> Sink:
     from simple_gpu_scheduler.notify.command import Notifier  # noqa: PLC0415 - see above
     from simple_gpu_scheduler.notify.sink import Notify  # noqa: PLC0415 - see above
 
-    notifier = Notifier(options.notify.command, options.execution.shell, os.environb, bystanders)
+    notifier = Notifier(options.notify.command, options.execution.shell, os.environb, notifier_children)
     return Notify(notifier, options.notify.on, lambda job: log_of(logs, job))

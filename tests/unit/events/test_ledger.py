@@ -27,8 +27,8 @@ from simple_gpu_scheduler.events import (
     ReadMark,
     RunBegan,
     RunEnded,
+    RunResumed,
     StopAsked,
-    TakenOver,
     Waited,
 )
 from simple_gpu_scheduler.events.eta import Eta
@@ -38,7 +38,7 @@ from simple_gpu_scheduler.journal.run_state import RunState, read_state
 from simple_gpu_scheduler.journal.sink import Journal
 from simple_gpu_scheduler.notify.message import told
 from simple_gpu_scheduler.resume.remaining import Resumption, what_is_left
-from simple_gpu_scheduler.scheduling import Begin
+from simple_gpu_scheduler.scheduling import NextAttempt
 
 FAILED, KILLED, LATE = Outcome("failed", 1), Outcome("killed", 15), Outcome("timed out")
 NO_START = Outcome("not started", reason="no such file")
@@ -158,8 +158,8 @@ class TestAJob:
         assert (subject.counts(), subject.ended, subject.exit_code(0)) == (Counts(succeeded=1), {}, 0)
 
     def test_whose_exit_code_nobody_knows_waits(self) -> None:
-        subject = ledger(TakenOver(running=[(attempt(1), 3.0, ""), (attempt(2), 3.0, "")]))
-        subject.take(JobRequeued(job(1), "nobody knows its exit code"))
+        subject = ledger(RunResumed(running=[(attempt(1), 3.0, ""), (attempt(2), 3.0, "")]))
+        subject.take(JobRequeued(job(1), "its exit code is unknown"))
         assert (subject.counts(), list(subject.running)) == (Counts(waiting=1, running=1), [(2, 1)])
 
     def test_says_how_it_ended_unless_somebody_wanted_it(self) -> None:
@@ -194,8 +194,8 @@ class TestARun:
     def test_knows_the_last_that_was_read_whatever_comes_first(self) -> None:
         assert ledger(read(1, 2), LineRefused(Place(3), "", 3), read(5), LineRefused(Place(4), "", 4)).last_read == 5
         assert ledger(LineRefused(Place(4), "", 4), read(1)).last_read == 4
-        assert ledger(TakenOver([(job(2), "failed")], [1], [(attempt(7), 1, "")], [job(3)]), read(4)).last_read == 7
-        assert ledger(TakenOver(refused=[9])).last_read == 9
+        assert ledger(RunResumed([(job(2), "failed")], [1], [(attempt(7), 1, "")], [job(3)]), read(4)).last_read == 7
+        assert ledger(RunResumed(refused=[9])).last_read == 9
 
     def test_is_paused_stopping_and_over_when_that_was_said(self) -> None:
         subject = ledger(Paused(True))
@@ -240,7 +240,7 @@ class TestARun:
         fates: list[Fate] = ["succeeded", "failed", "timed out", "killed", "not started", "cancelled"]
         earlier = [(job(number), fate) for number, fate in enumerate(fates, 2)]
         subject = Ledger()
-        subject.take(TakenOver(earlier, [1], [(attempt(8), 30.0, "8.log")], [job(9), job(10)]), 100.0)
+        subject.take(RunResumed(earlier, [1], [(attempt(8), 30.0, "8.log")], [job(9), job(10)]), 100.0)
         assert subject.counts() == Counts(2, 1, 1, 2, 1, 2, 1)
         assert subject.counts().total == 10
         assert subject.running == {(8, 1): Started(attempt(8), 70.0, "8.log")}
@@ -270,7 +270,7 @@ class TestWhatHaltCounts:
 
     def test_are_not_those_that_failed_before_this_scheduler_until_they_fail_again(self) -> None:
         fates: list[Fate] = ["failed", "killed", "timed out", "not started", "cancelled", "succeeded"]
-        subject = ledger(TakenOver([(job(number), fate) for number, fate in enumerate(fates, 1)]))
+        subject = ledger(RunResumed([(job(number), fate) for number, fate in enumerate(fates, 1)]))
         assert subject.failed == 0
         for number in (1, 4):
             subject.take(JobRequeued(job(number), "retry"))
@@ -351,7 +351,7 @@ class TestWhatIsSaid:
             assert EventWords().line(one).startswith("0 succeeded, 0 failed, 0 timed out, 0 not started, ")
 
     def test_of_a_run_that_is_resumed_is_what_was_cancelled_apart_from_what_may_be_tried_again(self) -> None:
-        begin = Begin(2, 1)
+        begin = NextAttempt(2, 1)
         left = Resumption(ended=((job(1), "failed", begin), (job(2), "cancelled", begin), (job(3), "succeeded", begin)))
         assert left.sentence("r") == (
             "resuming run r: 1 succeeded, 1 did not (to retry: --resume-failed), 1 cancelled, 0 waiting"
@@ -497,7 +497,7 @@ class Run:
 
     def _lose(self) -> None:
         its = self.chance.choice(list(self.ledger.running.values())).attempt
-        self.publisher.publish(JobRequeued(its.job, "nobody knows its exit code"))
+        self.publisher.publish(JobRequeued(its.job, "its exit code is unknown"))
 
     def _say(self) -> None:
         is_paused = not self.ledger.is_paused
@@ -572,6 +572,6 @@ def test_a_journal_has_the_numbers_of_the_summary() -> None:
 def test_a_job_that_was_not_started_before_a_resume_is_not_counted_as_failed_when_it_is_tried_again() -> None:
     failed, dropped = (Job(number, b"true", Place(number)) for number in (2, 3))
     ledger = Ledger()
-    ledger.take(TakenOver([(failed, "failed"), (dropped, "not started")], [1]))
+    ledger.take(RunResumed([(failed, "failed"), (dropped, "not started")], [1]))
     ledger.take(JobRequeued(dropped, "retry"))
     assert ledger.counts() == Counts(waiting=1, failed=1, not_started=1)

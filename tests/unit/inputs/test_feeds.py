@@ -34,7 +34,7 @@ class TestPlain:
 class TestFollowed:
     @settings(max_examples=50, deadline=None)
     @given(sizes=st.lists(st.integers(1, 9_000), min_size=1, max_size=6), used=st.integers(0, 100))
-    def test_another_goes_on_behind_what_was_used(self, sizes: list[int], used: int) -> None:
+    def test_another_continues_after_what_was_used(self, sizes: list[int], used: int) -> None:
         with tempfile.TemporaryDirectory() as directory:
             path, data = Path(directory, "queue"), os.urandom(sum(sizes))
             path.write_bytes(data)

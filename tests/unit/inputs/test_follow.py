@@ -35,7 +35,7 @@ class TestGrowth:
         append(queue, b"c\n")
         reader.has(b"a\nbc\n")
         state = queue.stat()
-        assert reader.pieces[-1].position == ZEROS._replace(device=state.st_dev, inode=state.st_ino).behind(b"a\nbc\n")
+        assert reader.pieces[-1].position == ZEROS._replace(device=state.st_dev, inode=state.st_ino).after(b"a\nbc\n")
         assert reader.pieces[-1].offset == 5
 
     def test_a_file_and_its_directory_are_waited_for(self, tmp_path, follow) -> None:
@@ -249,7 +249,7 @@ class TestAnotherFile:
 
 
 class TestEditors:
-    def test_an_unfinished_line_goes_on_in_the_edited_file(self, queue, follow) -> None:
+    def test_an_unfinished_line_continues_in_the_edited_file(self, queue, follow) -> None:
         queue.write_bytes(b"one\ntw")
         reader = follow()
         reader.has(b"one\ntw")
@@ -272,7 +272,9 @@ class TestEditors:
         reader.has(b"one\ntwo\n", b"one\n")
 
     @pytest.mark.parametrize("keeps_backup", [False, True])
-    def test_an_editor_that_moves_the_file_away_and_writes_slowly_goes_on(self, queue, follow, keeps_backup) -> None:
+    def test_a_file_that_an_editor_moves_away_and_writes_slowly_is_still_followed(
+        self, queue, follow, keeps_backup
+    ) -> None:
         queue.write_bytes(b"one\ntwo\n")
         reader = follow()
         reader.has(b"one\ntwo\n")
@@ -299,17 +301,17 @@ class TestRestart:
         assert position.offset == 8
         return position
 
-    def test_it_goes_on_where_it_was(self, queue, follow, position) -> None:
+    def test_it_resumes_where_it_was(self, queue, follow, position) -> None:
         append(queue, b"three\n")
         reader = follow(position)
         reader.has(b"three\n")
-        assert reader.pieces[-1].position == position.behind(b"three\n")
+        assert reader.pieces[-1].position == position.after(b"three\n")
 
     def test_a_position_without_a_checksum_is_believed_in_the_same_file_only(self, queue, follow, position) -> None:
         append(queue, b"three\n")
         reader = follow(position._replace(crc=0))
         reader.has(b"three\n")
-        assert reader.pieces[-1].position == position.behind(b"three\n")
+        assert reader.pieces[-1].position == position.after(b"three\n")
         replace(queue, b"one\ntwo\nthree\n")
         follow(position._replace(crc=0)).has(b"", b"one\ntwo\nthree\n")
 
@@ -318,7 +320,7 @@ class TestRestart:
         reader = follow()
         reader.has(b"one\ntw")
         state = queue.stat()
-        follow(Position(state.st_dev, state.st_ino).behind(b"one\n")).has(b"tw")
+        follow(Position(state.st_dev, state.st_ino).after(b"one\n")).has(b"tw")
 
     def test_the_rest_of_a_rotated_file_comes_first(self, queue, follow, position) -> None:
         append(queue, b"three\n")
@@ -338,7 +340,7 @@ class TestRestart:
         queue.write_bytes(b"new\n")
         follow(position).has(b"", b"new\n")
 
-    def test_an_edited_file_goes_on(self, queue, follow, position) -> None:
+    def test_an_edited_file_is_resumed(self, queue, follow, position) -> None:
         replace(queue, b"one\ntwo\nthree\n")
         assert queue.stat().st_ino != position.inode
         reader = follow(position)

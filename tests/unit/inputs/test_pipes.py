@@ -57,7 +57,7 @@ class TestSpooled:
         assert read(feed, 5) == b"late\n"
         assert feed.read() == Piece() == feed.read()
 
-    def test_it_goes_on_where_another_was(self, pipe: Pipe, spooled: Start) -> None:
+    def test_it_resumes_where_another_was(self, pipe: Pipe, spooled: Start) -> None:
         os.write(pipe.spool, b"one\ntwo\n")
         feed = spooled(offset=4)
         assert read(feed, 4) == b"two\n"
@@ -86,7 +86,7 @@ class TestSpooled:
         thread.join(120)
         feed.stop()
 
-    def test_when_the_keeper_is_killed_it_goes_on_here(self, pipe: Pipe) -> None:
+    def test_when_the_keeper_is_killed_it_continues_here(self, pipe: Pipe) -> None:
         """The keeper of this test takes one piece and is gone."""
         ends: list[int] = []
 

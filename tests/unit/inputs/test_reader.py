@@ -127,7 +127,7 @@ class TestMarks:
         (batch,) = read_chunks([b"\n# nothing\n"])
         assert (batch.jobs, batch.mark) == ([], NOT_TOLD._replace(offset=11, line=3))
 
-    def test_no_mark_is_in_a_line_that_goes_on(self) -> None:
+    def test_no_mark_is_in_a_line_that_continues(self) -> None:
         marks = [batch.mark.offset for batch in read_chunks([b"a\nb \\\n", b" c", b"\nd"]) if batch.mark]
         assert marks == [2, 9, 10]
 

@@ -44,7 +44,7 @@ def cut(data: bytes, *sizes: int, by_null: bool = False) -> list[tuple[int, byte
         (b"\xef\xbb\xbfa\nb\n", [(1, b"a"), (2, b"b")]),
     ],
 )
-def test_lines_end_and_go_on_as_in_a_shell_script(data: bytes, lines: list[tuple[int, bytes]]) -> None:
+def test_lines_end_and_continue_as_in_a_shell_script(data: bytes, lines: list[tuple[int, bytes]]) -> None:
     assert cut(data) == lines
 
 
@@ -74,7 +74,7 @@ def test_an_endless_line_is_not_kept_whole() -> None:
     assert len(line.text) == LONGEST_LINE
 
 
-def test_a_line_that_is_too_long_still_goes_on_in_the_next() -> None:
+def test_a_line_that_is_too_long_still_continues_in_the_next() -> None:
     cutter = LineCutter()
     lines = cutter.feed(b"x" * 300_000 + b" \\\ntail\nnext\n")
     assert [(line.number, line.size, line.text[-4:]) for line in lines] == [(1, 300_007, b"xxxx"), (3, 4, b"next")]
@@ -84,7 +84,7 @@ def test_a_line_that_is_too_long_still_goes_on_in_the_next() -> None:
     assert [line.size for line in cutter.feed(b"il\nnext\n")] == [300_007, 4]
 
 
-def test_lines_that_go_on_without_end_are_one_and_not_kept_whole() -> None:
+def test_lines_that_continue_without_end_are_one_and_not_kept_whole() -> None:
     cutter = LineCutter()
     assert all(cutter.feed(b"x y#'z'\\\n" * 1000) == [] for _ in range(300))
     [line] = cutter.feed(b"end\n")

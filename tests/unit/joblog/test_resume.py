@@ -114,7 +114,7 @@ def mend(log: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("log", [ROWS, HEADER])
-def test_a_whole_log_is_gone_on_with_as_it_is(log: bytes) -> None:
+def test_a_complete_log_is_resumed_unchanged(log: bytes) -> None:
     assert continuation(log) == (len(log), b"")
 
 

@@ -190,7 +190,7 @@ class TestTheGoldenJournal:
             "/home/user/q.txt": 1234,
         }
         assert state.ended_inputs == {"/home/user/sweep/more.txt"}
-        assert state.outliving == {}
+        assert state.survivors == {}
         assert state.problems == ["the journal cannot be written: No space left on device; the jobs go on"]
         assert state.ended
         assert (state.ended["code"], state.ended["left"]) == (130, 3)
@@ -203,7 +203,7 @@ class TestTheGoldenJournal:
     def test_tells_before_the_run_was_resumed_what_lives_on(self) -> None:
         before = golden()[: golden().index(b'{"event":"run began"', 1)]
         state = read_state(before)
-        assert (state.is_alone, state.outliving, state.ended) == (True, {(6, 1): 4250}, None)
+        assert (state.is_keeper_alone, state.survivors, state.ended) == (True, {(6, 1): 4250}, None)
         assert [number for number, each in state.jobs.items() if each.state == "running"] == [6, 14]
 
     def test_is_what_this_version_writes(self) -> None:
@@ -213,7 +213,7 @@ class TestTheGoldenJournal:
         assert {type(each) for each in STORY} >= {
             kind
             for kind in get_args(events.Event)
-            if kind not in (events.StatusAsked, events.AllRead, events.TakenOver)
+            if kind not in (events.StatusAsked, events.AllRead, events.RunResumed)
         }
         source = "".join(path.read_text() for path in (ROOT / "simple_gpu_scheduler").rglob("*.py"))
         written = set(re.findall(r"""record\(\s*"([a-z ]+)"|\{"event":"([a-z ]+)\"""", source))

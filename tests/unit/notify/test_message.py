@@ -12,5 +12,5 @@ class TestTheWordsOfNotifyOn:
 
     @pytest.mark.parametrize("text", ["", "often", "end,", "END"])
     def test_are_none_but_three(self, text: str) -> None:
-        with pytest.raises(ValueError, match="is none of end, fail, each"):
+        with pytest.raises(ValueError, match="is not one of end, fail, each"):
             parse_occasions(text)

@@ -64,7 +64,7 @@ class TestWhatRanWhen:
         assert attempts(report) == [(1, 4, "interrupted")]
         assert report["outcomes"] == {"waiting": 1}
 
-    def test_what_outlived_its_scheduler_ends_when_its_keeper_saw_it_and_not_when_that_was_read(self) -> None:
+    def test_a_survivor_ends_when_its_keeper_saw_it_and_not_when_that_was_read(self) -> None:
         report = built(
             began(),
             read(1),
@@ -89,7 +89,7 @@ class TestWhatRanWhen:
 
     def test_what_runs_has_no_end(self) -> None:
         records = began(), read(1), read(2), started(1, 1)
-        report = built(*records, now=31, standing="running", is_alive=True, goes_on=True)
+        report = built(*records, now=31, standing="running", is_alive=True, runs_jobs=True)
         assert attempts(report) == [(1, None, None)]
         assert report["outcomes"] == {"running": 1, "waiting": 1}
         assert report["run"]["ended"] is None
@@ -118,7 +118,7 @@ class TestWhatRanWhen:
         found = {(each.gpu, each.reason): (each.since - START, (each.until or 0) - START) for each in spans.waits}
         assert found == {("1", "eve"): (1, 4), ("0", "bob"): (1, 9), ("1", "ann"): (4, 12)}
 
-    def test_what_outlived_its_scheduler_ran_until_its_end_and_not_until_that_was_written_down(self) -> None:
+    def test_a_survivor_ran_until_its_end_and_not_until_that_was_written_down(self) -> None:
         records = [began(), read(1), started(1, 1), alone(2, (1, 1)), exited(4, 1), began(100)]
         report = built(*records, ended(101, 1, runtime=100), over(102))
         assert report["jobs"][0]["runtime"] == 3
@@ -181,7 +181,7 @@ class Story:
 
     def __init__(self) -> None:
         self.now = 0
-        self.lives = True
+        self.is_alive = True
         self.records: list[Record] = [began()]
         self.sessions = [[0, 0]]
         self.jobs: dict[int, dict[str, Any]] = {}
@@ -194,13 +194,13 @@ class Story:
 
     def step(self, what: str, seconds: int, one: int, other: int) -> None:
         self.now += seconds
-        if what == "resume" and not self.lives:
-            self.lives = True
+        if what == "resume" and not self.is_alive:
+            self.is_alive = True
             self.sessions.append([self.now, self.now])
             self.records.append(began(self.now, is_resumed=True))
         elif what == "exit":
             self.exit(one, other)
-        elif self.lives:
+        elif self.is_alive:
             getattr(self, what, lambda *_: None)(one, other)
 
     def read(self, one: int, _other: int) -> None:
@@ -255,7 +255,7 @@ class Story:
             self.write({"event": "job requeued", "at": START + self.now, "job": number, "why": "retry"})
 
     def die(self, _one: int, _other: int) -> None:
-        self.lives = False
+        self.is_alive = False
         for job in self.jobs.values():
             if job["state"] == "running":
                 job["state"] = "lost"
@@ -264,7 +264,7 @@ class Story:
     def exit(self, one: int, other: int) -> None:
         """What outlived its scheduler ends, and the keeper writes that down."""
         number = self.some(one, "lost")
-        if number is not None and not self.lives and len(self.jobs[number]["attempts"]) == 1:
+        if number is not None and not self.is_alive and len(self.jobs[number]["attempts"]) == 1:
             job = self.jobs[number]
             outcome = ENDS[other % 2]
             job["attempts"][-1] |= {"ended": self.now, "outcome": outcome}
@@ -272,7 +272,7 @@ class Story:
             self.write(exited(self.now, number, 256 * (other % 2)))
 
     def close(self) -> dict[str, Any]:
-        if self.lives:
+        if self.is_alive:
             self.die(0, 0)
         return built(*self.records, now=self.now + 1000, standing="died")
 
@@ -349,14 +349,14 @@ class TestNumbersOfAnyRun:
 
 
 class TestOddJournals:
-    def test_what_outlived_its_scheduler_is_no_part_of_how_busy_the_run_was(self) -> None:
+    def test_a_survivor_does_not_count_as_use_of_the_run(self) -> None:
         records = [began(), read(1), started(5, 1), alone(10, (1, 1)), exited(60, 1), began(100), over(110)]
         (gpu,) = built(*records)["gpus"]
         assert (gpu["busy"], gpu["share"]) == (55, 0.25)  # 5 of 20 seconds
 
     def test_where_the_clock_was_set_back_nothing_takes_less_than_no_time(self) -> None:
         records = [began(1000), read(1, at=1000), started(1001, 1)]
-        report = built(*records, now=400, standing="running", is_alive=True, goes_on=True)
+        report = built(*records, now=400, standing="running", is_alive=True, runs_jobs=True)
         assert (report["gpus"][0]["busy"], report["templates"][0]["total"]) == (0, 0)
         assert figure.draw(report).startswith(b"\x89PNG")
 
@@ -372,7 +372,7 @@ class TestOddJournals:
 
     def test_of_a_run_on_another_host_no_more_is_told_than_was_last_heard(self) -> None:
         records = [began(), read(1), started(5, 1), read(2, at=20)]
-        report = built(*records, now=1e6, standing="died, or is running on x", goes_on=True, is_unseen=True)
+        report = built(*records, now=1e6, standing="died, or is running on x", runs_jobs=True, is_unseen=True)
         assert report["outcomes"] == {"running": 1, "waiting": 1}
         assert (report["gpus"][0]["busy"], report["gpus"][0]["share"]) == (15, 0.75)
         assert (report["jobs"][0]["runtime"], report["templates"][0]["total"]) == (15, 15)

@@ -15,7 +15,7 @@ from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.journal.records import encode, record
 from simple_gpu_scheduler.journal.run_state import RunState
 from simple_gpu_scheduler.resume.remaining import Matcher, what_is_left
-from simple_gpu_scheduler.scheduling import Begin
+from simple_gpu_scheduler.scheduling import NextAttempt
 
 BEGAN = record("run began", 1.0, run="r", version=VERSION)
 LINES = [
@@ -174,16 +174,16 @@ def state_of(*records: str, jobs: int = 1) -> RunState:
 @pytest.mark.parametrize(
     ("records", "begin"),
     [
-        ((), Begin(1, 0)),
-        ((started(1),), Begin(2, 1)),
-        ((started(1), ended(1, "failed", final=False)), Begin(2, 0)),
-        ((started(1), ended(1, "failed", final=False), started(1, 2)), Begin(3, 1)),
-        ((started(1), ended(1, "killed", interrupted=True)), Begin(2, 1)),
-        ((started(1), started(1, 2)), Begin(3, 2)),
-        ((started(1), ended(1, "failed"), record("job requeued", 7.0, job=1, why="")), Begin(2, 0)),
+        ((), NextAttempt(1, 0)),
+        ((started(1),), NextAttempt(2, 1)),
+        ((started(1), ended(1, "failed", final=False)), NextAttempt(2, 0)),
+        ((started(1), ended(1, "failed", final=False), started(1, 2)), NextAttempt(3, 1)),
+        ((started(1), ended(1, "killed", interrupted=True)), NextAttempt(2, 1)),
+        ((started(1), started(1, 2)), NextAttempt(3, 2)),
+        ((started(1), ended(1, "failed"), record("job requeued", 7.0, job=1, why="")), NextAttempt(2, 0)),
     ],
 )
-def test_a_job_that_has_not_come_to_its_end_goes_on_with_its_next_attempt(records: Any, begin: Begin) -> None:
+def test_an_unfinished_job_resumes_with_its_next_attempt(records: Any, begin: NextAttempt) -> None:
     left = what_is_left(state_of(*records), {}, failed_too=False)
     assert [(job.number, each) for job, each in left.waiting] == [(1, begin)]
     assert not left.survivors
@@ -195,7 +195,7 @@ def test_a_job_that_has_not_come_to_its_end_goes_on_with_its_next_attempt(record
 def test_what_did_not_succeed_is_left_only_when_it_is_asked_for(outcome: str, failed_too: bool) -> None:
     left = what_is_left(state_of(started(1), ended(1, outcome)), {}, failed_too=failed_too)
     if failed_too:
-        assert [each for _, each in left.waiting] == [Begin(2, 1)]  # all retries again
+        assert [each for _, each in left.waiting] == [NextAttempt(2, 1)]  # all retries again
     else:
         assert [each[1] for each in left.ended] == [outcome]
 
@@ -220,14 +220,14 @@ def test_a_job_that_was_cancelled_before_it_was_tried_again_is_not_left(failed_t
 def test_a_dropped_job_is_left_when_it_is_asked_for() -> None:
     state = state_of(record("job dropped", 7.0, job=1, reason="job 2 did not succeed"))
     assert [each[1] for each in what_is_left(state, {}, failed_too=False).ended] == ["not started"]
-    assert [begin for _, begin in what_is_left(state, {}, failed_too=True).waiting] == [Begin(1, 0)]
+    assert [begin for _, begin in what_is_left(state, {}, failed_too=True).waiting] == [NextAttempt(1, 0)]
 
 
 def test_an_attempt_that_still_runs_is_no_waiting_job() -> None:
     state = state_of(started(1), started(2), started(2, 2), started(3), ended(3, "succeeded"), jobs=3)
     left = what_is_left(state, {(1, 1): 70, (2, 1): 71, (3, 1): 72}, failed_too=True)
     assert [(each.attempt.key, each.pid, each.began_at) for each in left.survivors] == [((1, 1), 70, 5.0)]
-    assert [(job.number, begin) for job, begin in left.waiting] == [(2, Begin(3, 2))]
+    assert [(job.number, begin) for job, begin in left.waiting] == [(2, NextAttempt(3, 2))]
     assert [each[0].number for each in left.ended] == [3]
 
 

@@ -462,7 +462,7 @@ def test_a_job_that_became_another_users_is_waited_for_and_said() -> None:
     assert world.run() == 1
     assert world.starts() == [(0, 1), (10, 2)]
     assert [notice.sentence for notice in world.of(Noticed)] == [
-        "job 1 runs as another user and cannot be ended; waiting for its end"
+        "job 1 runs as another user and cannot be stopped; waiting for it to end"
     ]
 
 
@@ -512,7 +512,7 @@ def test_hangup_changes_nothing() -> None:
     world = World("0").jobs(*jobs(2))
     world.at(0.5, Signalled(signal.SIGHUP))
     assert world.run() == 0
-    assert world.of(Noticed)[0].sentence == "SIGHUP: the terminal is gone, the run goes on"
+    assert world.of(Noticed)[0].sentence == "SIGHUP: the terminal is gone, the run continues"
 
 
 def test_usr1_tells_what_runs_and_what_waits() -> None:

@@ -28,7 +28,7 @@ from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.resume.remaining import Resumption
 from simple_gpu_scheduler.run import loop, requests
 from simple_gpu_scheduler.run.messages import Message
-from simple_gpu_scheduler.scheduling import Begin
+from simple_gpu_scheduler.scheduling import NextAttempt
 from simple_gpu_scheduler.scheduling.quarantine import Quarantine
 from tests.unit.run.test_loop import TERMINATED, World, failing, job, jobs
 
@@ -110,7 +110,7 @@ def test_a_stop_lets_what_runs_end_and_starts_nothing_more() -> None:
     assert world.starts() == [(0, 1)]
     assert world.engine.stops == []
     assert world.of(StopAsked) == [StopAsked("simple_gpu_scheduler stop", False, False, 1)]
-    assert world.answers[0] == {"done": "it starts nothing more, and waits for 1 running job", "running": 1}
+    assert world.answers[0] == {"done": "stopping; no new jobs, waiting for 1 running job", "running": 1}
     assert world.answers[2]["stopping"]
     assert [set(answer) for answer in world.answers[3:]] == [{"error"}, {"error"}]
 
@@ -132,10 +132,10 @@ def test_a_pause_starts_nothing_until_it_is_over() -> None:
     assert world.answers[2]["paused"]
     done = [world.answers[at]["done"] for at in (0, 1, 3, 4)]
     assert done == [
-        "it starts nothing more until it is told to",
-        "it was paused already",
-        "it goes on",
-        "it was not paused",
+        "paused; no new jobs until `simple_gpu_scheduler continue`",
+        "already paused",
+        "continuing",
+        "not paused",
     ]
 
 
@@ -144,7 +144,7 @@ def test_a_waiting_job_that_is_cancelled_never_starts_and_takes_with_it_who_come
     world.ask(0.5, "cancel", jobs=[2]).ask(0.6, "status")
     assert world.run() == 1
     assert world.starts() == [(0, 1), (1, 4)]
-    assert world.answers[0] == {"jobs": [{"job": 2, "done": "it was cancelled", "also": [3]}]}
+    assert world.answers[0] == {"jobs": [{"job": 2, "done": "cancelled", "also": [3]}]}
     dropped = [(event.job.number, event.reason, event.is_cancelled) for event in world.of(JobDropped)]
     assert dropped == [(2, "it was cancelled", True), (3, "job 2 did not succeed", False)]
     counts = world.answers[1]["counts"]
@@ -158,8 +158,8 @@ def test_a_running_job_that_is_cancelled_is_ended_and_not_tried_again() -> None:
     assert world.run() == 1
     assert world.engine.stops == [(2, 1, False), (7, 1, True)]
     assert [said(answer) for answer in world.answers] == [
-        [(1, "it is being ended")],
-        [(1, "it is being ended already")],
+        [(1, "cancelling")],
+        [(1, "already ending")],
     ]
     [end] = [event for event in world.of(JobEnded) if event.attempt.job.number == 1]
     assert (end.outcome.kind, end.is_final, end.is_interrupted) == ("killed", True, False)
@@ -170,7 +170,7 @@ def test_a_job_that_waits_for_its_next_attempt_can_be_cancelled() -> None:
     world = failing(Asking(retries=3, retry_delay=100).jobs(job(1)), 1)
     world.ask(5, "cancel", jobs=[1])
     assert world.run() == 1
-    assert said(world.answers[0]) == [(1, "it was cancelled")]
+    assert said(world.answers[0]) == [(1, "cancelled")]
     assert [event.is_final for event in world.of(JobEnded)] == [False, True]
     assert [event.is_cancelled for event in world.of(JobEnded)] == [False, True]
     assert world.summary() == RunEnded(0, 0, 0, 0, 5, all_read=True, code=1, cancelled=1)
@@ -185,7 +185,7 @@ def test_what_cannot_be_cancelled_is_said_for_each_job() -> None:
         (1, "it has ended: failed"),
         (2, "it has succeeded"),
         (3, "its line was refused"),
-        (4, "it is being ended"),
+        (4, "cancelling"),
         (5, "there is no such job"),
         (0, "there is no such job"),
         (-1, "there is no such job"),
@@ -199,7 +199,7 @@ def test_a_job_that_failed_waits_again_when_it_is_to_be_retried() -> None:
     assert world.run() == 0
     assert world.starts() == [(0, 1), (1, 2), (11, 1)]
     assert [event.job.number for event in world.of(JobRequeued)] == [1]
-    assert world.answers[0] == {"jobs": [{"job": 1, "done": "it waits again"}], "also": []}
+    assert world.answers[0] == {"jobs": [{"job": 1, "done": "waiting again"}], "also": []}
     assert (world.answers[1]["counts"]["failed"], world.answers[1]["counts"]["waiting"]) == (0, 1)
     assert world.summary()[:4] == (2, 0, 0, 0)
 
@@ -211,7 +211,7 @@ def test_a_retry_takes_along_who_was_not_started_because_of_it_but_not_who_was_c
     world.engine.outcomes, world.engine.takes = {1: [FAILED, SUCCESS]}, {1: 2, 6: 10}
     world.ask(1, "cancel", jobs=[4]).ask(6, "retry", jobs=[1])
     assert world.run() == 1
-    assert world.answers[1] == {"jobs": [{"job": 1, "done": "it waits again"}], "also": [2, 3]}
+    assert world.answers[1] == {"jobs": [{"job": 1, "done": "waiting again"}], "also": [2, 3]}
     assert [number for _, number in world.starts()] == [1, 5, 6, 1, 2, 3]
     assert (world.summary()[:4], world.summary().cancelled) == ((5, 0, 0, 0), 1)
 
@@ -222,7 +222,7 @@ def test_what_cannot_be_retried_is_said_for_each_job() -> None:
     world.ask(5, "retry", jobs=[2, 3, 4, 5, 6])
     world.run()
     assert said(world.answers[0]) == [
-        (2, "it comes after job 1, which did not succeed: retry that one too"),
+        (2, "it depends on job 1, which did not succeed; retry that one too"),
         (3, "it has succeeded"),
         (4, "it is running"),
         (5, "it is waiting"),
@@ -274,7 +274,7 @@ def survivor(number: int, attempt: int = 1, **options) -> Survivor:
     return Survivor(Attempt(job(number, **options), attempt, (), ()), 1, 1_000_000 - 30, 0)
 
 
-def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
+def test_a_survivor_runs_and_can_be_cancelled() -> None:
     world = Asking(halt="now,fail=1", retries=3).jobs(*jobs(2))
     loop.resume(world.state, Resumption(survivors=(survivor(7, 2),)))
     world.engine.takes = {1: 10, 2: 10}
@@ -283,8 +283,8 @@ def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
     [running, _] = world.answers[0]["running"]
     assert (running["job"], running["attempt"], running["runtime"]) == (7, 2, 31)
     assert [said(answer) for answer in world.answers[1:]] == [
-        [(7, "it is being ended")],
-        [(7, "it is being ended already")],
+        [(7, "cancelling")],
+        [(7, "already ending")],
     ]
     assert world.engine.survivor_stops == [(2, (7, 2), False)]
     [end] = [event for event in world.of(JobEnded) if event.attempt.job.number == 7]
@@ -293,7 +293,7 @@ def test_what_outlived_an_earlier_scheduler_runs_and_can_be_cancelled() -> None:
 
 
 @pytest.mark.parametrize("request_", ["cancel", "stop"])
-def test_what_outlived_an_earlier_scheduler_is_killed_when_term_does_not_end_it(request_: str) -> None:
+def test_a_survivor_is_killed_when_term_does_not_end_it(request_: str) -> None:
     world = Asking(grace=5).jobs(job(1))
     loop.resume(world.state, Resumption(survivors=(survivor(7), survivor(8))))
     world.engine.stubborn, world.engine.takes = {7}, {1: 20}
@@ -301,7 +301,7 @@ def test_what_outlived_an_earlier_scheduler_is_killed_when_term_does_not_end_it(
     assert world.engine.survivor_stops == [(2, (7, 1), False), (2, (8, 1), False), (7, (7, 1), True)]
 
 
-def test_what_outlived_an_earlier_scheduler_has_its_timeout_from_its_begin() -> None:
+def test_the_timeout_of_a_survivor_counts_from_its_start() -> None:
     world = Asking(grace=5, timeout=1000).jobs(job(1))
     loop.resume(world.state, Resumption(survivors=(survivor(7, timeout=40), survivor(8, timeout=0))))
     world.at(50, ForEngine(Ended(Attempt(job(8), 1, (), ()), SUCCESS)))
@@ -336,20 +336,20 @@ def test_a_cancelled_job_that_fails_when_it_is_retried_counts_for_halt() -> None
 
 def test_what_failed_before_this_scheduler_began_does_not_count_for_halt() -> None:
     world = failing(Asking(halt="soon,fail=1").jobs(job(4), job(5), job(6)), 5)
-    loop.resume(world.state, Resumption(ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
+    loop.resume(world.state, Resumption(ended=((job(1, name="first"), "failed", NextAttempt(2, 1)),)))
     assert world.run() == 1
     assert [number for _, number in world.starts()] == [4, 5]
 
 
-def test_a_retry_goes_on_with_the_number_of_the_attempts_that_were_before() -> None:
+def test_a_retry_continues_the_numbers_of_earlier_attempts() -> None:
     world = failing(Asking(retries=1).jobs(job(4)), 1)
     loop.resume(
         world.state,
         Resumption(
             ended=(
-                (job(1), "failed", Begin(3, 2)),
-                (job(2), "not started", Begin(2, 1)),
-                (job(3), "succeeded", Begin()),
+                (job(1), "failed", NextAttempt(3, 2)),
+                (job(2), "not started", NextAttempt(2, 1)),
+                (job(3), "succeeded", NextAttempt()),
             )
         ),
     )
@@ -358,10 +358,10 @@ def test_a_retry_goes_on_with_the_number_of_the_attempts_that_were_before() -> N
     assert starts == [(4, 1), (1, 3), (1, 4), (2, 2)]
 
 
-def test_a_job_is_counted_once_that_is_dropped_as_soon_as_the_run_goes_on() -> None:
+def test_a_job_that_is_dropped_as_soon_as_the_run_resumes_is_counted_once() -> None:
     world = Asking()
-    waiting = ((job(2, after=(1,)), Begin()), (job(3), Begin()))
-    loop.resume(world.state, Resumption(waiting=waiting, ended=((job(1, name="first"), "failed", Begin(2, 1)),)))
+    waiting = ((job(2, after=(1,)), NextAttempt()), (job(3), NextAttempt()))
+    loop.resume(world.state, Resumption(waiting=waiting, ended=((job(1, name="first"), "failed", NextAttempt(2, 1)),)))
     assert world.publisher.ledger.counts() == Counts(waiting=1, failed=1, not_started=1)
 
 
@@ -383,7 +383,12 @@ def test_what_was_before_this_scheduler_is_known() -> None:
     world = Asking()
     loop.resume(
         world.state,
-        Resumption(((job(4), Begin(2)),), (), ((job(1), "succeeded", Begin()), (job(3), "failed", Begin(2, 1))), (2,)),
+        Resumption(
+            ((job(4), NextAttempt(2)),),
+            (),
+            ((job(1), "succeeded", NextAttempt()), (job(3), "failed", NextAttempt(2, 1))),
+            (2,),
+        ),
     )
     answer = requests.answer(world.state, {"do": "retry", "jobs": [1, 2, 4, 5]})
     assert said(answer) == [

@@ -316,7 +316,7 @@ class TestPastRuns:
         lines += [job_read(31, "t --seed 31"), job_ended(31, 99.0, "failed")]
         assert history_of([began() + b"".join(lines)]) == {"t --seed …": [*range(11, 31)]}
 
-    def test_jobs_of_different_runs_are_told_apart_and_a_resumed_one_goes_on(self) -> None:
+    def test_jobs_of_different_runs_are_distinct_and_a_resumed_run_is_one(self) -> None:
         torn = job_ended(1, 7.0) + job_read(2, "b") + job_read(3, "b")
         resumed = began() + job_read(1, "a") + job_ended(1, 1.0) + job_read(2, "b")
         resumed += began(is_resumed=True) + job_ended(2, 2.0)
