@@ -155,7 +155,7 @@ def refuse_errors(sources: Sequence[Source], parser: LineParser, *, by_null: boo
     lines = [f"  {refusal.place}: {refusal.problem}" for refusal in refusals[:_MOST_ERRORS_SHOWN]]
     if len(refusals) > len(lines):
         lines.append(f"  and {len(refusals) - len(lines)} more")
-    raise UserError("\n".join(["nothing was started, since the input has errors:", *lines]))
+    raise UserError("\n".join(["nothing was started; the input has errors:", *lines]))
 
 
 def keep_input(sources: Sequence[Source], joblog: str | None) -> None:
