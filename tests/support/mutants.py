@@ -178,8 +178,15 @@ def run_tests(directory: Path, arguments: Sequence[str], plugin: object) -> int:
     with (directory / "output.txt").open("w") as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-    loaded_before = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
-    code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *loaded_before, *arguments], plugins=[plugin])
+    settled = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    # Hypothesis is loaded already; the sockets of a scheduler and its keeper are closed by the end of their processes.
+    settled += [
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+        "-W",
+        "ignore:unclosed <socket object:ResourceWarning",
+    ]
+    code = pytest.main([*settled, *arguments], plugins=[plugin])
     package = sys.modules.get(PACKAGE)
     return code if package is None or Path(package.__file__ or "").is_relative_to(directory) else _WRONG_PACKAGE
 
