@@ -48,6 +48,10 @@ _NOT_NOTICED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 _MOST_MEMORY = 4 * 2**30
 
 
+Seconds = Mapping[str, float]  # of each test
+Lines = Mapping[str, Mapping[str, Sequence[str]]]  # of each file, and the tests that run each
+
+
 class Mutant(NamedTuple):
     """`new` instead of the bytes from `start` to `end`, in the statement on these lines; no lines if imports run it."""
 
@@ -136,7 +140,7 @@ class Recorder:
 class Chosen:
     """A plugin of pytest that runs some tests in an order, and none for ever."""
 
-    def __init__(self, seconds: Mapping[str, float]) -> None:
+    def __init__(self, seconds: Seconds) -> None:
         self.seconds = seconds
 
     def pytest_sessionstart(self) -> None:
@@ -156,9 +160,10 @@ class Chosen:
         usual = self.seconds[item.nodeid]
         signal.setitimer(signal.ITIMER_PROF, 3 + 10 * usual)  # ends the process
         signal.alarm(int(30 + 50 * usual))  # has the test fail: see conftest.py
-        done = yield
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        return done
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 def run_tests(directory: Path, arguments: Sequence[str], plugin: object) -> int:
@@ -173,8 +178,15 @@ def run_tests(directory: Path, arguments: Sequence[str], plugin: object) -> int:
     with (directory / "output.txt").open("w") as output:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
-    loaded_before = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
-    code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *loaded_before, *arguments], plugins=[plugin])
+    settled = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    # Hypothesis is loaded already; the sockets of a scheduler and its keeper are closed by the end of their processes.
+    settled += [
+        "-W",
+        "ignore::pytest.PytestAssertRewriteWarning",
+        "-W",
+        "ignore:unclosed <socket object:ResourceWarning",
+    ]
+    code = pytest.main([*settled, *arguments], plugins=[plugin])
     package = sys.modules.get(PACKAGE)
     return code if package is None or Path(package.__file__ or "").is_relative_to(directory) else _WRONG_PACKAGE
 
@@ -193,7 +205,7 @@ def record(directory: Path, tests: Sequence[str], kept: Path) -> None:
     sys.exit(code)
 
 
-def notice(directory: Path, seconds: Mapping[str, float]) -> None:
+def notice(directory: Path, seconds: Seconds) -> None:
     """Run these tests in this order until one fails."""
     sys.dont_write_bytecode = True
     files = dict.fromkeys(test.partition("::")[0] for test in seconds)
@@ -212,7 +224,20 @@ def in_child(action: Any) -> int:
     return child.exitcode
 
 
-def order(mutant: Mutant, seconds: Mapping[str, float], lines: Mapping[str, Mapping[str, list[str]]]) -> list[str]:
+def recorded(directory: Path, tests: Sequence[str], kept: Path) -> tuple[Seconds, Lines]:
+    """How long each test takes, and which lines it runs. All must pass, also in the way in which mutants are tried."""
+    if not kept.exists():
+        code = in_child(partial(record, directory, tests, kept))
+        if code == 0:
+            code = in_child(partial(notice, directory, json.loads(kept.read_text())[0]))
+        if code != 0:
+            kept.unlink(missing_ok=True)
+            sys.exit(f"the tests must pass without a mutant:\n{(directory / 'output.txt').read_text()}")
+    seconds, lines = json.loads(kept.read_text())
+    return seconds, lines
+
+
+def order(mutant: Mutant, seconds: Seconds, lines: Lines) -> list[str]:
     """The tests that run its statement, then those that were not measured."""
     here = lines.get(mutant.path, {})
     known = set(chain.from_iterable(chain.from_iterable(file.values()) for file in lines.values()))
@@ -225,7 +250,7 @@ def order(mutant: Mutant, seconds: Mapping[str, float], lines: Mapping[str, Mapp
     )
 
 
-def is_noticed(directory: Path, mutant: Mutant, tests: Sequence[str], seconds: Mapping[str, float]) -> bool:
+def is_noticed(directory: Path, mutant: Mutant, tests: Sequence[str], seconds: Seconds) -> bool:
     """Whether one of these tests fails with it."""
     file = directory / mutant.path
     source = file.read_bytes()
@@ -249,7 +274,6 @@ def main() -> None:
     parser.add_argument("--tests", nargs="+", default=["tests/unit"])
     parser.add_argument("--only", nargs="+", default=(), help="some of them again, by their names: 1-17")
     parser.add_argument("--record", type=Path, help="keep here which lines each test runs, and take it from here")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="of the quickest tests, for each mutant")
     given = parser.parse_args()
     paths = sorted({path for room in given.rooms for path in (ROOT / PACKAGE).glob(room)})
     sources = {str(path.relative_to(ROOT)): path.read_bytes() for path in paths}
@@ -265,15 +289,10 @@ def main() -> None:
         directory = Path(name).resolve() / "copy"
         unneeded = shutil.ignore_patterns(".venv", ".git", ".*_cache", ".hypothesis", ".coverage*")
         shutil.copytree(ROOT, directory, ignore=unneeded)
-        kept = given.record or directory / "record.json"
-        if not kept.exists() and in_child(partial(record, directory, given.tests, kept)) != 0:
-            sys.exit(f"the tests must pass without a mutant:\n{(directory / 'output.txt').read_text()}")
-        seconds, lines = json.loads(kept.read_text())
+        seconds, lines = recorded(directory, given.tests, given.record or directory / "record.json")
         noticed = 0
         for each, mutant in drawn.items():
-            tests = order(mutant, seconds, lines)
-            tests = [test for at, test in enumerate(tests) if sum(map(seconds.get, tests[:at])) < given.seconds]
-            if is_noticed(directory, mutant, tests, seconds):
+            if is_noticed(directory, mutant, order(mutant, seconds, lines), seconds):
                 noticed += 1
             else:
                 print(each, mutant.show(sources[mutant.path]), flush=True)

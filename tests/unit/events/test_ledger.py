@@ -411,6 +411,23 @@ class TestAPublisher:
         publisher.publish(read(1))
         assert told == [Noticed("the disk is full", is_failure=False, is_warning=True)]
 
+    def test_closes_only_the_sink_that_shows_things_when_there_is_a_bug(self) -> None:
+        class Closing:
+            def __init__(self, name: str) -> None:
+                self.name = name
+
+            def take(self, event: Event, /) -> None:
+                pass
+
+            def close(self) -> None:
+                closed.append(self.name)
+                raise ValueError("not now")
+
+        closed: list[str] = []
+        Publisher([Closing("screen"), Closing("journal")]).close_first()
+        Publisher([]).close_first()
+        assert closed == ["screen"]
+
 
 # A journal that is read back tells the same.
 

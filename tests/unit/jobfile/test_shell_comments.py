@@ -22,6 +22,7 @@ COMMENT = [
     (b"echo ${x:-a b} #: c", 15),
     (b"echo $((1 + (2))) #: b", 18),
     (b'echo "$((cd x); echo " #: a")" #: b', 31),
+    (b"echo $((a)')' ) #: c", 16),
     (b"echo $# #: b", 8),
     (b"echo $$ #: b", 8),
     (rb"echo \" #: b", 8),
