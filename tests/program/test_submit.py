@@ -242,7 +242,7 @@ def test_a_symlink_is_followed_and_what_is_no_queue_is_refused(submit: Submitter
     for path, words in [
         ("directory", b": directory is not a queue; a queue is a named pipe"),
         ("/dev/null", b": /dev/null is not a queue; "),
-        ("none", b": there is no none; start `simple_gpu_scheduler --follow none`, or create the file"),
+        ("none", b": there is no none; start `simple_gpu_scheduler --follow none` first, or create the file"),
         ("no \x1b[2J", b": there is no no \\x1b[2J; start `simple_gpu_scheduler --follow 'no \\x1b[2J'`"),
     ]:
         done = submit.run("--to", path, "true")

@@ -21,7 +21,7 @@ from simple_gpu_scheduler.journal.rows import commands as commands_of
 
 _FILTERS = ("failed", "waiting", "running", "succeeded", "not_started", "cancelled")
 _DEFAULT_COUNT = 20
-_RUN_HEADINGS = ("RUN", "BEGUN", "TOOK", "STATE", "JOBS", "DIRECTORY")
+_RUN_HEADINGS = ("RUN", "STARTED", "TOOK", "STATE", "JOBS", "DIRECTORY")
 _JOB_HEADINGS = ("JOB", "NAME", "STATE", "ATTEMPTS", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND")
 _EXAMPLES = r"""
 simple_gpu_scheduler history --here
