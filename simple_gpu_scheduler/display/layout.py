@@ -1,4 +1,4 @@
-"""Who has the terminal, the run or its jobs: decided from what was typed and from what our streams are."""
+"""Whether the run or its jobs use the terminal: decided from the options and the kinds of our streams."""
 
 import os
 import stat
@@ -17,7 +17,7 @@ _BOTH, _ERRORS = (1, 2), (2,)
 
 
 class OwnStreams(NamedTuple):
-    """What our own streams are: whether a view can be drawn on stderr, and where stdout goes."""
+    """Our own streams: whether a view can be drawn on stderr, and where stdout goes."""
 
     can_draw: bool
     stdout: Stdout
@@ -31,18 +31,18 @@ class Layout(NamedTuple):
     logged: tuple[int, ...] = ()
 
     def introduction(self, directory: str, *, is_named: bool, is_recorded: bool) -> str:
-        """What a person should know of it, where nobody asked for it in so many words."""
+        """What to tell the user if this layout was not requested explicitly."""
         if not self.logged or is_named or (self.output in ("group", "tag") and is_recorded):
             return ""
         what = "what the jobs write to stderr" if self.logged == _ERRORS else "the jobs' output"
-        way = " (simple_gpu_scheduler logs JOB shows it)" if is_recorded else ""  # that asks a journal
+        way = " (simple_gpu_scheduler logs JOB shows it)" if is_recorded else ""  # `logs` needs a journal
         return f"{what} goes to {directory}{way}"
 
 
 def choose_layout(
     display: DisplayOptions, output: OutputOptions, streams: OwnStreams, *, runs_nothing: bool = False
 ) -> Layout:
-    """The live view is for a terminal on which nothing else is printed. A UserError says what cannot go together."""
+    """The live view needs a terminal on which nothing else is printed. A UserError says which options conflict."""
     progress: Progress = "none" if display.progress == "none" else "plain"
     if runs_nothing:
         return Layout(progress)
@@ -50,7 +50,7 @@ def choose_layout(
     if mode == "inherit" and output.wants_logs:
         raise UserError("--output inherit keeps no logs: leave it out, or --logs and --logs-failed-only")
     if _is_live(display, mode, streams):
-        # With `> FILE` that file would stay empty if nobody asked for logs: only stderr must not go where the view is.
+        # With `> FILE`, stdout goes there unless logs were requested; only stderr must stay off the terminal.
         mode = mode or ("files" if streams.stdout == "terminal" else "inherit")
         return Layout("live", mode, _ERRORS if mode == "inherit" else _BOTH)
     mode = mode or "inherit"
@@ -65,13 +65,13 @@ def _is_live(display: DisplayOptions, mode: Mode | None, streams: OwnStreams) ->
         )
     if display.progress is not None or not streams.can_draw:
         return display.progress == "live" and streams.can_draw
-    # A pipe may end on this very terminal, as with `| tee`.
+    # A pipe may end at this terminal, as with `| tee`.
     goes_elsewhere = mode == "files" or streams.stdout == "elsewhere"
     return goes_elsewhere and not prints_here and not display.quiet
 
 
 def look_at_streams(environment: Mapping[str, str]) -> OwnStreams:
-    """What ours are."""
+    """Look at our streams."""
     mode = os.fstat(1).st_mode
     kind: Stdout = "elsewhere"
     if os.isatty(1):
@@ -88,6 +88,6 @@ def _can_draw(environment: Mapping[str, str]) -> bool:
     try:
         size = os.get_terminal_size(2)
         is_ours = os.tcgetpgrp(2) == os.getpgrp()
-    except OSError:  # it is another session's
+    except OSError:  # it belongs to another session
         return False
     return is_ours and size.columns >= _NARROWEST and size.lines >= _LOWEST

@@ -1,4 +1,4 @@
-"""Tables in a terminal: columns, each aligned to its side, and lines cut to a width. A wide character counts as two."""
+"""Tables in a terminal: aligned columns, and lines cut to a width. A wide character counts as two."""
 
 import shutil
 import sys
@@ -12,7 +12,7 @@ def aligned(
 ) -> list[str]:
     """The lines of these rows; `sides` has a `>` for each column that is aligned to the right.
 
-    `widths` are the least that the columns have; they make tables alike that are printed row by row.
+    `widths` are the minimum widths of the columns, for tables that are printed row by row.
     """
     columns = zip(*([cell_len(cell) for cell in row] for row in rows), strict=True)
     widths = [max(least, *column) for least, column in zip(widths or [0] * len(rows[0]), columns, strict=True)]
@@ -29,12 +29,12 @@ def _padded(cell: str, side: str, width: int) -> str:
 
 
 def cut(lines: Sequence[str], width: int | None) -> list[str]:
-    """The same lines, none of them wider than that."""
+    """The same lines, cut to this width."""
     if width is None:
         return list(lines)
     return [line if cell_len(line) <= width else set_cell_size(line, width - 1) + "…" for line in lines]
 
 
 def width_of_stdout() -> int | None:
-    """That of the terminal; None if stdout is none, so that nothing is to be cut."""
+    """The width of the terminal; None if stdout is not a terminal, so nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

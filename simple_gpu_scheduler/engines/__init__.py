@@ -1,8 +1,8 @@
 """Engines: where attempts run, whole. The protocol, what an engine reports, and the table of engines.
 
 There are two kinds. For a placing engine our scheduler chooses the GPUs (this machine, simulated time). A queueing
-engine hands attempts to a cluster, which has a queue of its own and chooses by itself: there an attempt begins some
-time after it was started, and the engine says so by a `Began`.
+engine hands attempts to a cluster, which has its own queue and chooses itself: there an attempt begins to run some
+time after it was started, and the engine reports that with `Began`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,20 +27,20 @@ NEVER = float("inf")
 
 
 class ForEngine(NamedTuple):
-    """A message to the loop's inbox from one of the engine's own threads; the loop hands it to the engine."""
+    """A message from one of the engine's threads to the loop's inbox; the loop hands it to the engine."""
 
     message: Any
 
 
 class Began(NamedTuple):
-    """An attempt that waited in a cluster's queue runs now; its time-out and its length count from here."""
+    """An attempt that waited in a cluster's queue is running now; its time-out and length count from here."""
 
     attempt: Attempt
     where: str = ""
 
 
 class Exited(NamedTuple):
-    """The main process of an attempt has ended; what it left behind is still being ended."""
+    """The main process of an attempt has ended; processes that it left behind are still being ended."""
 
     attempt: Attempt
 
@@ -48,9 +48,9 @@ class Exited(NamedTuple):
 class Ended(NamedTuple):
     """An attempt is over, and nothing of it is left. It may also never have started.
 
-    Without an outcome it was interrupted: preempted, its node was lost, the cluster refused it after all, or nobody
-    knows how it ended; `why` says which, and the job runs again. `swept` counts the processes that it had left behind
-    and that were ended; `beyond_us` lists the pids of those that this user may not end.
+    Without an outcome it was interrupted: preempted, lost with its node, refused late by the cluster, or ended in an
+    unknown way; `why` says which, and the job runs again. `swept` counts processes that it left behind and that were
+    ended; `beyond_us` lists the pids of those that this user may not end.
     """
 
     attempt: Attempt
@@ -62,65 +62,65 @@ class Ended(NamedTuple):
 
 Report = Began | Exited | Ended
 
-# What came of the wish to stop an attempt: it will end, its main process had ended by then, or this user may not.
+# The result of stopping an attempt: it will end, its main process had already ended, or this user may not stop it.
 Stopped = Literal["stopping", "ended", "not allowed"]
 
 
 class Tended(NamedTuple):
-    """What an engine found when it looked after its places, and when it wants to be asked again."""
+    """What an engine found when it checked its places, and when it wants to be called again."""
 
     wake: float = NEVER
-    has_looked: bool = False  # so that why jobs wait may have changed
-    lost: Sequence[tuple[str, str]] = ()  # GPUs that are of no use any more, and why
+    has_looked: bool = False  # so the reasons why jobs wait may have changed
+    lost: Sequence[tuple[str, str]] = ()  # GPUs that can no longer be used, and why
     remarks: Sequence[str] = ()
 
 
 class Engine(Protocol):
     """Runs attempts. The loop's thread owns it; its own threads only put a `ForEngine` on the inbox.
 
-    Attempts of an earlier scheduler that still run are given to it when it is made. Each attempt that was started, by
-    us or by an earlier scheduler, has exactly one `Ended`, whatever happens.
+    It gets the attempts of an earlier scheduler that are still running when it is created. Each attempt that was
+    started, by this scheduler or an earlier one, has exactly one `Ended`, whatever happens.
     """
 
     queues: bool  # whether a cluster chooses the GPUs, so that an attempt begins when a `Began` says so
 
     def rooms(self, demand: "Demand") -> "Rooms":
-        """The GPUs that may be used, as far as is known, with the memory that others leave free."""
+        """The GPUs that can be used, as far as is known, and the memory that others leave free there."""
 
     def waits(self, demand: "Demand") -> list[Wait]:
-        """Why the others may not be used."""
+        """Why the other GPUs cannot be used."""
 
     def take(self, attempt: Attempt, now: float) -> bool:
-        """Take the places of an attempt, all or none; False when somebody else was there first."""
+        """Take the places of an attempt, all or none; False if another scheduler or user was faster."""
 
     def start(self, attempt: Attempt) -> None:
         """Start an attempt whose places are taken."""
 
     def stop(self, attempts: Sequence[Attempt], *, force: bool) -> Sequence[Stopped]:
-        """Ask these and what they left behind to end, or with `force` make them; what came of it for each."""
+        """Ask these attempts and what they left behind to end, or with `force` kill them; the result for each."""
 
     def received(self, message: Any, now: float) -> Sequence[Report]:
-        """What a message from one of its threads means for the run."""
+        """Translate a message from one of its threads into what it means for the run."""
 
     def release(self, attempt: Attempt) -> None:
-        """Give its places back: it was not started, or its end is on record."""
+        """Give back its places: it was not started, or its end has been recorded."""
 
     def tend(self, demand: "Demand", now: float) -> Tended:
-        """Give back what is not used, look again at what others use; called before the loop sleeps."""
+        """Give back unused places and look again at GPUs in use by others; called before the loop sleeps."""
 
     def close(self) -> None:
-        """Nothing is started any more."""
+        """Nothing will be started any more."""
 
 
 class Inbox(Protocol):
     """Where the loop waits. The real one is a SimpleQueue."""
 
     def get(self, *, timeout: float | None = None) -> Any:
-        """The next message; `Empty` when none came in time."""
+        """The next message; `Empty` if none came in time."""
 
 
 class World(NamedTuple):
-    """What the loop acts on, and by which time."""
+    """What the loop acts on, and by which clock."""
 
     engine: Engine
     inbox: Inbox
@@ -129,7 +129,7 @@ class World(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """What engines are made from; each takes what it needs."""
+    """What engines are built from; each takes what it needs."""
 
     run_id: str
     machine: "Machine"
@@ -150,7 +150,7 @@ class Setting(NamedTuple):
 
 
 class EngineEntry(NamedTuple):
-    """A line of the table: what `--engine NAME` offers, and the module whose `build` makes it."""
+    """A row of the table: the help of `--engine NAME`, and the module whose `build` creates the engine."""
 
     help: str
     module: str
@@ -168,6 +168,6 @@ ENGINES: Mapping[str, EngineEntry] = {
 
 
 def build(name: str, setting: Setting) -> World:
-    """The engine of that name, with the inbox and the clock that go with it."""
+    """The engine of that name, with its inbox and its clock."""
     world: World = import_module(f"{__name__}.{ENGINES[name].module}").build(setting)
     return world

@@ -1,6 +1,6 @@
-"""Attempts as processes of this machine: a pool of threads, each of which starts one and waits for its end.
+"""Attempts as processes of this machine: a pool of threads, each of which starts an attempt and waits until it ends.
 
-The threads share with the rest of the program only the queue of what to do and the inbox for what happened. It knows
+The threads share only two things with the rest of the program: the queue of work and the inbox for results. It knows
 nothing of GPUs, order or time.
 """
 
@@ -34,9 +34,9 @@ _MOST_LOOKS = 100
 class ChildExited(NamedTuple):
     """The main process of an attempt has ended, or could not be started.
 
-    Once it is settled, nothing of the attempt is left: `swept` processes that it had left behind were ended, and
-    `beyond_us` are the pids of those that this user may not end. `looks` counts the looks in a row that found nothing,
-    though something is left.
+    Once it is settled, nothing of the attempt is left: `swept` counts the processes that it left behind and that were
+    ended, and `beyond_us` lists the pids of those that this user may not end. `looks` counts looks in a row that found
+    nothing although something is left.
     """
 
     attempt: Attempt
@@ -71,20 +71,20 @@ class Children:
         self._keeper = keeper
         self._open_streams = open_streams
         self._spared = spared
-        self._settled: list[Key] = []  # whose ends are on record, for the keeper to know
+        self._settled: list[Key] = []  # whose ends were recorded, which the keeper must know
         self._reaped: dict[int, int] = {}  # main processes that came to us as orphans, when the keeper was killed
         self._tags = processes.Tags()
         self._work: SimpleQueue[Callable[[Launcher], ChildExited] | None] = SimpleQueue()
         self._threads = 0
         self._busy = 0
         self._starting: set[Key] = set()
-        self._lock = threading.Lock()  # over what is below, and so over pids: none is signalled after it was reaped
+        self._lock = threading.Lock()  # guards what is below, and so pids: none is signalled after it was reaped
         self._pids: dict[Key, int] = {}  # _REAPED from the end of the main process until the attempt is settled
         self._marks: dict[int, tuple[bytes, int]] = {}
-        self._told: dict[Key, int] = {}  # the signals for attempts that have no process yet, or none any more
-        self._told_groups: dict[int, Key] = {}  # the process groups that were signalled, and whose they are
+        self._told: dict[Key, int] = {}  # the signals sent to attempts that have no process yet, or no longer
+        self._told_groups: dict[int, Key] = {}  # the process groups that were signalled, and their attempts
         processes.adopt_orphans()
-        # Children from before, of the shell that became this program, are nobody's leftovers.
+        # Earlier children, of the shell that became this program, belong to no attempt.
         self._before = leftovers.children(os.getpid()) if processes.has_orphans() else frozenset[int]()
         self._spares_unknown = bool(self._before) or os.getpid() == _INIT
         if self._keeper:
@@ -94,7 +94,7 @@ class Children:
         """Hand the attempt to a thread."""
         recorded = self._take_settled()
         if not self._do(lambda launcher: self._run(launcher, attempt, hold, recorded)):
-            self._busy += 1  # its end is told all the same
+            self._busy += 1  # its end is reported anyway
             reason = "this user may not start more threads (ulimit -u)"
             self._put(ChildExited(attempt, Outcome("not started", reason=reason)))
 
@@ -109,7 +109,7 @@ class Children:
         return True
 
     def has_ended(self, attempt: Attempt) -> bool:
-        """Whether its main process has."""
+        """Whether its main process has ended."""
         with self._lock:
             pid = self._pids.get(attempt.key)
             if not pid:
@@ -120,9 +120,9 @@ class Children:
     def settle(self, ended: ChildExited) -> bool:
         """Look for what the attempt left behind; if there is something, let a thread end it first."""
         self._busy -= 1
-        # Asked in any case: it also reaps those that a sweep has ended.
+        # Always called: it also reaps those that a sweep has ended.
         has_orphans = processes.has_orphans(self._keep_status)
-        # What the kernel says is certain, what a thread read from /proc is not: it slept, or a process slipped through.
+        # What the kernel says is certain. What a thread read from /proc is not: it may have slept, or missed a process.
         is_sure = not has_orphans or (ended.is_settled and (self._busy or self._spares_unknown or ended.beyond_us))
         if is_sure or not self._do(lambda _launcher: self._sweep(ended)):
             self._forget(ended.attempt.key)
@@ -130,7 +130,7 @@ class Children:
         return False
 
     def _keep_status(self, pid: int, status: int) -> None:
-        if self._keeper and (pid in self._marks or self._keeper.is_gone.is_set()):  # it may be known in a moment
+        if self._keeper and (pid in self._marks or self._keeper.is_gone.is_set()):  # it may be seen in a moment
             self._reaped[pid] = status
 
     def _forget(self, key: Key) -> None:
@@ -140,14 +140,14 @@ class Children:
             self._told.pop(key, None)
             self._pids.pop(key, None)
             for group in [group for group, whose in self._told_groups.items() if whose == key]:
-                del self._told_groups[group]  # the number may soon be another group's
+                del self._told_groups[group]  # the number may soon belong to another group
 
     def _signal(self, key: Key, pid: int, number: int) -> bool:
         self._told_groups[pid] = key
         return processes.signal_group(pid, number)
 
     def recorded(self) -> None:
-        """Tell the keeper which ends are on record; where another start has followed, that has told it."""
+        """Tell the keeper which ends were recorded, unless a later start has told it already."""
         if self._settled and self._keeper:
             self._keeper.let_go(self._take_settled())
 
@@ -157,12 +157,12 @@ class Children:
         return keys
 
     def close(self) -> None:
-        """Let the threads go."""
+        """End the threads."""
         for _ in range(self._threads):
             self._work.put(None)
 
     def _do(self, work: Callable[[Launcher], ChildExited]) -> bool:
-        """Have a thread do it, in a while if there can be no more threads; False if there can be none at all."""
+        """Let a thread do it, later if no more threads can be started; False if there is no thread at all."""
         if self._busy >= self._threads:
             try:
                 start_thread(self._serve)
@@ -179,7 +179,7 @@ class Children:
         while (work := self._work.get()) is not None:
             try:
                 self._put(work(launcher))
-            except BaseException as error:  # noqa: BLE001 - the loop raises it; here it would be an end that is never told
+            except BaseException as error:  # noqa: BLE001 - the loop raises it; here, the end would never be reported
                 self._put(Broken(error))
 
     def _run(self, launcher: Launcher, attempt: Attempt, hold: Hold, recorded: bytes) -> ChildExited:
@@ -234,7 +234,7 @@ class Children:
         return ended._replace(is_settled=True, swept=ended.swept + swept, beyond_us=pids, looks=looks)
 
     def _running(self) -> Running:
-        """What must not be taken for a stray, which goes for processes that are just being started too."""
+        """The pids that are no strays, including processes that are just being started."""
         starting = set(self._starting)
         while starting & self._starting:
             time.sleep(_ABOUT_A_START)

@@ -1,7 +1,7 @@
 """This machine as an engine: leased GPUs that are looked at, and attempts as processes.
 
 The pool knows the GPUs, and the children the processes. Survivors are attempts that an earlier scheduler of this run
-started: they hold their leases themselves and are no children of this process.
+started: they hold their own leases and are not children of this process.
 """
 
 import signal
@@ -31,14 +31,14 @@ class LocalEngine:
     queues = False
 
     def __init__(self, setting: Setting, pool: Pool, children: Children) -> None:
-        """Watches the survivors from here on."""
+        """Starts watching the survivors."""
         self._run_id = setting.run_id.encode()
         self._pool = pool
         self._children = children
         self._left_out: frozenset[str] = frozenset()
-        self._taken: dict[Key, Hold] = {}  # places of attempts that are not started yet
+        self._taken: dict[Key, Hold] = {}  # places of attempts that have not started yet
         self._survivors = {each.attempt.key: each.attempt for each in setting.survivors}
-        self._told: set[Key] = set()  # the survivors that were told to end
+        self._told: set[Key] = set()  # the survivors that were asked to end
         pids = {each.attempt.key: each.pid for each in setting.survivors if each.status is None}
         for each in setting.survivors:
             if each.status is not None:

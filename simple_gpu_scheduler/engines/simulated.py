@@ -1,8 +1,8 @@
 """Simulated time: no process runs, and time moves only from one event to the next.
 
-This is the loop's engine, its clock and its inbox in one, since the three must agree. A job takes as long as `sleep N`
-in its command says, else its `time=`; `exit N` and `false` say how it ends. In a dry run jobs have no length at all and
-succeed at once; since their ends come one after another, GPUs are used in turn.
+This is the loop's engine, clock and inbox in one, since the three must agree. A job takes as long as `sleep N` in its
+command says, or else its `time=`; `exit N` and `false` set how it ends. In a dry run, jobs take no time and succeed;
+since their ends come one after another, GPUs are used in turn.
 """
 
 import re
@@ -24,11 +24,11 @@ from . import Ended, ForEngine, Report, Setting, Stopped, Tended, World
 
 _SLEEP = re.compile(rb"(?<![\w./-])sleep((?:[ \t]+[0-9.]\S*)+)")
 _LENGTH = re.compile(rb"([0-9]*\.?[0-9]+)([smhd]?)(?![\w.<>])")
-_LONGEST = 100  # what is longer is no number that anybody would wait for
+_LONGEST = 100  # numbers with more digits are not plausible lengths
 _UNITS = {b"": 1, b"s": 1, b"m": 60, b"h": 3600, b"d": 86_400}
 _EXIT = re.compile(rb"(?<![\w./-])(?:exit\s+([0-9]{1,3})|(false))\s*(?:#.*)?$")
 _NEVER = float("inf")
-# How long a pipe that is held open for any number of writers is given, before time goes on without them.
+# How long to wait for writers of a pipe that is held open before time advances without them.
 _PATIENCE = 0.05
 
 
@@ -38,17 +38,17 @@ class Simulated:
     queues = False
 
     def __init__(self, setting: Setting, wall: float) -> None:
-        """`wall` is what time it is when the run starts."""
+        """`wall` is the time when the run starts."""
         self._inbox = setting.inbox
         self._wall = wall
         self._read_more = setting.read_more
         self._has_lengths = setting.has_lengths
         self._gpus = tuple(gpu.id for gpu in setting.machine.gpus)
         self._patience = None if setting.input_ends else _PATIENCE
-        self._is_read = False  # whether the reader has nothing to give, until it is told to read more
+        self._is_read = False  # whether the reader pauses until it is asked to read more
         self._now = 0.0
         self._ends: list[tuple[float, int, Ended]] = []
-        self._ending: dict[tuple[int, int], int] = {}  # which of the ends of an attempt counts
+        self._ending: dict[tuple[int, int], int] = {}  # which of the ends of an attempt is valid
         self._count = 0
 
     def now(self) -> float:
@@ -66,14 +66,14 @@ class Simulated:
         except Empty:
             self._is_read = True
             return self._next_end(_NEVER if timeout is None else self._now + timeout)
-        # What we are told to stop for, nothing is read behind.
+        # Nothing is read after a message that stops the run.
         stops = isinstance(message, Signalled) and message.number != signal.SIGUSR1
         if stops or isinstance(message, Batch | SourceEnded):
             self._is_read = True
         return message
 
     def read_more(self) -> None:
-        """Have the reader go on."""
+        """Let the reader continue."""
         self._is_read = False
         self._read_more()
 
@@ -84,7 +84,7 @@ class Simulated:
                 del self._ending[ended.attempt.key]
                 self._now = max(self._now, at)
                 return ForEngine(ended)
-        if until == _NEVER:  # nothing comes but from outside
+        if until == _NEVER:  # messages can only come from outside
             return self._inbox.get()
         self._now = until
         raise Empty
@@ -94,15 +94,15 @@ class Simulated:
         return {gpu: Room() for gpu in self._gpus if gpu not in demand.without}
 
     def waits(self, _demand: Demand) -> list[Wait]:
-        """Nobody else is there."""
+        """There are no other users."""
         return []
 
     def take(self, _attempt: Attempt, _now: float) -> bool:
-        """Nobody was there first."""
+        """Always possible: there are no other users."""
         return True
 
     def start(self, attempt: Attempt) -> None:
-        """It will have ended in a while."""
+        """Plan its end."""
         if self._has_lengths:
             self._end_at(self._now + _seconds(attempt.job), attempt, _outcome(attempt.job))
         else:
@@ -143,7 +143,7 @@ class Simulated:
 
 
 def build(setting: Setting) -> World:
-    """Engine, clock and inbox that agree about time."""
+    """Engine, clock and inbox in one."""
     simulated = Simulated(setting, time.time())
     return World(simulated, simulated, simulated, simulated.read_more)
 

@@ -1,6 +1,6 @@
-"""Waiting for GPUs without a queue of jobs: what the `run` command and `lease()` do until they have theirs.
+"""Waiting for GPUs without a queue of jobs, as the `run` command and `lease()` do.
 
-It knows nothing of what they are wanted for.
+It does not know what the GPUs are for.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,21 +19,21 @@ _LONGEST_WAIT = 86_400.0
 
 
 class LeaseInbox(Protocol):
-    """Where leases come, and signals."""
+    """Where leases and signals arrive."""
 
     def get(self, *, timeout: float | None = None) -> LeaseCame | Broken | Signalled:
-        """The next message; `Empty` when none came in time."""
+        """The next message; `Empty` if none came in time."""
 
 
 class Acquired(NamedTuple):
-    """The GPUs, and what keeps them leased."""
+    """The GPUs, and what holds their leases."""
 
     gpus: tuple[str, ...]
     hold: Hold
 
 
 class TooFewError(UserError):
-    """There will never be enough."""
+    """There will never be enough GPUs."""
 
 
 def acquire(
@@ -46,7 +46,7 @@ def acquire(
     say: Callable[[Sequence[Wait]], object],
     remark: Callable[[str], object],
 ) -> Acquired | Signalled | None:
-    """So many GPUs; None when there were not so many until then; or the signal that ended the wait."""
+    """The requested number of GPUs; None if too few were free by the deadline; or the signal that ended the wait."""
     demand, waiting = Demand(count), Waiting()
     while True:
         now = clock.now()

@@ -1,6 +1,6 @@
-"""Which GPUs of this machine a command may use, and how to look at them and lease them: from options to parts.
+"""Finds the GPUs of this machine that a command may use, and builds what looks at them and leases them, from options.
 
-It asks NVML if there is need to, else the driver's files, and says in words what could not be asked.
+It asks NVML if needed, otherwise the driver's files, and says in a sentence what could not be found out.
 """
 
 import os
@@ -26,9 +26,9 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 class Wants(NamedTuple):
-    """The sections "GPUs" and "When a GPU counts as free" of --help; without `names` all GPUs are meant.
+    """The sections "GPUs" and "When a GPU counts as free" of --help; without `names`, all GPUs.
 
-    `example` shows in an error how to name some.
+    `example` shows in error messages how to name some.
     """
 
     names: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Wants(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """The GPUs that were found, what to ask about them, and what a person should know of it."""
+    """The GPUs that were found, how to look at them, and remarks for the user."""
 
     gpus: tuple[Gpu, ...]
     nvml: "Nvml | None" = None
@@ -49,13 +49,13 @@ class Machine(NamedTuple):
 
     @property
     def totals(self) -> tuple[float, ...]:
-        """The memory of each of them."""
+        """The memory of each GPU."""
         return tuple(gpu.total for gpu in self.gpus)
 
 
 def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
-    """Find the GPUs. NVML is initialised only if somebody needs it. A UserError says what to type."""
-    # Also for nothing but its UUID: by its number alone a GPU is leased by nobody else.
+    """Find the GPUs. NVML is initialised only if it is needed. A UserError says what to type."""
+    # Even if only the UUIDs are missing: other schedulers know a GPU's lease by its UUID, not by its number.
     is_needed = (
         not wants.names or not wants.ignore_occupancy or need_listing(wants.names, has_uuids=bool(read_devices()))
     )
@@ -75,22 +75,22 @@ def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
 
 
 def open_pool(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Pool:
-    """The GPUs as what jobs can have, leased among all users of this machine."""
+    """The GPUs as a pool for jobs, leased among all users of this machine."""
     files = open_lease_files()
     leases = {gpu.id: open_lease(files, gpu.id, gpu.lease_name, put, tree) for gpu in machine.gpus}
     return Pool(machine.gpus, leases, _probe(machine, wants, family))
 
 
 def open_lease_files() -> LeaseFiles:
-    """The directory that all users share, or the one that the environment names."""
+    """The directory that all users share, or the one set in the environment."""
     return LeaseFiles(os.environ.get(VARIABLE) or DEFAULT_DIRECTORY)
 
 
 def open_nvml() -> "tuple[Nvml | None, str]":
-    """NVML, or why there is none."""
+    """NVML, or why it cannot be used."""
     if not has_nvml():
         return None, ABSENT
-    from .nvml import Nvml, Unavailable  # noqa: PLC0415 - only those have it who have GPUs
+    from .nvml import Nvml, Unavailable  # noqa: PLC0415 - only machines with GPUs have it
 
     try:
         return Nvml(), ""

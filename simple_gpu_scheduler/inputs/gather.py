@@ -1,5 +1,5 @@
-"""Everything that a run reads: what each input is, opening it, looking through it for mistakes; and for
-a resumed run what it had, each from where it was left."""
+"""Everything that a run reads: what each input is, opening it, checking it for errors; and for a resumed
+run its earlier inputs, each from where it was left."""
 
 import errno
 import os
@@ -28,10 +28,9 @@ _MOST_ERRORS_SHOWN = 10
 
 
 class Input(NamedTuple):
-    """One, as the journal has it: a `file`, a named `fifo`, a `pipe`, a `terminal`, one to `follow`, or `other`.
+    """An input, as in the journal: a `file`, a named `fifo`, a `pipe`, a `terminal`, one to `follow`, or `other`.
 
-    `name` tells it from other inputs in what is said of its lines; `spool` ends the name of the file that a pipe is
-    emptied into.
+    `name` identifies it in messages about its lines; `spool` is the suffix of the file that a pipe is copied to.
     """
 
     kind: str
@@ -41,24 +40,24 @@ class Input(NamedTuple):
 
 
 def is_of(fd: int, name: str = "") -> Input:
-    """What is behind a descriptor."""
+    """The input behind a descriptor."""
     mode = os.fstat(fd).st_mode
     path = os.readlink(f"/proc/self/fd/{fd}")
     if os.isatty(fd):
         return Input("terminal", path, name)
-    if stat.S_ISFIFO(mode):  # an anonymous pipe reads `pipe:[1234]` there
+    if stat.S_ISFIFO(mode):  # an anonymous pipe has the name `pipe:[1234]` there
         return Input("fifo", path, name) if path.startswith("/") else Input("pipe", "", name)
     return Input("file", path, name) if stat.S_ISREG(mode) else Input("other", path, name)
 
 
 def open_file(path: str, *, waits: bool) -> Source:
-    """One of FILES. With `waits` a named pipe's first writer is waited for."""
+    """Open one of FILES. With `waits`, wait for the first writer of a named pipe."""
     if path == "-":
         return Source(_STDIN)
     try:
         if not waits and _is_named_pipe(path):
             return _place_of(path)
-        # The first writer of a named pipe that ends with its writers is waited for, or it would seem empty.
+        # A named pipe that ends with its writers would seem empty without waiting for the first one.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if waits else os.O_NONBLOCK))
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; FILES hold commands, one per line") from None
@@ -69,7 +68,7 @@ def open_file(path: str, *, waits: bool) -> Source:
 
 
 def _is_named_pipe(path: str) -> bool:
-    """And not one without a name, such as /dev/stdin or what a shell makes of <(...), which has its writer already."""
+    """Not one without a name, such as /dev/stdin or a shell's <(...), which already has a writer."""
     if not stat.S_ISFIFO(os.stat(path).st_mode):
         return False
     fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -80,17 +79,17 @@ def _is_named_pipe(path: str) -> bool:
 
 
 def _place_of(path: str) -> Source:
-    """A named pipe, not opened: from then on writers write, and what they wrote would be lost with us."""
+    """A named pipe, not opened: an open one takes lines from writers, which would be lost if we are killed."""
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return Source(os.open(path, os.O_PATH | os.O_CLOEXEC), path)
 
 
 def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
-    """What `--follow` names: a pipe, which is made when nothing is there, or a file that grows."""
+    """The input given by `--follow`: a pipe, created if nothing is there, or a growing file."""
     try:
         if not os.path.lexists(path):
-            if mark:  # a file that was followed before is between two rotations, or will come again
+            if mark:  # a file that was followed before is being rotated, or will be created again
                 return Input("follow", path), Source(-1, "", Followed(path, mark), mark)
             os.mkfifo(path, 0o600)
         mode = os.stat(path).st_mode
@@ -106,7 +105,7 @@ def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
 
 
 def open_held(source: Source) -> Source:
-    """A named pipe that is read as it is, and with its other end held does not end when its last writer leaves."""
+    """A named pipe that is read directly; its other end is held open, so it does not end with its last writer."""
     place = f"/proc/self/fd/{source.fd}"
     fd = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -115,7 +114,7 @@ def open_held(source: Source) -> Source:
 
 
 def check_holdable(fd: int) -> None:
-    """A UserError says that the other end of a named pipe may not be opened."""
+    """Raise a UserError if this user may not open the other end of a named pipe."""
     if not os.access(f"/proc/self/fd/{fd}", os.W_OK):
         raise UserError(
             f"cannot hold the named pipe open for its writers: {os.strerror(errno.EACCES)}; give yourself "
@@ -126,7 +125,7 @@ def check_holdable(fd: int) -> None:
 def spooled(
     kind: Input, source: Source, spool: int, hand_over: HandOver | None, mark: ReadMark | None, *, follows: bool
 ) -> Source:
-    """A pipe that is emptied into the open file `spool`."""
+    """A pipe that is copied to the open file `spool`."""
     is_named = kind.kind == "fifo"
     offset = mark.offset if mark else 0
     feed = Spooled(
@@ -136,19 +135,19 @@ def spooled(
 
 
 def rest(kind: Input, spool: int, mark: ReadMark | None) -> Source:
-    """What was taken of a pipe that is no more."""
+    """The saved content of a pipe that no longer exists."""
     return Source(spool, kind.name, Rest(kind.spool, spool, mark.offset if mark else 0), mark)
 
 
 def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
-    """How far an input was read, as the journal has it."""
+    """How far an input was read, by the journal."""
     if not record:
         return None
     return ReadMark(**{name: record[name] for name in ReadMark._fields if name in record})  # type: ignore[arg-type]
 
 
 def refuse_errors(sources: Sequence[Source], parser: LineParser, *, by_null: bool) -> None:
-    """Wrong options in the first part of plain files stop everything before it starts."""
+    """Refuse wrong options in the first part of regular files before anything starts."""
     refusals = check([source for source in sources if source.feed is None], parser, by_null=by_null)
     if not refusals:
         return
@@ -159,10 +158,10 @@ def refuse_errors(sources: Sequence[Source], parser: LineParser, *, by_null: boo
 
 
 def keep_input(sources: Sequence[Source], joblog: str | None) -> None:
-    """Refuse a job log that is the input: it would be emptied before it was read."""
+    """Refuse a job log that is also the input: it would be truncated before it was read."""
     try:
         log = os.stat(joblog) if joblog else None
-    except OSError:  # there is none yet
+    except OSError:  # it does not exist yet
         return
     fds = [source.fd for source in sources if source.fd >= 0]
     if log and any(os.path.samestat(log, os.fstat(fd)) for fd in fds) and stat.S_ISREG(log.st_mode):
@@ -170,7 +169,7 @@ def keep_input(sources: Sequence[Source], joblog: str | None) -> None:
 
 
 def introduce(kind: Input, *, follows: bool) -> str:
-    """What to say of what may surprise: that a terminal is read, or that an input does not end."""
+    """A message about what may surprise: that a terminal is read, or that an input does not end."""
     if kind.kind == "terminal":
         return "reading commands from the terminal, one per line; Ctrl-D ends the input"
     if kind.kind == "fifo" and follows:
@@ -180,11 +179,11 @@ def introduce(kind: Input, *, follows: bool) -> str:
 
 Typed = tuple[Input, Source]
 QUEUES = ("fifo", "follow")
-_TEMPORARY = "/tmp"  # noqa: S108 - a file there has no name
+_TEMPORARY = "/tmp"  # noqa: S108 - a file created there has no name
 
 
 class Gathered(NamedTuple):
-    """The inputs for the journal, how to read those that are read, what to say of them, and what went wrong."""
+    """The inputs for the journal, the sources to read, messages about them, and what went wrong."""
 
     inputs: Sequence[Input] = ()
     sources: Sequence[Source] = ()
@@ -193,12 +192,12 @@ class Gathered(NamedTuple):
 
     @property
     def has_queue(self) -> bool:
-        """Whether one of them does not end by itself."""
+        """Whether an input does not end by itself."""
         return any(each.kind in QUEUES for each in self.inputs)
 
 
 def open_typed(options: InputOptions, state: "RunState | None") -> list[Typed]:
-    """What the command line names, else stdin; for a resumed run only a stdin that gives jobs."""
+    """The inputs on the command line, otherwise stdin; for a resumed run, stdin only if it has jobs."""
     waits = options.no_follow
     sources = [open_file(name, waits=waits) for name in options.files]
     typed = [(is_of(source.fd, source.name), source) for source in sources]
@@ -218,7 +217,7 @@ def open_typed(options: InputOptions, state: "RunState | None") -> list[Typed]:
 def gather(
     typed: Sequence[Typed], journal: str, hand_over: HandOver | None, state: "RunState | None", options: InputOptions
 ) -> Gathered:
-    """What was typed, behind what the run had; those that may never end come last."""
+    """The inputs that the resumed run had, then the ones typed now; those that may never end come last."""
     gathering = _Gathering(journal, hand_over, state, b"\0" if options.null else b"\n", follows=not options.no_follow)
     had = [_input_of(each) for each in state.began["inputs"]] if state else []
     paths = {each.path for each, _ in typed if each.path}
@@ -258,7 +257,7 @@ class _Gathering:
         )
 
     def add(self, each: Input, source: Source) -> None:
-        """One that was typed."""
+        """Add an input that was typed."""
         is_pipe = each.kind == "fifo" or (each.kind == "pipe" and self._stem)
         if not is_pipe or (not self._stem and self._follows):
             if each.kind == "fifo":
@@ -277,7 +276,7 @@ class _Gathering:
         self._found.append((each, attached))
 
     def resume(self, each: Input) -> None:
-        """One that the run had."""
+        """Continue an input that the run had."""
         source: Source | None = None
         try:
             if each.kind == "file":
@@ -310,7 +309,7 @@ class _Gathering:
             return each, os.memfd_create("input")
         name = next(name for at in count() if (name := f"input-{at}") not in self._taken)
         self._taken.add(name)
-        with suppress(FileNotFoundError):  # of a journal of the same name that was deleted
+        with suppress(FileNotFoundError):  # left by a deleted journal of the same name
             os.unlink(f"{self._stem}.{name}")
         fd = os.open(f"{self._stem}.{name}", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         return each._replace(spool=name), fd
@@ -323,7 +322,7 @@ class _Gathering:
         return fd
 
     def _drop_torn(self, each: Input, fd: int) -> None:
-        """A line whose writer was cut off when the scheduler died must not be glued to the next one's."""
+        """A line whose writer was cut off when the scheduler died must not be joined with the next one."""
         mark = self._mark(each.spool)
         used, size = mark.offset if mark else 0, os.fstat(fd).st_size
         data = os.pread(fd, size - used, used)

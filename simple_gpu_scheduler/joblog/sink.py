@@ -21,8 +21,8 @@ _BEGIN = 100  # enough of a row to tell its host
 class JobLog:
     """Appends to a file that only its owner may read, since commands may hold secrets.
 
-    With `keeps` what is in the file stays, and the next row stands behind it. What `is_simulated` says so, and replaces
-    no log of what really ran.
+    With `keeps`, the rows in the file stay, and new ones follow. The log of a simulation says so (`is_simulated`), and
+    never replaces the log of a real run.
     """
 
     def __init__(self, path: str, *, keeps: bool = False, is_simulated: bool = False) -> None:

@@ -53,7 +53,7 @@ def active_first(runs: Sequence[str]) -> str:
 
 
 def only_active(runs: Sequence[str]) -> str:
-    """The one that is active: nobody is to act on another run than the one that is meant."""
+    """The only active run; if there are several, the user must name one."""
     active = list(_active(runs))
     if len(active) > 1:
         raise UserError(f"{len(active)} runs are active: {_listed(active, 'and')}; name the one you mean")
@@ -126,12 +126,12 @@ def newest_record(path: str, *kinds: str) -> Record:
 
 
 def newest_records(path: str) -> list[Record]:
-    """Those that stand last."""
+    """The last records."""
     return read_records(_read_end(path, _PART)).records
 
 
 def _read_end(path: str, size: int) -> bytes:
-    """As much of a journal's end; nothing if it cannot be read."""
+    """The end of a journal, at most this long; nothing if it cannot be read."""
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - size))

@@ -46,8 +46,8 @@ def _read(parts: list[tuple[str, int]]) -> Iterator[bytes]:
 def history_of(journals: Iterable[bytes]) -> dict[str, list[float]]:
     """How long the newest successes of each template took, oldest first; journals must come oldest first.
 
-    A journal may lack its begin. What cannot be read is passed over, and so is a job whose reading is missing. It is
-    asked for when a run begins, so only the lines that tell something are parsed, and only what is used is checked.
+    A journal may lack its beginning. Unreadable lines are skipped, and jobs whose reading is missing. It is used when a
+    run starts, so only relevant lines are parsed, and only used fields are checked.
     """
     found: dict[str, deque[float]] = {}
     for journal in journals:

@@ -210,7 +210,7 @@ def _ways(job: Job, words: str, *, can_be_default: bool) -> Iterator[list[bytes]
         return
     options = (_MARK + words).encode()
     yield [job.command + b"  " + options]
-    yield [job.command + b"\n" + options]  # behind a comment or the end of a here-document
+    yield [job.command + b"\n" + options]  # after a comment or the end of a here-document
     if can_be_default:  # nothing can follow a comment, an open quote or a blank at the end
         yield [options, job.command, _MARK.strip().encode()]
 

@@ -1,6 +1,6 @@
-"""The journal of a run: starting it, what stands first in it, and the sink that appends each event.
+"""The journal of a run: starting it, its first record, and the sink that appends each event.
 
-So an event is on record before what follows from it happens.
+So an event has been recorded before its consequences happen.
 """
 
 import os
@@ -28,7 +28,7 @@ class Appends(Protocol):
         """Write them."""
 
     def close(self) -> None:
-        """Nothing follows."""
+        """No event follows."""
 
 
 class Journal:
@@ -44,12 +44,12 @@ class Journal:
             self._appender.append(lines.encode())
 
     def close(self) -> None:
-        """Nothing follows."""
+        """No event follows."""
         self._appender.close()
 
 
 class Recording(NamedTuple):
-    """A journal that is open and ours, what writes to it, and why there is none though there should be."""
+    """An open journal of ours, what writes to it, and why there is none although there should be."""
 
     path: str = ""
     sinks: tuple[Sink, ...] = ()
@@ -63,18 +63,18 @@ class Recording(NamedTuple):
 
 
 def continue_journal(path: str, fd: int) -> Recording:
-    """The journal of a resumed run, which is open and locked."""
+    """Continue the journal of a resumed run, which is open and locked."""
     return Recording(path, _sinks(path, fd))
 
 
 def start_journal(run_id: str, path: str | None) -> Recording:
-    """A new one at `path`, or where this user's runs are kept. That there can be none there stops no job."""
+    """A new one at `path`, or where this user's runs are kept. If none can be created there, jobs run anyway."""
     directory = files.runs_directory(os.environ)
     usual = os.path.join(directory, run_id + files.SUFFIX)
     if path:
         path = os.path.abspath(path)
         fd = _create_at(path)
-        with suppress(OSError):  # so that it is found by its run's id
+        with suppress(OSError):  # so that it can be found by its run ID
             files.make_directory(directory)
             os.symlink(path, usual)
     else:
@@ -111,7 +111,7 @@ def _create_at(path: str) -> int:
 
 
 def run_began(run_id: str, argv: Sequence[str], inputs: Sequence[dict[str, str]], *, is_resumed: bool) -> RunBegan:
-    """What stands first in the journal, and first of what a scheduler that resumes a run adds to it."""
+    """The first record of the journal, and of each scheduler that resumes the run."""
     me = read_process(os.getpid())
     return RunBegan(
         run=run_id,

@@ -20,18 +20,18 @@ class KeeperClient:
     def __init__(self) -> None:
         """An OSError or RuntimeError says that it cannot be created.
 
-        Create it before other threads, and early: it has this process as it is now.
+        Create it before other threads, and early: it is a copy of this process as it is now.
         """
         self.pid = 0
         self.on_end: Callable[[], object] = lambda: None  # called in a thread if it ends before us
-        self.is_gone = threading.Event()  # from when on what were its children are ours
+        self.is_gone = threading.Event()  # from then on, its former children are ours
         self._is_over = False
         self._sends = threading.Lock()
         self._problem: OSError | None = None
         self._is_ready = threading.Event()
         self._control, its_end = pair()
-        processes.adopt_orphans()  # before the fork: older kernels tell it only to processes that are made later
-        # A thread makes it and stays its parent: the main thread asks the kernel whether it has any children, and means
+        processes.adopt_orphans()  # before the fork: older kernels apply it only to later processes
+        # A thread creates it and stays its parent: when the main thread asks the kernel for its children, it means
         # orphans.
         start_thread(lambda: self._make(its_end))
         self._is_ready.wait()
@@ -40,7 +40,7 @@ class KeeperClient:
         self._first: Socket | None = self._connect()
 
     def keep_journal(self, path: str) -> None:
-        """Where to record what happens after we are gone. Opened anew, since a lock belongs to the open file."""
+        """Where to record what happens after we are gone. Opened again, since a lock belongs to the open file."""
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self._send(b"journal", b"%d" % os.getpid(), files=[fd])
         os.close(fd)
@@ -63,7 +63,7 @@ class KeeperClient:
         return ours
 
     def take_in(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool) -> None:
-        """Let it copy a pipe to a file; see `Intake`."""
+        """Tell it to copy a pipe to a file; see `Intake`."""
         self._send(b"intake", b"%d" % granted, b"%d" % is_named, b"%d" % holds, files=files)
 
     def let_go(self, recorded: bytes) -> None:
@@ -72,7 +72,7 @@ class KeeperClient:
             self._send(b"recorded", recorded)
 
     def close(self) -> None:
-        """All is over and recorded."""
+        """Everything is over and recorded."""
         self._is_over = True
         with suppress(OSError):  # it is gone
             self._send(b"bye")
@@ -84,7 +84,9 @@ class KeeperClient:
     def _make(self, its_end: Socket) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # forking beside threads: it loads nothing more
+                warnings.simplefilter(
+                    "ignore", DeprecationWarning
+                )  # forking beside threads is safe: it imports nothing more
                 self.pid = os.fork()
         except OSError as error:
             self._problem = error
@@ -101,11 +103,11 @@ class KeeperClient:
 
 
 def _be_keeper(control: Socket, not_ours: Socket) -> None:
-    """The process itself. It gets no signals from a terminal, and others are blocked, as in all threads."""
+    """The keeper process. It gets no signals from a terminal, and others are blocked, as in all threads."""
     try:
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 0)  # stdin is the scheduler's
+        os.dup2(null, 0)  # stdin belongs to the scheduler
         os.close(null)
         not_ours.close()
         Keeper(control, inherited(os.environb)).serve()

@@ -18,7 +18,7 @@ _AT_ONCE = 64 * 1024
 _MOST_UNSYNCED = 256
 _GONE_WITHIN = 1000  # ms
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-_GET_PIPE_SIZE = 1032  # fcntl.F_GETPIPE_SZ, which Python 3.10 has not everywhere
+_GET_PIPE_SIZE = 1032  # fcntl.F_GETPIPE_SZ, which Python 3.10 does not always have
 _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 
 
@@ -26,7 +26,7 @@ class Intake:
     """One pipe, its file, and the socket to the scheduler.
 
     A named pipe `is_named`, and `source` may be nothing but its place: it is opened here, since from then on writers
-    write. When its last writer has gone, another may come; with `holds` its other end is held open from the begin.
+    write. When its last writer has gone, another may come; with `holds` its other end is held open from the beginning.
     """
 
     def __init__(self, source: int, spool: int, notify: Socket, granted: int, *, is_named: bool, holds: bool) -> None:

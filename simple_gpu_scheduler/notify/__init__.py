@@ -14,7 +14,7 @@ class NotifyOptions(NamedTuple):
 
 
 def parse_occasions(text: str) -> frozenset[Occasion]:
-    """`end,fail` as a set; a ValueError names the word that is none."""
+    """`end,fail` as a set; a ValueError names an unknown word."""
     words = [word.strip() for word in text.split(",")]
     for word in words:
         if word not in OCCASIONS:

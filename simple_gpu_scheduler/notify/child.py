@@ -1,4 +1,4 @@
-"""Children of this process that are not attempts, such as a notifier: they must not be taken for leftovers of a job.
+"""The notifier's processes: children of this process that must not be taken for leftovers of a job.
 
 It starts and reaps them; it does not know what they are for.
 """
@@ -12,10 +12,10 @@ from simple_gpu_scheduler.system import guardian, processes
 
 
 class NotifierChildren:
-    """May be called from any thread, which must live as long as what it started."""
+    """May be used from any thread, but a thread must not end before what it started."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # also while one is being started: it can be seen before its pid is known
+        self._lock = threading.Lock()  # held while one is being started: it can be seen before its pid is known
         self._pids: set[int] = set()
 
     def start(

@@ -189,6 +189,6 @@ def _cut(data: bytes, most: int) -> bytes:
     if len(data) <= most:
         return data
     end = most
-    while end > most - 3 and data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte that goes on with a character
+    while end > most - 3 and data[end] & 0xC0 == 0x80:  # noqa: PLR2004 - a byte that continues a character
         end -= 1
     return data[:end]

@@ -71,7 +71,7 @@ class Notify:
         self._news = News(on)
         self._end: RunEnded | None = None
         self._has_ended = False
-        self._ends_at = _NEVER  # all must be told until then
+        self._ends_at = _NEVER  # all must be sent by then
         self._next_at = self._due = -_NEVER
         self._problems: list[str] = []
 
@@ -105,7 +105,7 @@ class Notify:
     def _start_thread(self) -> None:
         try:
             self._thread = start_thread(self._serve)
-        except RuntimeError:  # there can be no more threads: tried again at the next event, and told at the end
+        except RuntimeError:  # no more threads can be started: retried at the next event, and reported at the end
             return
 
     def _complain(self, addition: str) -> None:
@@ -118,7 +118,7 @@ class Notify:
         while make := self._next():
             try:
                 problem = self._notifier.tell(make(), self._until)
-            except Exception as error:  # noqa: BLE001 - whatever ails it, the jobs go on
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, jobs continue
                 problem = f"notification failed: {error}"
             if problem:
                 with self._changed:
@@ -178,7 +178,7 @@ class Notify:
 
 
 class News:
-    """`untold` are the ends that wait to be told, `failed` all jobs that have failed; both by job."""
+    """`untold` are the ends still to be reported, `failed` all jobs that have failed; both by job."""
 
     def __init__(self, on: frozenset[Occasion]) -> None:
         self._on = on
@@ -199,7 +199,7 @@ class News:
             self._failed.pop(event.job.number, None)
 
     def take_untold(self) -> list[JobEnd]:
-        """All that is to be told, which is told with that."""
+        """All ends that have not been reported; they count as reported then."""
         ends = list(self._untold.values())
         self._untold.clear()
         return ends

@@ -15,21 +15,21 @@ from .log_file import create, header, log_of
 
 
 def log_directory(logs: str | None, journal: str) -> str:
-    """Where logs go: where `--logs` says, else beside the journal."""
+    """Where logs go: the directory of `--logs`, or beside the journal."""
     if logs:
         return os.path.abspath(logs)
     directory = files.logs_of(journal) if journal else ""
-    with suppress(OSError):  # no room, though there was for the journal
+    with suppress(OSError):  # no space, although there was for the journal
         if directory:
             os.makedirs(directory, 0o700, exist_ok=True)
             return directory
-    import tempfile  # noqa: PLC0415 - 4 ms that hardly any run needs
+    import tempfile  # noqa: PLC0415 - 4 ms that few runs need
 
     return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
 
 
 def make_directory(logs: str) -> None:
-    """The directory that `--logs` names, which is ours from here on."""
+    """Create the directory of `--logs` and hold it for this run."""
     directory = os.path.abspath(logs)
     try:
         os.makedirs(directory, exist_ok=True)
@@ -42,19 +42,19 @@ def make_directory(logs: str) -> None:
 
 
 def _hold(directory: str, fd: int) -> None:
-    """Keep other runs from writing there for as long as we live: logs of the same number would be mixed."""
+    """Keep other runs from writing there while we run: logs of jobs with the same number would be mixed."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UserError(f"another run keeps its logs in {directory} now; name another directory: --logs DIR") from None
-    except OSError:  # a file system without locks, where nobody can tell
+    except OSError:  # a file system without locks, where this is unknown
         os.close(fd)
 
 
 def stream_opener(
     directory: str, run: str, logged: Sequence[int], put: Callable[[Trouble], None]
 ) -> Callable[[Attempt], Streams]:
-    """Opens the log of an attempt for those streams. If that fails, the job runs anyway, and prints where we do."""
+    """A function that opens the log of an attempt. If that fails, the job runs anyway and prints to our streams."""
     if not directory:
         return lambda _attempt: ()
 

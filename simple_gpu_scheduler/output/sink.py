@@ -33,7 +33,7 @@ class Printed(NamedTuple):
 
     def cut(self) -> None:
         """Remove what is not needed; what an earlier run left in the log stays."""
-        with suppress(OSError):  # somebody has deleted it
+        with suppress(OSError):  # it was deleted
             if self.cut_at:
                 os.truncate(self.log, self.cut_at)
             elif self.cut_at is not None:
@@ -67,7 +67,7 @@ class Logs:
         self._begins: dict[Key, int] = {}
         self._firsts: dict[int, int] = {}  # where the first attempt of a job begins, if succeeding deletes them all
         self._earlier_logs: dict[Key, str] = {}  # the logs of attempts that an earlier scheduler had started
-        self._to_retry: set[Key] = set()  # whose end may be said a second time, as their last word
+        self._to_retry: set[Key] = set()  # whose end may be reported again, as final
         self._complained: set[str] = set()
 
     def take(self, event: Event, /) -> None:
@@ -108,16 +108,18 @@ class Logs:
         try:
             fd = open_to_finish(log)
             if event.outcome.kind == "not started" and os.fstat(fd).st_size == printed.begin:
-                self._show(printed)  # it has no header here: what stands there is another run's
+                self._show(printed)  # it has no header here: the content belongs to another run
                 return
             printed = self._look(printed, fd, has_succeeded=event.outcome.kind == "succeeded")
-            self._show(printed)  # before there is a footer, which is not to be shown
+            self._show(printed)  # before there is a footer, which must not be shown
             if printed.cut_at is None:
                 write_all(fd, footer(event.outcome, event.runtime, time.time()))
         except OSError as error:
             if fd is None:
                 self._show(printed)
-            if not isinstance(error, FileNotFoundError):  # it could not be made, which was said; or is wanted no more
+            if not isinstance(
+                error, FileNotFoundError
+            ):  # it could not be created, which was reported, or is not needed any more
                 self._complain("logs", f"cannot finish the log {log}: {error.strerror}")
         finally:
             if fd is not None:
@@ -133,7 +135,7 @@ class Logs:
         first = self._firsts.pop(printed.attempt.job.number, printed.begin) if has_succeeded else 0
         printed = printed._replace(end=size, cut_at=first if self._failed_only and has_succeeded else None)
         if size and os.pread(fd, 1, size - 1) != b"\n":
-            with suppress(OSError):  # the disk is full; what stands there is shown all the same
+            with suppress(OSError):  # the disk is full; the content is shown anyway
                 write_all(fd, b"\n")
                 printed = printed._replace(end=size + 1)
         return printed

@@ -1,4 +1,4 @@
-"""Copying parts of job logs to stdout, and what to do when nobody reads it. It knows nothing of jobs."""
+"""Copies parts of job logs to stdout, and copes if nobody reads it. It knows nothing of jobs."""
 
 import os
 import select
@@ -11,15 +11,15 @@ _AT_ONCE = 4 * 1024 * 1024
 
 
 class Stdout:
-    """Written to by one thread. When that is no more possible the rest is dropped, and `problem` says why."""
+    """Written by one thread. Once writing fails, the rest is dropped, and `problem` says why."""
 
     def __init__(self) -> None:
-        self.problem = ""  # but for a reader that has gone: that is no failure, as with any filter
+        self.problem = ""  # empty if the reader has gone: that is not a failure, as with any filter
         self.is_gone = False
-        self._can_send = True  # not to a file that is open for appending, nor to some terminals
+        self._can_send = True  # not possible for a file opened for appending, or for some terminals
 
     def write(self, data: bytes) -> None:
-        """Write all of it, however long that takes."""
+        """Write everything, however long that takes."""
         self._or_give_up(lambda: write_all(_STDOUT, data))
 
     def copy(self, fd: int, begin: int, end: int) -> None:
@@ -41,7 +41,7 @@ class Stdout:
         while begin < end and self._can_send:
             try:
                 sent = os.sendfile(_STDOUT, fd, begin, min(end - begin, _AT_ONCE))
-            except BlockingIOError:  # somebody has made the other end so
+            except BlockingIOError:  # the other end was made non-blocking
                 select.select([], [_STDOUT], [])
                 continue
             except BrokenPipeError:
@@ -58,5 +58,5 @@ class Stdout:
 
 
 def may_colour() -> bool:
-    """Whether it is a terminal that takes colours."""
+    """Whether it is a terminal with colours."""
     return os.isatty(_STDOUT) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

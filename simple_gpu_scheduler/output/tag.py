@@ -1,7 +1,7 @@
-"""`--output tag`: what jobs print is shown line by line as it comes, each with the name or number of its job.
+"""`--output tag`: each line that a job prints is shown as it comes, with the name or number of the job.
 
-A thread reads what was added to the logs of running jobs, so no job ever waits for who reads here, and whatever happens
-to the scheduler does not reach them.
+A thread reads what was added to the logs of running jobs, so no job ever waits for a reader of our output, and jobs
+are not affected by whatever happens to the scheduler.
 """
 
 import os
@@ -19,7 +19,7 @@ from .log_file import UNKNOWN, after_header, open_to_read
 from .sink import Key, Printed
 from .stdout import Stdout
 
-# Small, since the interpreter is nobody else's while lines get their tags.
+# Small, since other threads wait while lines are tagged.
 _AT_ONCE = 32 * 1024
 _LONGEST_LINE = 256 * 1024
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.01, 0.2
@@ -33,14 +33,14 @@ class _Started(NamedTuple):
 
 
 class Tagged:
-    """Shows what comes, at the latest a fifth of a second later."""
+    """Shows new output within a fifth of a second."""
 
     def __init__(self, *, coloured: bool) -> None:
         self._stdout = Stdout()
         self._coloured = coloured
         self._told: SimpleQueue[_Started | Printed | None] = SimpleQueue()
         self._running: dict[Key, _Followed] = {}
-        self._ends: dict[Key, int] = {}  # set before there is a footer, so that none is ever shown
+        self._ends: dict[Key, int] = {}  # set before a footer is written, so that none is ever shown
         self._is_closing = False
         self._thread = need_thread(self._show_all)
 
@@ -96,7 +96,7 @@ class Tagged:
             self._stdout.write(text)
         self._stdout.write(followed.rest())
         followed.close()
-        if not self._stdout.is_gone:  # else it stands nowhere but there
+        if not self._stdout.is_gone:  # otherwise it exists only there
             printed.cut()
 
     def _follow(self, started: _Started) -> "_Followed":
@@ -104,7 +104,7 @@ class Tagged:
 
 
 def tag(job: Job, *, coloured: bool) -> bytes:
-    """What stands before each line of a job."""
+    """The prefix of each line of a job."""
     text = f"[{safe(job.name) or job.number}]"
     if coloured:
         text = f"\x1b[{_COLOURS[job.number % len(_COLOURS)]}m{text}\x1b[0m"
@@ -112,7 +112,7 @@ def tag(job: Job, *, coloured: bool) -> bytes:
 
 
 def tagged(lines: bytes, its_tag: bytes) -> bytes:
-    """Whole lines, each with the tag; of one that was written over, as progress bars do, what is left of it."""
+    """Whole lines, each with the tag; of a line that was overwritten, as by a progress bar, only the last state."""
     if b"\r" in lines:
         lines = lines.replace(b"\r\n", b"\n")
         if b"\r" in lines:
@@ -121,7 +121,7 @@ def tagged(lines: bytes, its_tag: bytes) -> bytes:
 
 
 class _Followed:
-    """The log of an attempt, as far as it was not shown."""
+    """The part of an attempt's log that has not been shown."""
 
     def __init__(self, log: str, begin: int, its_tag: bytes) -> None:
         self._log = log
@@ -129,13 +129,13 @@ class _Followed:
         self._tag = its_tag
         self._fd = -1
         self._at = UNKNOWN
-        self._kept = b""  # of a line without an end
+        self._kept = b""  # an unfinished line
 
     def read_on(self, end_of: Callable[[], int | None]) -> bytes | None:
-        """The next whole lines, with their tags; None when there is nothing new. `end_of` is asked behind reading."""
+        """The next whole lines, with their tags; None if there is nothing new. `end_of` is called after reading."""
         if self._at == UNKNOWN and not self._open():
             return None
-        if os.fstat(self._fd).st_size < self._at:  # the job has emptied it
+        if os.fstat(self._fd).st_size < self._at:  # the job has truncated it
             self._at = 0
         data = os.pread(self._fd, _AT_ONCE, self._at)
         end = end_of()
@@ -152,7 +152,7 @@ class _Followed:
         return tagged(whole, self._tag)
 
     def rest(self) -> bytes:
-        """The line that has no end."""
+        """The unfinished line."""
         kept, self._kept = self._kept, b""
         return tagged(kept + b"\n", self._tag) if kept else b""
 
@@ -162,7 +162,7 @@ class _Followed:
 
     def _open(self) -> bool:
         if self._fd < 0:
-            with suppress(OSError):  # it is not there yet
+            with suppress(OSError):  # it does not exist yet
                 self._fd = open_to_read(self._log)
         if self._fd >= 0:
             self._at = after_header(self._fd, self._header)

@@ -1,6 +1,6 @@
-"""The attempts under way: their deadlines, and ending them by TERM, a grace period and KILL.
+"""The attempts under way: their deadlines, and ending them with TERM, a grace period and KILL.
 
-How an attempt is ended is the engine's to know, and what follows from its end that of `ends`.
+The engine knows how to end an attempt; `ends` knows what follows from the end.
 """
 
 from collections.abc import Iterable
@@ -10,12 +10,12 @@ from simple_gpu_scheduler.engines import NEVER
 
 from .state import Key, State, UnderWay
 
-# Processes that were just forked may be missed by a KILL, so it is sent again to what does not end.
+# Processes that were just forked may be missed by a KILL, so it is sent again until they end.
 _KILL_AGAIN = 1.0
 
 
 def start(state: State, attempt: Attempt) -> None:
-    """Start an attempt whose places are taken. In a cluster's queue it only begins to wait."""
+    """Start an attempt whose places are taken. On a cluster it first waits in a queue."""
     state.attempts[attempt.key] = UnderWay(attempt, None, state.clock.wall())
     if not state.engine.queues:
         began(state, attempt)
@@ -23,7 +23,7 @@ def start(state: State, attempt: Attempt) -> None:
 
 
 def began(state: State, attempt: Attempt) -> None:
-    """It runs from now on, and its time-out counts from here."""
+    """It is running now, and its time-out counts from here."""
     now = state.clock.now()
     run = state.attempts[attempt.key]
     state.attempts[attempt.key] = run._replace(began=now, began_at=state.clock.wall())
@@ -32,7 +32,7 @@ def began(state: State, attempt: Attempt) -> None:
 
 
 def resume(state: State, attempt: Attempt, began_at: float, *, has_exited: bool) -> None:
-    """One that an earlier scheduler started still runs, or its end is on its way."""
+    """Resume watching an attempt of an earlier scheduler: it is still running, or its end will be reported soon."""
     runtime = max(0.0, state.clock.wall() - began_at)
     began = state.clock.now() - runtime
     state.attempts[attempt.key] = UnderWay(attempt, began, began_at)
@@ -42,31 +42,31 @@ def resume(state: State, attempt: Attempt, began_at: float, *, has_exited: bool)
 
 def _expect(state: State, attempt: Attempt, began: float) -> None:
     timeout = state.rules.failures.timeout if attempt.job.timeout is None else attempt.job.timeout
-    if timeout:  # 0 says that this one has none
+    if timeout:  # 0: no time-out for this job
         state.due[attempt.key] = began + timeout
 
 
 def exited(state: State, attempt: Attempt) -> None:
-    """Its main process has ended, and something that it left behind has not."""
+    """Its main process has ended, but processes that it left behind have not."""
     state.due.pop(attempt.key, None)
     run = state.attempts[attempt.key]
     state.attempts[attempt.key] = run._replace(ended=run.ended or state.clock.now())
 
 
 def ended(state: State, attempt: Attempt) -> UnderWay:
-    """Nothing of it is left: how it stood."""
+    """Nothing of it is left; returns its last state."""
     state.due.pop(attempt.key, None)
     return state.attempts.pop(attempt.key)
 
 
 def stop_all(state: State, *, force: bool) -> None:
-    """End all of them; by force also those that are being ended already."""
+    """End all of them; with `force` also those that are already ending."""
     runs = [run for run in state.attempts.values() if force or not (run.ending or run.ended)]
     _end(state, runs, "stopped", force=force)
 
 
 def cancel(state: State, key: Key) -> bool:
-    """End one; False when it is being ended already, or has ended but for what it left behind."""
+    """End one; False if it is already ending, or if only processes that it left behind remain."""
     run = state.attempts[key]
     if run.ending or run.ended:
         return False
@@ -75,12 +75,12 @@ def cancel(state: State, key: Key) -> bool:
 
 
 def next_deadline(state: State) -> float:
-    """When one is to be ended."""
+    """When the next attempt must be ended."""
     return min(state.due.values(), default=NEVER)
 
 
 def enforce_deadlines(state: State) -> None:
-    """End those whose time is over."""
+    """End those whose time is up."""
     if not state.due:
         return
     now = state.clock.now()
@@ -90,7 +90,7 @@ def enforce_deadlines(state: State) -> None:
 
 
 def _end(state: State, runs: Iterable[UnderWay], why: Ending, *, force: bool) -> None:
-    """End these at once: to look for the processes of some takes as long as for those of one."""
+    """End these together: finding the processes of several takes as long as finding those of one."""
     runs = tuple(runs)
     if not runs:
         return
@@ -99,7 +99,7 @@ def _end(state: State, runs: Iterable[UnderWay], why: Ending, *, force: bool) ->
     due = state.clock.now() + (_KILL_AGAIN if force else state.rules.failures.grace)
     for run, answer in zip(runs, answers, strict=True):
         key = run.attempt.key
-        if answer == "ended" and not run.ending:  # in time, and by itself; the loop is late, after Ctrl-Z
+        if answer == "ended" and not run.ending:  # it ended in time and by itself; the loop is late, as after Ctrl-Z
             state.due.pop(key, None)
             continue
         state.attempts[key] = run._replace(ending=run.ending or why)

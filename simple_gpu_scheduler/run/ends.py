@@ -1,4 +1,4 @@
-"""What the end of an attempt leads to: another attempt, or the last word on the job and on those that wait for it."""
+"""What follows from the end of an attempt: a retry, or the end of the job and of jobs that depend on it."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from .state import State, UnderWay
 
 
 def conclude(state: State, run: UnderWay, outcome: Outcome) -> tuple[JobEnded, tuple[Dropped, ...]]:
-    """An attempt has ended: the event, which is published, and the jobs that will never start because of it."""
+    """Publish the end of an attempt. Returns the event, and the jobs that will never start because of it."""
     now, attempt = state.clock.now(), run.attempt
     interrupted = run.ending == "stopped" and outcome.kind != "succeeded"
     may_retry = not state.ledger.is_stopping
@@ -24,13 +24,13 @@ def conclude(state: State, run: UnderWay, outcome: Outcome) -> tuple[JobEnded, t
 
 
 def interrupt(state: State, attempt: Attempt, why: str) -> None:
-    """An attempt is over and tells nothing: its job runs again."""
+    """An attempt ended without a result: its job runs again."""
     state.scheduler.interrupt(attempt)
     state.publish(JobRequeued(attempt.job, why))
 
 
 def drop(state: State, dropped: Iterable[Dropped], *, is_cancelled: bool = False) -> None:
-    """These will never start; for one that has failed before, that was its last attempt."""
+    """These jobs will never start; for a job that failed before, that was its last attempt."""
     for job, reason in dropped:
         failed = state.ledger.to_retry.get(job.number)
         if failed:
@@ -40,13 +40,13 @@ def drop(state: State, dropped: Iterable[Dropped], *, is_cancelled: bool = False
 
 
 def give_up_retries(state: State) -> None:
-    """The run was stopped: a job that was to be retried waits until the run is resumed."""
+    """The run was stopped: jobs waiting for a retry now wait until the run is resumed."""
     for event in tuple(state.ledger.to_retry.values()):
         state.publish(event._replace(is_final=True, is_interrupted=True))
 
 
 def requeue(state: State, failed: Iterable[Attempt], dropped: Iterable[Job], why: str) -> None:
-    """Jobs that were over are to be run again."""
+    """Let jobs that were over run again."""
     failed, dropped = tuple(failed), tuple(dropped)
     for job in (*(attempt.job for attempt in failed), *dropped):
         state.publish(JobRequeued(job, why))

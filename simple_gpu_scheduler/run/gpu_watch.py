@@ -1,6 +1,6 @@
-"""Watching a run's GPUs: those that are lost or at fault are set aside, and it is said why jobs wait for the others.
+"""Watches a run's GPUs: sets aside those that are lost or faulty, and reports why jobs wait for the others.
 
-Which GPUs are at fault is the quarantine's to know, which are free the engine's.
+The quarantine knows which GPUs are faulty, the engine which are free.
 """
 
 from collections.abc import Iterable
@@ -15,21 +15,21 @@ from .state import State
 
 
 def rooms(state: State) -> Rooms:
-    """The GPUs that may be used, except those whose fault other jobs will soon confirm or disprove."""
+    """The GPUs that can be used, except suspects, whose fault other jobs will soon confirm or disprove."""
     found = state.engine.rooms(state.demand)
     suspended = state.quarantine.suspended
     return {gpu: room for gpu, room in found.items() if gpu not in suspended} if suspended else found
 
 
 def next_wake(state: State) -> float:
-    """When to look again though nothing has happened."""
+    """When to look again even if nothing happens."""
     if not state.quarantine.suspended:
         return state.wake
     return min(state.wake, state.clock.now() + state.quarantine.next_wake(state.runtimes))
 
 
 def ended(state: State, event: JobEnded, dropped: Iterable[Dropped]) -> None:
-    """An attempt has ended, and has taken these jobs with it."""
+    """An attempt has ended, and these jobs were dropped because of it."""
     failure = Failure(event.attempt, event.outcome, [job for job, _ in dropped])
     verdict = state.quarantine.record(failure, event.runtime, is_final=event.is_final)
     for gpu in verdict.convicted:
@@ -40,7 +40,7 @@ def ended(state: State, event: JobEnded, dropped: Iterable[Dropped]) -> None:
 
 
 def review(state: State) -> None:
-    """Set aside what is at fault, and have what failed there tried elsewhere, which will tell whether it is."""
+    """Set aside suspects and retry elsewhere what failed there, which shows whether the GPU is at fault."""
     for aside in state.quarantine.review(state.runtimes):
         state.aside |= {aside.gpu}
         reason = f"{aside.in_a_row} jobs in a row failed there within seconds while others succeed elsewhere"
@@ -52,7 +52,7 @@ def review(state: State) -> None:
 
 
 def tend(state: State) -> None:
-    """Have the engine look after its places, and say what there is to say."""
+    """Let the engine check its places, and report what it found."""
     now, demand = state.clock.now(), state.demand
     state.wake, has_looked, lost, remarks = state.engine.tend(demand, now)
     if has_looked:
@@ -68,14 +68,14 @@ def tend(state: State) -> None:
 
 
 def tell(state: State) -> None:
-    """Say why GPUs are not free, to somebody who asked."""
+    """Report why GPUs are not free, on request."""
     waits = state.engine.waits(state.demand)
     if waits:
         state.publish(Waited(waits))
 
 
 def _try_elsewhere(state: State, aside: Aside) -> None:
-    over = state.ledger.ended  # what somebody has retried meanwhile is no longer in it
+    over = state.ledger.ended  # jobs that were retried meanwhile are no longer in it
     failures = [
         each for each in aside.failures if (end := over.get(each.attempt.job.number)) and end.attempt == each.attempt
     ]

@@ -1,7 +1,7 @@
 """The loop that owns the state of a run: inbox -> scheduler -> engine -> events.
 
-It runs in the main thread and sleeps until a message comes or a deadline is due. Order is for the scheduler to know,
-places and processes for the engine, and how things are shown for the sinks.
+It runs in the main thread and sleeps until a message comes or a deadline is due. The scheduler knows the
+order, the engine places and processes, and the sinks how things are shown.
 """
 
 import signal
@@ -35,7 +35,7 @@ from .state import State
 if TYPE_CHECKING:
     from simple_gpu_scheduler.resume.remaining import Resumption
 
-# The system's own limit for a wait is not much beyond.
+# The system's own limit for a wait is not much longer.
 _LONGEST_WAIT = 86_400.0
 
 
@@ -47,14 +47,14 @@ def resume(state: State, left: "Resumption") -> None:
     for each in left.survivors:
         state.scheduler.resume(each.attempt, each.excused, now)
         attempts.resume(state, each.attempt, each.began_at, has_exited=each.status is not None)
-    # Before those that are dropped at once: they are told by events of their own.
+    # Before jobs that are dropped at once: those have their own events.
     state.publish(left.as_event(state.runtimes()))
     for job, next_attempt in left.waiting:
         ends.drop(state, state.scheduler.add(job, now, next_attempt))
 
 
 def leave_out(state: State, failed: Iterable[int]) -> None:
-    """These are not run, and failed before: what comes after one of them must not start."""
+    """These jobs are not run and failed before: jobs that depend on them must not start."""
     for number in failed:
         state.scheduler.remember(Job(number, b"", Place(0), name="-"), succeeded=False)
 
@@ -62,7 +62,7 @@ def leave_out(state: State, failed: Iterable[int]) -> None:
 def run(state: State) -> None:
     """Run until the input has ended and nothing is left, or until stopped."""
     began = state.clock.now()
-    if state.scheduler.waiting:  # what an earlier scheduler has left, for which no message may come
+    if state.scheduler.waiting:  # what an earlier scheduler left, which may cause no message
         start_what_fits(state)
     while not _is_over(state):
         message = _next_message(state)
@@ -80,7 +80,7 @@ def run(state: State) -> None:
 
 
 def exit_code(state: State) -> int:
-    """What became of the run; to be asked when its sinks are closed, since that may fail too."""
+    """The exit code; call it after the sinks are closed, since that may fail too."""
     return state.ledger.exit_code(state.signal)
 
 
@@ -90,7 +90,7 @@ def _is_over(state: State) -> bool:
     if state.ledger.is_stopping:
         return True
     if state.reader_has_ended and state.may_read_more and not state.scheduler.waiting:
-        # A pipe that has ended for now: only when it is closed for good can nobody have written to it.
+        # The pipe has ended for now; it may have been written to until it is closed for good.
         state.may_read_more = False
         state.reader_has_ended = not state.stop_reading()
     return state.reader_has_ended and not state.scheduler.waiting
@@ -154,11 +154,11 @@ def _on_ended(state: State, ended: Ended) -> None:
         state.engine.release(ended.attempt)
         return
     event, dropped = ends.conclude(state, run, outcome)
-    # Behind the event: when its GPU is somebody else's, its end must be on record.
+    # After the event: when another scheduler gets the GPU, the end must have been recorded.
     state.engine.release(run.attempt)
-    if ended.beyond_us or (ended.swept and not run.ending):  # a job that is ended has no time to tidy up
+    if ended.beyond_us or (ended.swept and not run.ending):  # a job that we ended had no time to clean up
         state.publish(LeftBehind(run.attempt, ended.swept, ended.beyond_us))
-    if run.ending != "cancelled" and run.attempt.slots:  # else it tells nothing of a GPU that this scheduler chose
+    if run.ending != "cancelled" and run.attempt.slots:  # otherwise it says nothing about a GPU of ours
         gpu_watch.ended(state, event, dropped)
     stop.check_failures(state)
 

@@ -1,4 +1,4 @@
-"""All that the loop can be told, by its inbox. It knows nothing of what follows."""
+"""All messages to the loop's inbox. It does not know what follows from them."""
 
 from simple_gpu_scheduler.base.errors import Broken, Trouble
 from simple_gpu_scheduler.engines import ForEngine

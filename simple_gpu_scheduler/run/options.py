@@ -1,4 +1,4 @@
-"""The command line of a run as a value: one for each section of --help, each of which is made by its room."""
+"""The command line of a run as values: one for each section of --help, each defined by its room."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -36,7 +36,7 @@ class ExecutionOptions(NamedTuple):
 
     @property
     def runs_nothing(self) -> bool:
-        """Whether no process is to be started: nothing is leased, kept or notified then."""
+        """Whether no process is started; then nothing is leased or recorded, and nobody is notified."""
         return self.dry_run or ENGINES[self.engine].runs_nothing
 
 
@@ -57,10 +57,10 @@ class Options(NamedTuple):
 
     @property
     def keeps_journal(self) -> bool:
-        """Whether the run is to be on record."""
+        """Whether the run is recorded in a journal."""
         return not (self.records.no_journal or self.execution.runs_nothing)
 
     @property
     def resumes_by_joblog(self) -> bool:
-        """Whether a job log says what was done, and not a journal."""
+        """Whether a job log, not a journal, says what was done."""
         return self.resume.is_asked and not self.resume.run and bool(self.records.joblog) and not self.records.journal

@@ -1,4 +1,4 @@
-"""What may be asked of a run from outside, and the answers: its status, and to stop, pause, cancel or retry.
+"""Requests to a run from outside, and the answers: status, stop, pause, continue, cancel and retry.
 
 A bad request is answered with a sentence. It knows nothing of sockets.
 """
@@ -22,7 +22,7 @@ _RETRIED = "simple_gpu_scheduler retry"
 
 
 def answer(state: State, request: Answer) -> Answer:
-    """What becomes of a request; `error` says in a sentence why nothing does."""
+    """Act on a request and answer it; `error` explains in a sentence why it was refused."""
     do = request.get("do")
     act = _ON.get(do) if isinstance(do, str) else None
     if act is None:
@@ -123,7 +123,7 @@ def _retry(state: State, request: Answer) -> Answer:
 
 
 def _choose(state: State, number: int, chosen: dict[int, Job]) -> Answer:
-    """Put a job among those that are tried again, if it can be; those that it comes after were here before it."""
+    """Choose a job to retry, if possible; jobs that it depends on have been chosen before it."""
     ended = state.ledger.ended
     if number in ended:
         job = ended[number].job
@@ -136,7 +136,7 @@ def _choose(state: State, number: int, chosen: dict[int, Job]) -> Answer:
 
 
 def _taken_along(state: State, chosen: Mapping[int, Job]) -> dict[int, Job]:
-    """The jobs that were not started because of these, and that nothing else keeps from it; in their order."""
+    """The jobs that were not started because of these, and for no other reason, in order."""
     along: dict[int, Job] = {}
     ended = state.ledger.ended
     for number, (_, job, fate, _) in sorted(ended.items(), key=lambda entry: entry[0]):
@@ -165,7 +165,7 @@ class _BadRequestError(Exception):
 
 
 def _numbers(request: Answer) -> Iterable[int]:
-    """The jobs that are asked for, each once."""
+    """The requested jobs, each once."""
     jobs = request.get("jobs")
     if not isinstance(jobs, list) or not jobs or not all(type(number) is int for number in jobs):
         raise _BadRequestError("`jobs` must be a list of job numbers")

@@ -1,4 +1,4 @@
-"""What holds for one run: values, and nothing of how they were typed."""
+"""The rules of one run, as values; it does not know how they were typed."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from simple_gpu_scheduler.run.options import FailureOptions
 
 
 class RunRules(NamedTuple):
-    """`reads_all`: the whole input is to be read ahead, since the order depends on it. `logs` is a directory."""
+    """`reads_all`: the whole input is read first, since the order depends on it. `logs` is a directory."""
 
     failures: FailureOptions = FailureOptions()
     reads_all: bool = False
@@ -16,5 +16,5 @@ class RunRules(NamedTuple):
     logs: str = ""
 
     def log_of(self, job: Job) -> str:
-        """Where what the job prints is kept, if it is."""
+        """The log file of a job; empty if it has none."""
         return log_of(self.logs, job)

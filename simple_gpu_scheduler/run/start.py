@@ -9,7 +9,7 @@ from .state import State
 
 
 def start_what_fits(state: State) -> None:
-    """Ask the scheduler until there is nothing more that it would start."""
+    """Ask the scheduler until it would start nothing more."""
     if not state.ledger.is_stopping:
         gpu_watch.review(state)
     if state.starts:
@@ -21,12 +21,12 @@ def start_what_fits(state: State) -> None:
 def _start_all(state: State, now: float) -> None:
     rooms = gpu_watch.rooms(state)
     while choice := state.scheduler.next(now, rooms):
-        if not _start(state, choice, now):  # somebody was there first, so the rooms have changed
+        if not _start(state, choice, now):  # another scheduler or user was faster, so the rooms have changed
             rooms = gpu_watch.rooms(state)
 
 
 def _start(state: State, choice: Choice, now: float) -> bool:
-    """Take the places first, and only then commit; False when they could not be taken."""
+    """Take the places first, and only then commit; False if they could not be taken."""
     attempt = choice.attempt
     if not state.engine.take(attempt, now):
         return False

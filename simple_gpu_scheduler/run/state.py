@@ -1,7 +1,7 @@
 """The state of one run, owned by the loop's thread. The functions over it are in the files beside this one.
 
-What became of each job is the ledger's to know, also whether the run is paused or stopping; who waits, and why, is the
-scheduler's.
+The ledger knows what became of each job, and whether the run is paused or stopping; the scheduler knows which jobs
+wait, and why.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,8 @@ Key = tuple[int, int]  # of an attempt
 class UnderWay(NamedTuple):
     """An attempt that was started.
 
-    It began at `began` by the loop's clock and at `began_at` by the wall's, or waits in a cluster's queue. `ending` is
-    why we end it, and `ended` when its main process did, if something that it left behind is still being ended.
+    It began at `began` by the loop's clock and at `began_at` by the wall clock, or waits in a cluster's queue. `ending`
+    is why we end it; `ended` is when its main process ended, if processes that it left behind are still being ended.
     """
 
     attempt: Attempt
@@ -35,12 +35,12 @@ class UnderWay(NamedTuple):
     ended: float | None = None
 
     def runtime(self, now: float) -> float:
-        """How long its main process has run."""
+        """How long its main process has been running, or ran."""
         return 0.0 if self.began is None else max(0.0, (self.ended or now) - self.began)
 
 
 class State:
-    """Of one run."""
+    """The state of one run."""
 
     def __init__(
         self,
@@ -51,9 +51,9 @@ class State:
         stop_reading: Callable[[], bool] = lambda: True,
         recall: Callable[[], object] | None = None,
     ) -> None:
-        """`stop_reading` closes inputs that may go on, and says whether something had come by then.
+        """`stop_reading` closes inputs that may continue, and returns whether something had arrived by then.
 
-        `recall` has the lengths of earlier runs put on the inbox; it is called when lengths begin to matter.
+        `recall` puts the lengths of earlier runs on the inbox; it is called as soon as lengths matter.
         """
         self.rules = rules
         self.scheduler = scheduler
@@ -63,20 +63,20 @@ class State:
         self.stop_reading = stop_reading
         self.recall = recall
         # The attempts under way, in the order in which they were started, and the next deadline of those that have one:
-        # that of the time-out or, once they are being ended, of the grace period.
+        # the time-out or, once they are being ended, the end of the grace period.
         self.attempts: dict[Key, UnderWay] = {}
         self.due: dict[Key, float] = {}
         self.quarantine = Quarantine(rules.failures.quarantine)
-        self.aside: frozenset[str] = frozenset()  # GPUs that are used no more
+        self.aside: frozenset[str] = frozenset()  # GPUs that are no longer used
         self.waiting = Waiting()
-        self.wake = NEVER  # when the engine wants to be asked again
+        self.wake = NEVER  # when the engine wants to be called again
         self.signal, self.signalled_at = 0, float("-inf")  # the signal that stopped the run
-        self.ends_running = False  # whether running jobs were told to end
+        self.ends_running = False  # whether running jobs were asked to end
         self.reader_waits = self.reader_has_ended = self.may_read_more = False
 
     @property
     def starts(self) -> bool:
-        """Whether more is to be started."""
+        """Whether more jobs may start."""
         return not (self.ledger.is_stopping or self.ledger.is_paused)
 
     @property
@@ -87,14 +87,14 @@ class State:
         return Demand(self.scheduler.wants_gpus, self.scheduler.wants_memory, self.aside)
 
     def runtimes(self) -> list[tuple[Attempt, float]]:
-        """What runs, and for how long."""
+        """The running attempts, and for how long they have been running."""
         now = self.clock.now()
         return [(run.attempt, run.runtime(now)) for run in self.attempts.values()]
 
     def publish(self, event: Any) -> None:
-        """Tell the ledger and all sinks."""
+        """Hand an event to the ledger and all sinks."""
         self.publisher.publish(event)
 
     def complain(self, what: str) -> None:
-        """Something other than a job went wrong, and the exit code tells of it."""
+        """Report that something other than a job went wrong, which the exit code will show."""
         self.publisher.publish(Noticed(what, is_failure=True))

@@ -1,4 +1,4 @@
-"""How a run is stopped: by signals, by somebody who asks, by too many failures."""
+"""How a run is stopped: by signals, on request, or after too many failures."""
 
 import signal
 
@@ -12,7 +12,7 @@ _AT_ONCE = 0.5
 
 
 def signalled(state: State, number: int) -> None:
-    """A signal that asks for it has come, or the terminal is gone, which does not."""
+    """A signal has come: one that stops the run, or SIGHUP, which does not."""
     if number == signal.SIGHUP:
         state.publish(Noticed("SIGHUP: the terminal is gone, the run continues"))
         return
@@ -25,7 +25,7 @@ def signalled(state: State, number: int) -> None:
 
 
 def stop(state: State, why: str, *, ends_running: bool) -> None:
-    """Start nothing more; with `ends_running` also end what runs, and by force when that has been said before."""
+    """Start no more jobs; with `ends_running` also end running jobs, the second time by force."""
     force = ends_running and state.ends_running
     state.ends_running = state.ends_running or ends_running
     state.publish(StopAsked(why, ends_running, force, len(state.ledger.running)))
@@ -34,7 +34,7 @@ def stop(state: State, why: str, *, ends_running: bool) -> None:
 
 
 def check_failures(state: State) -> None:
-    """Stop when so many jobs have failed that the rest is not worth it."""
+    """Stop if as many jobs have failed as --halt allows."""
     ledger, halt = state.ledger, state.rules.failures.halt
     failed, is_left = ledger.failed, ledger.running or ledger.waiting or not ledger.all_read
     if not halt or ledger.is_stopping or not is_left or not failed:

@@ -1,4 +1,4 @@
-"""From options to an exit code: what can be checked is checked before anything starts, then the parts are built."""
+"""From options to an exit code: checks all that can be checked before anything starts, then builds the parts."""
 
 import gc
 import os
@@ -57,27 +57,27 @@ class OpenRun(NamedTuple):
     gathered: gather.Gathered
 
     def say(self, *sentences: str) -> None:
-        """Tell all sinks, and so people."""
+        """Publish these as notices."""
         for sentence in sentences:
             self.outlets.publisher.publish(Noticed(sentence))
 
     def close(self) -> None:
-        """All is over."""
-        self.outlets.publisher.close()  # may wait for somebody to read; Ctrl-C ends that
-        if self.keeper:  # after that: it also tells the keeper that all is on record
+        """The run is over."""
+        self.outlets.publisher.close()  # may wait for a reader; Ctrl-C ends that
+        if self.keeper:  # after that: it also tells the keeper that everything has been recorded
             self.keeper.close()
 
     def give_up(self, error: UserError, *, is_resumed: bool) -> None:
-        """Nothing was run. It is on record, so that the run does not seem to have died."""
+        """Record that nothing was run, or the run would seem to have died."""
         for sink in self.record.sinks:
             sink.take(RunEnded(0, 0, 0, 0, 0.0, all_read=False, code=error.code))
         self.close()
         if not is_resumed and not any(each.spool for each in self.gathered.inputs):
-            self.record.forget()  # nothing was taken in
+            self.record.forget()  # nothing was read
 
 
 def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | None" = None) -> int:
-    """Run all jobs of the input, and what is left of a resumed run; the exit code."""
+    """Run all jobs of the input, and the remaining jobs of a resumed run; returns the exit code."""
     machine = Meanwhile(lambda: find_machine(options.wants, os.environ))
     options = options._replace(execution=execution.check(options.execution))
     layout = plan_layout(options)
@@ -100,13 +100,13 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     except UserError as error:
         opened.give_up(error, is_resumed=bool(resumed))
         raise
-    except Exception:  # a bug, whose report must not be drawn over
+    except Exception:  # a bug, whose report must not be overdrawn
         outlets.publisher.close_first()
         raise
 
 
 def _parser(options: Options, parser: LineParser, resumed: "Resumed | None") -> "tuple[Parser, SkippingParser | None]":
-    """The parser that leaves out what was run before, by the journal or by a job log."""
+    """The parser, which leaves out what was run before according to the journal or a job log."""
     if not (resumed or options.resumes_by_joblog):
         return parser, None
     from .resumed import matching, skipping  # noqa: PLC0415 - with the parts in `outlets` 4 ms
@@ -124,14 +124,14 @@ def _record(options: Options, run_id: str, resumed: "Resumed | None") -> Recordi
 
 
 def _brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> KeeperClient | None:
-    """Tell the keeper what it needs; None when there is none, or nothing to record for it, or it was killed."""
+    """Tell the keeper what it needs; None if there is none, if it has nothing to record, or if it was killed."""
     if not (keeper and journal):
         return None
     try:
         keeper.keep_journal(journal)
         if directory:
             keeper.enter(directory)
-    except OSError:  # it may have been killed; what is wrong with the directory is said soon
+    except OSError:  # it may have been killed; a problem with the directory is reported soon
         return None
     return keeper
 
@@ -162,7 +162,7 @@ def _run(
         left = _what_is_left(options, resumed)
         need_thread(reader.run)
         found = machine.get()
-        if opened.gathered.introductions:  # before it is said that others can write
+        if opened.gathered.introductions:  # before saying that others can write
             reader.has_begun.wait(_STARTS_READING_WITHIN)
         if left:
             opened.say(left.sentence(opened.run_id))
@@ -198,7 +198,7 @@ def _left_out(options: Options, parser: "SkippingParser") -> str:
 
 
 def _introductions(options: Options, opened: OpenRun, machine: Machine) -> list[str]:
-    """What a person should know at the start: of the inputs, of the jobs' output, of the GPUs."""
+    """What the user should know at the start: about the inputs, the jobs' output and the GPUs."""
     outlets = opened.outlets
     where = outlets.layout.introduction(
         outlets.logs, is_named=bool(options.output.logs), is_recorded=bool(opened.record.path)
@@ -208,14 +208,14 @@ def _introductions(options: Options, opened: OpenRun, machine: Machine) -> list[
 
 
 def _run_observed(state: State, opened: OpenRun, inbox: "SimpleQueue[Message]") -> None:
-    """From here on others may ask what it does."""
+    """Run, and answer requests meanwhile."""
     keeper = opened.keeper
     if keeper:
         keeper.on_end = lambda: inbox.put(Trouble(_WITHOUT_KEEPER))
         if keeper.is_gone.is_set():
             keeper.on_end()
     server = _listen(opened, inbox)
-    gc.freeze()  # what has been loaded stays, so it need not be looked through again
+    gc.freeze()  # what has been loaded stays, so the collector need not check it again
     gc.enable()
     loop.run(state)
     if server:
@@ -223,7 +223,7 @@ def _run_observed(state: State, opened: OpenRun, inbox: "SimpleQueue[Message]") 
 
 
 def _listen(opened: OpenRun, inbox: "SimpleQueue[Message]") -> Server | None:
-    """Let others ask; without a journal a run cannot be found."""
+    """Answer requests from outside; without a journal, a run cannot be found."""
     if not opened.record.path:
         return None
     server = serve(files.socket_of(opened.record.path), inbox.put)

@@ -1,4 +1,4 @@
-"""The shell and the directory of the jobs: whether they are there, and going there."""
+"""The shell and the directory of the jobs: checking both, and entering the directory."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ from simple_gpu_scheduler.run.options import ExecutionOptions
 
 
 def check(execution: ExecutionOptions) -> ExecutionOptions:
-    """The same, with the path of the shell. A UserError says what is wrong with it, or with the directory."""
+    """The same options, with the full path of the shell. A UserError says what is wrong with one of them."""
     execution = execution._replace(shell=_find_shell(execution.shell))
     directory = execution.chdir
     if directory and not (os.path.isdir(directory) and os.access(directory, os.X_OK)):
@@ -28,7 +28,7 @@ def _find_shell(shell: str) -> str:
 
 
 def enter(directory: str | None) -> None:
-    """Go there: it is the jobs' directory, and posix_spawn has no way to give it to them alone."""
+    """Change to the jobs' directory, since posix_spawn cannot set it for the jobs alone."""
     if directory is None:
         return
     try:

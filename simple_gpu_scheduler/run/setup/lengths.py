@@ -1,4 +1,4 @@
-"""What earlier runs tell of how long jobs take."""
+"""How long jobs took in earlier runs."""
 
 import os
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from simple_gpu_scheduler.system.threads import start_thread
 def find_estimates(
     execution: ExecutionOptions, policy: Policy, inbox: "SimpleQueue[Message]"
 ) -> tuple[Estimates, Callable[[], object] | None]:
-    """What is known: at once where the order depends on it, else how to ask for it."""
+    """The known lengths: read now if the order depends on them, otherwise a function to read them later."""
 
     def read() -> Recalled:
         from simple_gpu_scheduler.journal.lengths import recall  # noqa: PLC0415 - with json 3 ms
@@ -26,11 +26,11 @@ def find_estimates(
         inbox.put(read())
 
     def ask() -> None:
-        with suppress(RuntimeError):  # there can be no more threads: then it stays unknown
+        with suppress(RuntimeError):  # no more threads can be started: then they stay unknown
             start_thread(tell)
 
     learns = not execution.dry_run  # whose jobs take no time
     if policy.by_time:
         return Estimates(read().history, learns=learns), None
-    # When it would come by simulated time, nobody could tell.
+    # In simulated time, the moment of their arrival would be arbitrary.
     return Estimates(learns=learns), tell if execution.runs_nothing else ask

@@ -1,4 +1,4 @@
-"""Where a run's events go: what shows it, its records, who is notified; and where its jobs print."""
+"""Where a run's events go: the display, the records and the notifier; and where its jobs print."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ class Outlets(NamedTuple):
 
 
 def plan_layout(options: Options) -> Layout:
-    """What shows the run, and where jobs print; a directory that was named for their logs is ours from here on."""
+    """What shows the run, and where jobs print; a directory given for their logs is now held by this run."""
     runs_nothing = options.execution.runs_nothing
     layout = choose_layout(options.display, options.output, look_at_streams(os.environ), runs_nothing=runs_nothing)
     if options.output.logs and not runs_nothing:
@@ -39,7 +39,7 @@ def plan_layout(options: Options) -> Layout:
 def open_outlets(
     options: Options, layout: Layout, record: Recording, machine: "Meanwhile[Machine]", *, is_resumed: bool
 ) -> Outlets:
-    """The first sink is what shows the run; those that notify come last, so that what they tell is on record."""
+    """The first sink shows the run; the notifier is last, so that what it reports has been recorded."""
     logs = log_directory(options.output.logs, record.path) if layout.logged else ""
     notifies = bool(options.notify.command) and not options.execution.runs_nothing
     notifier_children = NotifierChildren() if notifies else None
@@ -72,7 +72,7 @@ def _display(options: Options, layout: Layout, machine: "Meanwhile[Machine]", *,
     return Live(words, VitalsReader(machine.get).read)
 
 
-# What the sinks below and the parts of a resumed run import takes 4 ms together, and most runs have none of them.
+# The imports of the sinks below and of a resumed run take 4 ms together, and most runs need none of them.
 
 
 def _logs(options: Options, layout: Layout, directory: str) -> Sink:

@@ -1,4 +1,4 @@
-"""What a resumed run starts from: what is left of it, and a parser that leaves out what it had."""
+"""What a resumed run starts from: its remaining jobs, and a parser that leaves out what it already had."""
 
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.joblog import resume as joblog
@@ -10,12 +10,12 @@ from simple_gpu_scheduler.run.options import Options
 
 
 def what_is_left(resumed: Resumed, *, failed_too: bool) -> Resumption:
-    """What is left of the run to do."""
+    """The remaining jobs of the run."""
     return remaining.what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
 
 
 def matching(parser: LineParser, resumed: Resumed) -> Matcher:
-    """The parser that leaves out what the run had."""
+    """The parser that leaves out what the run already had."""
     return Matcher(parser, resumed.state)
 
 
@@ -25,5 +25,5 @@ def skipping(parser: LineParser, options: Options) -> SkippingParser:
 
 
 def left_out(parser: SkippingParser, options: Options) -> str:
-    """What to say of those at the end."""
+    """What to say about the skipped jobs at the end."""
     return joblog.sentence(parser, options.records.joblog or "")
