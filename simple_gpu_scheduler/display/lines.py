@@ -22,7 +22,7 @@ from simple_gpu_scheduler.events import (
     Waited,
 )
 from simple_gpu_scheduler.events.ledger import fate_of
-from simple_gpu_scheduler.system.writer import Writer
+from simple_gpu_scheduler.system.writer import Writer, write_all
 
 _MOST_NUMBERS = 10
 
@@ -186,3 +186,18 @@ class PlainLines:
     def close(self) -> None:
         """Wait until everything is written, or nothing reads it any more."""
         self._writer.close()
+
+
+_STDOUT = 1
+
+
+class DryRun:
+    """Writes `gpu 0: command`, with the raw bytes of the command, for each job in order of starting."""
+
+    def take(self, event: Event, /) -> None:
+        """Print a start."""
+        if isinstance(event, JobStarted):
+            write_all(_STDOUT, b"%s: %s\n" % (show_gpus(event.attempt).encode(), event.attempt.job.command.strip()))
+
+    def close(self) -> None:
+        """Nothing is held back."""

@@ -4,6 +4,7 @@ It asks NVML if needed, otherwise the driver's files, and says in a sentence wha
 """
 
 import os
+import re
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,10 +13,10 @@ from simple_gpu_scheduler.base.units import show_size
 from simple_gpu_scheduler.gpus.leases import Put
 from simple_gpu_scheduler.gpus.leases.directory import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import open_lease
+from simple_gpu_scheduler.system.files import can_load
 from simple_gpu_scheduler.system.marks import Family
 
-from . import FixedProbe, Gpu, Probe, Tolerance
-from .driver import ABSENT, has_nvml, read_devices
+from . import Device, FixedProbe, Gpu, Probe, Tolerance
 from .names import choose, choose_all, choose_unlisted, need_listing, order_is_ours, visible
 from .pool import Pool
 
@@ -138,3 +139,31 @@ def _named(wants: Wants, nvml: "Nvml | None", problem: str, environment: Mapping
         (f"{problem}: whether others use the GPUs is not checked",) if problem and not wants.ignore_occupancy else ()
     )
     return Machine(gpus, nvml, remarks)
+
+
+_DIRECTORY = "/proc/driver/nvidia/gpus"
+
+_LIBRARY = "libnvidia-ml.so.1"
+ABSENT = f"NVML was not found ({_LIBRARY}, part of the NVIDIA driver)"
+
+
+def has_nvml() -> bool:
+    """Whether its library is installed; loading pynvml to find out would take a third of our start-up."""
+    return can_load(_LIBRARY)
+
+
+def read_devices(directory: str = _DIRECTORY) -> tuple[Device, ...]:
+    """The GPUs in PCI bus order; none if the files are missing or do not say."""
+    try:
+        buses = sorted(os.listdir(directory))
+        devices = [_read(index, os.path.join(directory, bus, "information")) for index, bus in enumerate(buses)]
+    except OSError:
+        return ()
+    return tuple(devices) if all(device.uuid for device in devices) else ()
+
+
+def _read(index: int, path: str) -> Device:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        fields = dict(re.findall(r"^([^:\n]+):[ \t]*(.*?)[ \t]*$", file.read(), re.MULTILINE))
+    uuid = fields.get("GPU UUID", "")
+    return Device(str(index), "" if "?" in uuid else uuid, fields.get("Model", "?"))  # `?`: never used since the boot

@@ -8,8 +8,7 @@ from math import prod
 from simple_gpu_scheduler.base.errors import UserError
 
 from .checks import check_line, check_options, check_random, check_sweep, check_use, check_values, could_repeat
-from .choice import Selection, bound, count_points, look_ahead
-from .conditions import parse_conditions
+from .conditions import Selection, bound, count_points, look_ahead, parse_conditions
 from .generators import doubts, parse_values
 from .lines import Filling, Names
 from .order import fold

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 
 from simple_gpu_scheduler.output.log_file import TAIL, last_lines, open_to_read, output_of, part_of, read_tail
 
-from .metric import last_number
-
 _LINES, _CHARACTERS = 20, 2_000
 _IN_ALL = 4_000_000
 # The least that a short tail counts, which limits how many logs are opened.
@@ -66,4 +64,27 @@ def _search(fd: int, begin: int, end: int, name: str) -> float | None:
                 return found
         if start == begin:
             break
+    return None
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_BETWEEN = r"""["']?(?:[ \t]*(?::=|=>|->|[:=|])[ \t]*|[ \t]+)["']?"""
+_AROUND = r"(?:[A-Za-z_][A-Za-z0-9_.]{0,30}\()?"  # tensor(0.5), np.float64(0.5)
+_NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[nN][aA][nN]|[iI]nf(?:inity)?)(?![\w]|\.\d)"
+_VALUE = re.compile(f"{_BETWEEN}{_AROUND}({_NUMBER})")
+_OF_A_NAME = re.compile(r"[\w./\-]")
+
+
+def last_number(text: str, name: str) -> float | None:
+    """The number, which may be nan or inf; None if there is none."""
+    if "\x1b" in text:
+        text = _COLOURS.sub("", text)
+    at = text.rfind(name)
+    while at >= 0:
+        if not (at and _OF_A_NAME.match(text, at - 1)):
+            match = _VALUE.match(text, at + len(name))
+            if match:
+                return float(match[1])
+        # A name may overlap itself, so skip only its last letter.
+        at = text.rfind(name, 0, at + len(name) - 1)
     return None

@@ -17,6 +17,7 @@ from simple_gpu_scheduler.events import (
     InputEnded,
     JobBegan,
     JobsRead,
+    JobStarted,
     LeftBehind,
     LineRefused,
     StatusAsked,
@@ -24,13 +25,13 @@ from simple_gpu_scheduler.events import (
 from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, FileRead, SourceEnded
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.remote.server import Asked
+from simple_gpu_scheduler.scheduling.backfill import Choice
 from simple_gpu_scheduler.scheduling.estimates import Recalled
 from simple_gpu_scheduler.system.signals import Signalled
 
 from . import attempts, ends, gpu_watch, requests, stop
-from .messages import Message
-from .start import start_what_fits
-from .state import State
+from .ends import drop
+from .state import Message, State
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.resume.remaining import Resumption
@@ -193,3 +194,34 @@ _ON: Mapping[type, Callable[[State, Any], object]] = {
     Recalled: lambda state, message: state.scheduler.recall(message.history),
     Asked: lambda state, asked: asked.reply(requests.answer(state, asked.request)),
 }
+
+
+def start_what_fits(state: State) -> None:
+    """Ask the scheduler until it would start nothing more."""
+    if not state.ledger.is_stopping:
+        gpu_watch.review(state)
+    if state.starts:
+        _start_all(state, state.clock.now())
+    gpu_watch.tend(state)
+    drop(state, state.scheduler.drop_unfit())
+
+
+def _start_all(state: State, now: float) -> None:
+    rooms = gpu_watch.rooms(state)
+    while choice := state.scheduler.next(now, rooms):
+        if not _start(state, choice, now):  # another scheduler or user was faster, so the rooms have changed
+            rooms = gpu_watch.rooms(state)
+
+
+def _start(state: State, choice: Choice, now: float) -> bool:
+    """Take the places first, and only then commit; False if they could not be taken."""
+    attempt = choice.attempt
+    if not state.engine.take(attempt, now):
+        return False
+    if attempt.job.mem and not state.scheduler.fits(attempt, gpu_watch.rooms(state)):
+        state.engine.release(attempt)
+        return False
+    state.scheduler.start(choice, now)
+    state.publish(JobStarted(attempt, state.rules.log_of(attempt.job)))
+    attempts.start(state, attempt)
+    return True

@@ -7,16 +7,35 @@ wait, and why.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from simple_gpu_scheduler.base.errors import Broken, Trouble
 from simple_gpu_scheduler.base.gpu_waits import Waiting
-from simple_gpu_scheduler.base.jobs import Attempt, Ending
-from simple_gpu_scheduler.engines import NEVER, World
+from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job
+from simple_gpu_scheduler.engines import NEVER, ForEngine, World
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand
+from simple_gpu_scheduler.inputs.reader import Batch, FileRead, SourceEnded
+from simple_gpu_scheduler.output.log_file import log_of
+from simple_gpu_scheduler.remote.server import Asked
+from simple_gpu_scheduler.run.options import FailureOptions
+from simple_gpu_scheduler.scheduling.estimates import Recalled
 from simple_gpu_scheduler.scheduling.quarantine import Quarantine
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
+from simple_gpu_scheduler.system.signals import Signalled
 
-from .rules import RunRules
+
+class RunRules(NamedTuple):
+    """`reads_all`: the whole input is read first, since the order depends on it. `logs` is a directory."""
+
+    failures: FailureOptions = FailureOptions()
+    reads_all: bool = False
+    run_id: bytes = b""
+    logs: str = ""
+
+    def log_of(self, job: Job) -> str:
+        """The log file of a job; empty if it has none."""
+        return log_of(self.logs, job)
+
 
 Key = tuple[int, int]  # of an attempt
 
@@ -98,3 +117,6 @@ class State:
     def complain(self, what: str) -> None:
         """Report that something other than a job went wrong, which the exit code will show."""
         self.publisher.publish(Noticed(what, is_failure=True))
+
+
+Message = Batch | FileRead | SourceEnded | ForEngine | Broken | Trouble | Signalled | Asked | Recalled

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.journal.run_state import RunState
 from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals, left_out
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate
 
@@ -125,7 +126,7 @@ def _history() -> Found:
 
 
 def _found_of(name: str, states: "Sequence[RunState]", remarks: Sequence[str] = ()) -> Found:
-    from simple_gpu_scheduler.simulation.workloads.past_runs import rows_of  # noqa: PLC0415 - as above
+    from simple_gpu_scheduler.simulation.traces import rows_of  # noqa: PLC0415 - as above
 
     rows = [row for state in states for row in rows_of(state)]
     on_gpus = [each for state in states for each in state.jobs.values() if each.job.gpus]
@@ -141,3 +142,19 @@ def _found_of(name: str, states: "Sequence[RunState]", remarks: Sequence[str] = 
     # Not the GPUs of all runs together: a GPU may have two names.
     gpus = max((len({gpu for each in state.jobs.values() for gpu in each.gpus}) for state in states), default=0)
     return Found(name, [rows], "past", remarks, gpus)
+
+
+_OWN_ENDS = ("succeeded", "failed", "timed out")
+
+
+def rows_of(state: RunState) -> list[TraceJob]:
+    """The GPU jobs of a run that ended by themselves or by their time-out."""
+    rows = []
+    for each in state.jobs.values():
+        job, outcome = each.job, each.outcome
+        has_ended = outcome and outcome.kind in _OWN_ENDS and each.state in ("succeeded", "failed")
+        if has_ended and job.gpus > 0 and each.runtime >= 0:
+            requested = job.timeout or None if job.time is None else job.time  # a time-out of 0 is none
+            command = job.command.decode("utf-8", "surrogateescape")
+            rows.append(TraceJob(each.read_at, each.runtime, job.gpus, job.label, requested, command, job.priority))
+    return rows

@@ -12,7 +12,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 
 from simple_gpu_scheduler.base.errors import Broken
-from simple_gpu_scheduler.system import locks
+from simple_gpu_scheduler.system import files
 from simple_gpu_scheduler.system.threads import start_thread
 
 from . import Holder, LeaseCame, LeaseError, Put
@@ -72,16 +72,16 @@ class FileLease:
     def take(self, *, past_the_line: bool = False) -> bool:
         """See `Lease`. Past the line also goes who has been through it."""
         if past_the_line:
-            return self._is_current() and locks.try_lock(self._lock)
+            return self._is_current() and files.try_lock(self._lock)
         if self._is_in_line:
             return False
         self._look_inside()
         if not self._is_current():
             self._reopen(self._name)
-        if not locks.try_lock(self._turnstile):
+        if not files.try_lock(self._turnstile):
             return False
-        took = locks.try_lock(self._lock)
-        locks.unlock(self._turnstile)
+        took = files.try_lock(self._lock)
+        files.unlock(self._turnstile)
         return took
 
     def wait_in_line(self) -> None:
@@ -103,18 +103,18 @@ class FileLease:
     def sign(self, marks: Sequence[bytes], pid: int) -> None:
         """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
         with _guard:  # or an older list of marks could overwrite a newer one
-            locks.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
+            files.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
 
     def is_wanted(self) -> bool:
         """See `Lease`. Who waits has the turnstile."""
-        if not locks.try_lock(self._turnstile):
+        if not files.try_lock(self._turnstile):
             return True
-        locks.unlock(self._turnstile)
+        files.unlock(self._turnstile)
         return False
 
     def release(self) -> None:
         """See `Lease`."""
-        locks.unlock(self._lock)
+        files.unlock(self._lock)
 
     def holder(self) -> Holder | None:
         """See `Lease`."""
@@ -150,13 +150,13 @@ class FileLease:
         self.close_files()
 
     def _stand_in_line(self) -> None:
-        locks.lock(self._turnstile)
-        locks.lock(self._lock)
-        locks.unlock(self._turnstile)
+        files.lock(self._turnstile)
+        files.lock(self._lock)
+        files.unlock(self._turnstile)
         with _guard:
             self._is_in_line = False
             if self._is_closed:
-                locks.unlock(self._lock)
+                files.unlock(self._lock)
                 _abandoned.pop((self._files.path, self._outer_name), None)
                 self._waits = None
             else:
@@ -178,8 +178,8 @@ class FileLease:
         return record is not None and is_one_of_ours(record, self._tree)
 
     def _record_of_holder(self) -> Record | None:
-        if locks.try_lock(self._lock):
-            locks.unlock(self._lock)
+        if files.try_lock(self._lock):
+            files.unlock(self._lock)
             return None
         return decode(os.pread(self._lock, SIZE, 0))
 

@@ -3,7 +3,8 @@
 import gc
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,18 +22,17 @@ from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.output.log_directory import stream_opener
 from simple_gpu_scheduler.remote.server import Server, serve
 from simple_gpu_scheduler.run import loop
-from simple_gpu_scheduler.run.messages import Message
-from simple_gpu_scheduler.run.options import Options
-from simple_gpu_scheduler.run.rules import RunRules
-from simple_gpu_scheduler.run.state import State
+from simple_gpu_scheduler.run.options import ExecutionOptions, Options
+from simple_gpu_scheduler.run.state import Message, RunRules, State
 from simple_gpu_scheduler.scheduling import Rules
+from simple_gpu_scheduler.scheduling.estimates import Estimates, Recalled
+from simple_gpu_scheduler.scheduling.policies import Policy
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.system.signals import signals_to
-from simple_gpu_scheduler.system.threads import Meanwhile, need_thread
+from simple_gpu_scheduler.system.threads import Meanwhile, need_thread, start_thread
 
 from . import execution
-from .lengths import find_estimates
 from .outlets import Outlets, open_outlets, plan_layout
 
 if TYPE_CHECKING:
@@ -273,3 +273,27 @@ def _build(
     estimates, recall = find_estimates(how, policy, inbox)
     scheduler = Scheduler(limits, policy, rules, estimates, order.label)
     return State(run_rules, scheduler, world, outlets.publisher, reader.stop, recall)
+
+
+def find_estimates(
+    execution: ExecutionOptions, policy: Policy, inbox: "SimpleQueue[Message]"
+) -> tuple[Estimates, Callable[[], object] | None]:
+    """The known lengths: read now if the order depends on them, otherwise a function to read them later."""
+
+    def read() -> Recalled:
+        from simple_gpu_scheduler.journal.lengths import recall  # noqa: PLC0415 - with json 3 ms
+
+        return recall(os.environ)
+
+    def tell() -> None:
+        inbox.put(read())
+
+    def ask() -> None:
+        with suppress(RuntimeError):  # no more threads can be started: then they stay unknown
+            start_thread(tell)
+
+    learns = not execution.dry_run  # whose jobs take no time
+    if policy.by_time:
+        return Estimates(read().history, learns=learns), None
+    # In simulated time, the moment of their arrival would be arbitrary.
+    return Estimates(learns=learns), tell if execution.runs_nothing else ask

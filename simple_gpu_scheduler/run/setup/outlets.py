@@ -8,7 +8,6 @@ from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_s
 from simple_gpu_scheduler.display.lines import EventWords, PlainLines
 from simple_gpu_scheduler.events.publisher import Publisher, Sink
 from simple_gpu_scheduler.journal.sink import Recording
-from simple_gpu_scheduler.notify.child import NotifierChildren
 from simple_gpu_scheduler.output.log_directory import log_directory, make_directory
 from simple_gpu_scheduler.output.log_file import log_of
 from simple_gpu_scheduler.run.options import Options
@@ -16,6 +15,7 @@ from simple_gpu_scheduler.system.threads import Meanwhile
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.gpus.discover import Machine
+    from simple_gpu_scheduler.notify.child import NotifierChildren
 
 
 class Outlets(NamedTuple):
@@ -24,7 +24,7 @@ class Outlets(NamedTuple):
     publisher: Publisher
     layout: Layout
     logs: str
-    notifier_children: NotifierChildren | None
+    notifier_children: "NotifierChildren | None"
 
 
 def plan_layout(options: Options) -> Layout:
@@ -42,7 +42,6 @@ def open_outlets(
     """The first sink shows the run; the notifier is last, so that what it reports has been recorded."""
     logs = log_directory(options.output.logs, record.path) if layout.logged else ""
     notifies = bool(options.notify.command) and not options.execution.runs_nothing
-    notifier_children = NotifierChildren() if notifies else None
     sinks = [_display(options, layout, machine, can_resume=bool(record.path))]
     if logs:
         sinks.append(_logs(options, layout, logs))
@@ -51,8 +50,7 @@ def open_outlets(
     elif options.records.joblog:
         sinks.append(_joblog(options, options.records.joblog, keeps=options.resume.is_asked or is_resumed))
     sinks += record.sinks
-    if notifier_children:
-        sinks.append(_notify(options, notifier_children, logs))
+    notifier_children = _notify(options, sinks, logs) if notifies else None
     return Outlets(Publisher(sinks), layout, logs, notifier_children)
 
 
@@ -90,7 +88,7 @@ def _logs(options: Options, layout: Layout, directory: str) -> Sink:
 
 
 def _dry_run() -> Sink:
-    from simple_gpu_scheduler.display.dry_run import DryRun  # noqa: PLC0415 - see above
+    from simple_gpu_scheduler.display.lines import DryRun  # noqa: PLC0415 - see above
 
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a listing ends quietly with its reader
     return DryRun()
@@ -102,9 +100,13 @@ def _joblog(options: Options, path: str, *, keeps: bool) -> Sink:
     return JobLog(path, keeps=keeps, is_simulated=options.execution.runs_nothing)
 
 
-def _notify(options: Options, notifier_children: NotifierChildren, logs: str) -> Sink:
+def _notify(options: Options, sinks: list[Sink], logs: str) -> "NotifierChildren":
+    """One more sink; the children are the notifier's."""
+    from simple_gpu_scheduler.notify.child import NotifierChildren  # noqa: PLC0415 - see above
     from simple_gpu_scheduler.notify.command import Notifier  # noqa: PLC0415 - see above
     from simple_gpu_scheduler.notify.sink import Notify  # noqa: PLC0415 - see above
 
-    notifier = Notifier(options.notify.command, options.execution.shell, os.environb, notifier_children)
-    return Notify(notifier, options.notify.on, lambda job: log_of(logs, job))
+    children = NotifierChildren()
+    notifier = Notifier(options.notify.command, options.execution.shell, os.environb, children)
+    sinks.append(Notify(notifier, options.notify.on, lambda job: log_of(logs, job)))
+    return children

@@ -20,8 +20,7 @@ from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.resume.remaining import Resumption
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.options import FailureOptions
-from simple_gpu_scheduler.run.rules import RunRules
-from simple_gpu_scheduler.run.state import State
+from simple_gpu_scheduler.run.state import RunRules, State
 from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler

@@ -18,8 +18,7 @@ from simple_gpu_scheduler.gpus import Gpu
 from simple_gpu_scheduler.gpus.discover import Machine, Wants
 from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
 from simple_gpu_scheduler.run.loop import run
-from simple_gpu_scheduler.run.rules import RunRules
-from simple_gpu_scheduler.run.state import State
+from simple_gpu_scheduler.run.state import RunRules, State
 from simple_gpu_scheduler.scheduling.estimates import Recalled
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler

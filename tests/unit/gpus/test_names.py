@@ -3,7 +3,7 @@
 import pytest
 
 from simple_gpu_scheduler.gpus import Device, Gpu
-from simple_gpu_scheduler.gpus.driver import read_devices
+from simple_gpu_scheduler.gpus.discover import read_devices
 from simple_gpu_scheduler.gpus.names import choose, choose_all, choose_unlisted, looks_like_gpus, parse_gpus, visible
 
 ZERO, ONE, TWO = (Device(str(n), f"GPU-{n}a{n}b0000-1111", f"A100 {n}", 80.0) for n in range(3))

@@ -34,10 +34,8 @@ from simple_gpu_scheduler.gpus.pool import Demand, Pool
 from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, SourceEnded
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.run import loop
-from simple_gpu_scheduler.run.messages import Message
 from simple_gpu_scheduler.run.options import FailureOptions
-from simple_gpu_scheduler.run.rules import RunRules
-from simple_gpu_scheduler.run.state import State
+from simple_gpu_scheduler.run.state import Message, RunRules, State
 from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.halt import parse_halt
 from simple_gpu_scheduler.scheduling.policies import POLICIES

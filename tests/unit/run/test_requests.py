@@ -27,7 +27,7 @@ from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.resume.remaining import Resumption
 from simple_gpu_scheduler.run import loop, requests
-from simple_gpu_scheduler.run.messages import Message
+from simple_gpu_scheduler.run.state import Message
 from simple_gpu_scheduler.scheduling import NextAttempt
 from simple_gpu_scheduler.scheduling.quarantine import Quarantine
 from tests.unit.run.test_loop import TERMINATED, World, failing, job, jobs

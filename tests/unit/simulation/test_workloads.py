@@ -18,8 +18,8 @@ from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.scheduling.templates import template_of
 from simple_gpu_scheduler.simulation.simulate import simulate
+from simple_gpu_scheduler.simulation.traces import rows_of
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.past_runs import rows_of
 from simple_gpu_scheduler.simulation.workloads.rows import ESTIMATES, TraceJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.swf import read_swf
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate, parse_synthetic
