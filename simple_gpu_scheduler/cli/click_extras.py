@@ -12,7 +12,7 @@ _BETWEEN = "\0"  # the one character that no argument can hold
 
 
 class SeveralValues(click.Option):
-    """An option that takes all the words behind it that look like its values, and may be given several times.
+    """An option that takes all following words that look like its values, and may be given several times.
 
     click's own options take a fixed number. `takes` says what looks like a value. The parameter's value is a tuple of
     the words for each time that the option was given.
@@ -26,7 +26,7 @@ class SeveralValues(click.Option):
 
 
 class OptionalValue(click.Option):
-    """An option that takes the word behind it if that looks like its value; else its value is the empty text."""
+    """An option that takes the next word if that looks like its value; otherwise its value is empty."""
 
     def __init__(self, *args: Any, takes: Callable[[str], bool], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -129,7 +129,7 @@ def _names_of_valued(params: Iterable[click.Parameter]) -> set[str]:
 def join_values(
     args: Iterable[str], options: Iterable[SeveralValues], with_value: Collection[str] | None = None
 ) -> list[str]:
-    """`--gpus 0 1 -v` with the 0 and the 1 made one word; what stands behind `--` is left alone.
+    """`--gpus 0 1 -v` with the 0 and the 1 made one word; what follows `--` is left alone.
 
     With the names of all options `with_value` so is what stands behind the first word that is neither option nor value.
     """

@@ -84,9 +84,8 @@ class KeeperClient:
     def _make(self, its_end: Socket) -> None:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter(
-                    "ignore", DeprecationWarning
-                )  # forking beside threads is safe: it imports nothing more
+                # About forking beside threads, which is safe here: the keeper imports nothing more.
+                warnings.simplefilter("ignore", DeprecationWarning)
                 self.pid = os.fork()
         except OSError as error:
             self._problem = error

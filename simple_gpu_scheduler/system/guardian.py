@@ -11,7 +11,7 @@ import sys
 from contextlib import suppress
 
 _PR_SET_CHILD_SUBREAPER = 36
-_LONGEST_FOR_THE_REST = 5  # seconds; a daemon would stay for ever
+_LONGEST_FOR_THE_REST = 5  # seconds; a daemon would stay forever
 _BY_SIGNAL = 128
 # Python ignores them, and a program must not inherit that.
 _TO_DEFAULT = (signal.SIGPIPE, signal.SIGXFSZ)

@@ -1,4 +1,4 @@
-"""The run: `simple_gpu_scheduler < FILE`. What its options are stands in `cli/options`, what is done in `run`."""
+"""The run: `simple_gpu_scheduler < FILE`. Its options are in `cli/options`, what it does is in `run`."""
 
 from typing import TYPE_CHECKING, Any
 

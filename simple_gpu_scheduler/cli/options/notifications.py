@@ -1,4 +1,4 @@
-"""Whether somebody is notified of a run, how and when."""
+"""Whether, how and when to notify the user of a run."""
 
 from typing import Any
 

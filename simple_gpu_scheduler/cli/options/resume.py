@@ -49,7 +49,7 @@ def take_resume(typed: dict[str, Any]) -> ResumeOptions:
 
 
 def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
-    """The run to go on with, whose own options count where none are typed now."""
+    """The run to resume; its own options apply unless they are typed again."""
     is_asked = options["resume"] is not None or options["resume_failed"]
     typed = _typed(context)
     if not is_asked:
@@ -89,7 +89,7 @@ def _typed(context: click.Context) -> set[str]:
 
 
 def _first(options: dict[str, Any]) -> None:
-    """There is no run to go on with: with an input this is the first, as when a machine boots for the first time."""
+    """There is no run to resume: with an input, this is the first run, as when a machine boots for the first time."""
     from simple_gpu_scheduler.inputs.gather import is_of  # noqa: PLC0415 - as above
 
     if not options["files"] and not options["follow"] and is_of(0).kind not in ("file", "fifo", "pipe"):
@@ -98,7 +98,7 @@ def _first(options: dict[str, Any]) -> None:
 
 
 def _follower(options: dict[str, Any]) -> "Resumed | None":
-    """A file that an earlier run followed is gone on with: to begin at its begin would run all of it twice."""
+    """A file that an earlier run followed is resumed: starting from its beginning would run everything twice."""
     path = options["follow"]
     is_no_file = bool(path) and os.path.exists(path) and not os.path.isfile(path)  # one may be between two rotations
     if not path or _keeps_nothing(options) or is_no_file:
