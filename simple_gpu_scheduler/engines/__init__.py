@@ -84,7 +84,7 @@ class Engine(Protocol):
 
     queues: bool  # whether a cluster chooses the GPUs, so that an attempt begins when a `Began` says so
 
-    def rooms(self, demand: "Demand") -> "Rooms":
+    def rooms(self, without: frozenset[str]) -> "Rooms":
         """The GPUs that can be used, as far as is known, and the memory that others leave free there."""
 
     def waits(self, demand: "Demand") -> list[Wait]:

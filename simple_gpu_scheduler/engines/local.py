@@ -51,14 +51,14 @@ class LocalEngine:
             lambda message: setting.inbox.put(ForEngine(message) if isinstance(message, SurvivorExited) else message),
         )
 
-    def rooms(self, demand: Demand) -> Rooms:
+    def rooms(self, without: frozenset[str]) -> Rooms:
         """See `Engine`."""
-        self._heed(demand)
+        self._leave_out(without)
         return self._pool.rooms()
 
     def waits(self, demand: Demand) -> list[Wait]:
         """See `Engine`."""
-        self._heed(demand)
+        self._leave_out(demand.without)
         return self._pool.waits(demand)
 
     def take(self, attempt: Attempt, now: float) -> bool:
@@ -113,7 +113,7 @@ class LocalEngine:
 
     def tend(self, demand: Demand, now: float) -> Tended:
         """See `Engine`."""
-        self._heed(demand)
+        self._leave_out(demand.without)
         pool = self._pool
         if pool.has_idle:
             pool.let_go(now, demand.gpus)
@@ -126,10 +126,10 @@ class LocalEngine:
         """See `Engine`."""
         self._children.close()
 
-    def _heed(self, demand: Demand) -> None:
-        if demand.without != self._left_out:
-            self._left_out = demand.without
-            self._pool.leave_out(demand.without)
+    def _leave_out(self, gpus: frozenset[str]) -> None:
+        if gpus != self._left_out:
+            self._left_out = gpus
+            self._pool.leave_out(gpus)
 
 
 def build(setting: Setting) -> World:

@@ -89,9 +89,9 @@ class Simulated:
         self._now = until
         raise Empty
 
-    def rooms(self, demand: Demand) -> Rooms:
+    def rooms(self, without: frozenset[str]) -> Rooms:
         """All of them, empty."""
-        return {gpu: Room() for gpu in self._gpus if gpu not in demand.without}
+        return {gpu: Room() for gpu in self._gpus if gpu not in without}
 
     def waits(self, _demand: Demand) -> list[Wait]:
         """There are no other users."""

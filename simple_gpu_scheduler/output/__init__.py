@@ -2,6 +2,11 @@
 
 from typing import Literal, NamedTuple
 
+from simple_gpu_scheduler.base.jobs import Job
+
+# A file's name may have 255 bytes.
+_LONGEST_NAME = 200
+
 Mode = Literal["inherit", "group", "tag", "files"]
 
 
@@ -16,3 +21,11 @@ class OutputOptions(NamedTuple):
     def wants_logs(self) -> bool:
         """Whether anything was said of log files."""
         return bool(self.logs) or self.failed_logs_only
+
+
+def log_of(directory: str, job: Job) -> str:
+    """The file for what a job prints, for all its attempts; nothing when it prints where we do."""
+    if not directory:
+        return ""
+    name = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in job.name)
+    return f"{directory}/{job.number:04}{'-' if name else ''}{name[:_LONGEST_NAME]}.log"

@@ -11,7 +11,7 @@ from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.system.processes import Streams
 
-from .log_file import create, header, log_of
+from . import log_of
 
 
 def log_directory(logs: str | None, journal: str) -> str:
@@ -57,6 +57,7 @@ def stream_opener(
     """A function that opens the log of an attempt. If that fails, the job runs anyway and prints to our streams."""
     if not directory:
         return lambda _attempt: ()
+    from .log_file import create, header  # noqa: PLC0415 - 1 ms of each start, and most runs have no logs
 
     def open_streams(attempt: Attempt) -> Streams:
         path = log_of(directory, attempt.job)

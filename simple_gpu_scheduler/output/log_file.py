@@ -10,7 +10,7 @@ import stat
 import time
 from collections.abc import Iterator
 
-from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
+from simple_gpu_scheduler.base.jobs import Attempt, Outcome
 from simple_gpu_scheduler.base.text import show_command, show_gpus, show_job, show_outcome
 from simple_gpu_scheduler.base.units import show_duration
 
@@ -20,22 +20,12 @@ UNKNOWN = -1
 _LONGEST_HEADER = 64 * 1024
 _HEADER_LINES = 2
 _BLOCK = 1 << 20
-# A file's name may have 255 bytes.
-_LONGEST_NAME = 200
 _MARK = "[simple_gpu_scheduler] "
 _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
 _HEADER = f"{_MARK}job ".encode()
 _OWN = re.compile(rf"^{re.escape(_MARK)}(?:job \d|command: |ended ).*\n?", re.MULTILINE)
 # Colours and the like: what a terminal takes as commands.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-
-
-def log_of(directory: str, job: Job) -> str:
-    """The file for what a job prints, for all its attempts; nothing when it prints where we do."""
-    if not directory:
-        return ""
-    name = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in job.name)
-    return f"{directory}/{job.number:04}{'-' if name else ''}{name[:_LONGEST_NAME]}.log"
 
 
 def header(attempt: Attempt, run: str, at: float) -> bytes:

@@ -16,9 +16,10 @@ _KILL_AGAIN = 1.0
 
 def start(state: State, attempt: Attempt) -> None:
     """Start an attempt whose places are taken. On a cluster it first waits in a queue."""
-    state.attempts[attempt.key] = UnderWay(attempt, None, state.clock.wall())
-    if not state.engine.queues:
-        began(state, attempt)
+    began = None if state.engine.queues else state.clock.now()
+    state.attempts[attempt.key] = UnderWay(attempt, began, state.clock.wall())
+    if began is not None:
+        _expect(state, attempt, began)
     state.engine.start(attempt)
 
 

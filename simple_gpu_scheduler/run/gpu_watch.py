@@ -16,7 +16,7 @@ from .state import State
 
 def rooms(state: State) -> Rooms:
     """The GPUs that can be used, except suspects, whose fault other jobs will soon confirm or disprove."""
-    found = state.engine.rooms(state.demand)
+    found = state.engine.rooms(state.aside)
     suspended = state.quarantine.suspended
     return {gpu: room for gpu, room in found.items() if gpu not in suspended} if suspended else found
 

@@ -15,7 +15,7 @@ from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.inputs.reader import Batch, FileRead, SourceEnded
-from simple_gpu_scheduler.output.log_file import log_of
+from simple_gpu_scheduler.output import log_of
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.run.options import FailureOptions
 from simple_gpu_scheduler.scheduling.estimates import Recalled

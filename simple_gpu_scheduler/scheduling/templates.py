@@ -6,6 +6,7 @@ jobs no longer match earlier ones. Pure, and fast enough for a million commands.
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from simple_gpu_scheduler.base.jobs import Job
 
@@ -16,7 +17,7 @@ _QUOTED = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*')*"""
 # With what is glued to it, as in 10k, 3d or a hash; but no file descriptor (2>).
 _DIGITS = r"(?:\.[0-9]+)*(?:\.(?!\w))?(?:[eE][-+]?[0-9]+)?[A-Za-z0-9]*(?![<>A-Za-z0-9])"
 # All start with one set of characters, which the search can skip to; which one it was is checked after it.
-_VARIES = re.compile(
+_VARIES = (
     rf"""["'0-9.+\-](?:"""
     rf"""(?<=")(?:[^"\\]|\\.)*"{_QUOTED}"""
     rf"""|(?<=')[^']*'{_QUOTED}"""
@@ -24,22 +25,26 @@ _VARIES = re.compile(
     rf"""|(?<=[0-9])(?<![A-Za-z0-9.$\\].)(?<!>&.)[0-9]*{_DIGITS}"""
     # A sign counts at the start of a number; after a word it is a hyphen.
     rf"""|(?<=[-+])(?<![\w/)\]}}\-+].)(?:[0-9]+|(?=\.[0-9])){_DIGITS}"""
-    rf"""|(?<=\.)(?<![\w./].)[0-9]+{_DIGITS})""",
-    re.DOTALL,
+    rf"""|(?<=\.)(?<![\w./].)[0-9]+{_DIGITS})"""
 )
+
+
+@cache
+def _varies() -> "re.Pattern[str]":
+    """Compiled when it is first used: most runs never ask for a template."""
+    return re.compile(_VARIES, re.DOTALL)
 
 
 def template_of(command: str) -> str:
     """`python train.py --lr … --name …` of `python train.py --lr 0.1 --name 'a b'`."""
     is_cut = len(command) > _LONGEST
-    text = _VARIES.sub(PLACEHOLDER, command[:_LONGEST] if is_cut else command)
+    text = _varies().sub(PLACEHOLDER, command[:_LONGEST] if is_cut else command)
     # Blanks or a newline between two words: the command is the same.
     return " ".join(text.split()) + (f" {PLACEHOLDER}" if is_cut else "")
 
 
 def template_of_job(job: Job) -> str:
     """What its command shares with others of its kind."""
-
     return template_of(job.command.decode("utf-8", "surrogateescape"))
 
 

@@ -8,8 +8,8 @@ from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_s
 from simple_gpu_scheduler.display.lines import EventWords, PlainLines
 from simple_gpu_scheduler.events.publisher import Publisher, Sink
 from simple_gpu_scheduler.journal.sink import Recording
+from simple_gpu_scheduler.output import log_of
 from simple_gpu_scheduler.output.log_directory import log_directory, make_directory
-from simple_gpu_scheduler.output.log_file import log_of
 from simple_gpu_scheduler.run.options import Options
 from simple_gpu_scheduler.system.threads import Meanwhile
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from simple_gpu_scheduler.base.jobs import Job
 
 from .base import Heads, Kind, Load, Policy, Ranked, WaitingJob
-from .scored import HighestRatio
-from .shared import Fair, RoundRobin
 
 __all__ = ["MAY_STARVE", "POLICIES", "Heads", "Kind", "Load", "Policy", "WaitingJob", "aged"]
 
@@ -48,15 +46,36 @@ def _longest() -> Policy:
     return Ranked(lambda _job, since, length: since - min(length or _UNKNOWN_IS_LONG, _LONGEST), by_time=True)
 
 
+# Most runs need none of these, and loading them takes a millisecond of each start.
+
+
+def _highest_ratio() -> Policy:
+    from .scored import HighestRatio  # noqa: PLC0415 - see above
+
+    return HighestRatio()
+
+
+def _fair() -> Policy:
+    from .shared import Fair  # noqa: PLC0415 - see above
+
+    return Fair()
+
+
+def _round_robin() -> Policy:
+    from .shared import RoundRobin  # noqa: PLC0415 - see above
+
+    return RoundRobin()
+
+
 POLICIES: Mapping[str, Callable[[], Policy]] = {
     "fifo": _fifo,
     "priority": _priority,
     "aged": aged,
     "sjf": _shortest,
-    "hrrn": HighestRatio,
-    "fair": Fair,
+    "hrrn": _highest_ratio,
+    "fair": _fair,
     "lpt": _longest,
-    "round-robin": RoundRobin,
+    "round-robin": _round_robin,
 }
 # Under these a job may wait forever while later ones keep starting.
 MAY_STARVE = ("priority", "sjf")

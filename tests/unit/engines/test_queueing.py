@@ -41,7 +41,7 @@ class Cluster:
         self.running: list[Attempt] = []
         self.messages: list[tuple[float, int, Any]] = []
 
-    def rooms(self, _demand: Demand) -> Rooms:
+    def rooms(self, _without: frozenset[str]) -> Rooms:
         return {}
 
     def waits(self, _demand: Demand) -> list[Wait]:

@@ -100,8 +100,8 @@ class FakeEngine:
         self.leaves: dict[str, object] = {}
         self.unused: set[tuple[int, int]] = set()
 
-    def rooms(self, demand: Demand) -> Rooms:
-        self.pool.leave_out(demand.without)
+    def rooms(self, without: frozenset[str]) -> Rooms:
+        self.pool.leave_out(without)
         return self.pool.rooms()
 
     def waits(self, demand: Demand) -> list[Wait]:
