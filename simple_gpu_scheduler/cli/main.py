@@ -25,7 +25,7 @@ def simple_gpu_scheduler() -> NoReturn:
     def call() -> object:
         if sys.platform != "linux":
             raise UserError(
-                "this runs on Linux only: elsewhere it could not find the processes that a job leaves behind"
+                "this program runs only on Linux: elsewhere it cannot find the processes that a job leaves running"
             )
         keeper = _make_keeper() if _may_run_jobs(sys.argv[1:]) else None
         from .group import main  # noqa: PLC0415 - what a command needs is loaded under the guard

@@ -294,7 +294,7 @@ class _Gathering:
                 source = rest(each, self._open_spool(each), self._mark(each.spool))
         except OSError as error:
             self._problems.append(
-                f"{each.path or 'the pipe'} cannot be read again: {error.strerror}; what was not yet read is missing"
+                f"{each.path or 'the pipe'} cannot be read again: {error.strerror}; its unread lines are missing"
             )
         self._found.append((each, source))
 

@@ -10,7 +10,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("run", "Wait for a free GPU and run one command on it: run -- COMMAND."),
     "gpus": ("gpus", "Show what is on each GPU and which are free."),
     "submit": ("submit", "Add commands to the queue of an active run."),
-    "status": ("status", "Show what runs and what waits."),
+    "status": ("status", "Show running and waiting jobs."),
     "logs": ("logs", "Print the output of jobs."),
     "wait": ("wait", "Wait until a run has ended, and exit with its exit code."),
     "history": ("history", "List past runs and their jobs."),

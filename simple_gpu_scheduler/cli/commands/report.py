@@ -27,8 +27,8 @@ simple_gpu_scheduler report --json | jq '.gpus[] | {gpu, share}'
 """
 _HELP = """Summarise a run: what became of its jobs, how long they took, how busy the GPUs were, why jobs failed.
 
-RUN is a run ID, a prefix of it or of its last part, or a journal file; the default is the newest run, first among those
-of this directory.
+RUN is a run ID, a prefix of it or of its last part, or a journal file; the default is the newest run, preferably
+one of this directory.
 
 The jobs' output can be used if it was kept: by --output files or --logs DIR. --metric NAME finds the last number that
 each job printed after that name: "loss 0.5", "loss: 0.5", "loss=0.5", or "loss": 0.5 in a line of JSON. Only the whole

@@ -35,8 +35,8 @@ simple_gpu_scheduler run --wait 30m -- bash
 """
 _HELP = """Wait for a free GPU, run COMMAND on it in this terminal, and exit with its exit code.
 
-The exit code is 128 + N if signal N ended the command, 75 if --no-wait found no free GPU, 124 if the time of --wait
-was over, and 126 or 127 if the command cannot be started. Processes that the command leaves behind are ended.
+The exit code is 128 + N if signal N ended the command, 75 if --no-wait found no free GPU, 124 if the time limit
+of --wait expired, and 126 or 127 if the command cannot be started. Processes that the command leaves behind are ended.
 """
 _SECTIONS = (
     *gpu_sections(

@@ -100,7 +100,7 @@ simple_gpu_scheduler status --json | jq '.[0].counts'
 """
 _HELP = """Show the running jobs with their GPUs, how many jobs wait, and when all will be done.
 
-RUN is a run ID or a prefix of it; the default is all of your active runs, and the newest that is not active.
+RUN is a run ID or a prefix of it; the default is all your active runs and the last one that ended.
 """
 
 

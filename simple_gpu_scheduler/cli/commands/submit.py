@@ -191,7 +191,7 @@ def _refuse_errors(submission: _Submission) -> None:
 submit_command = Command(
     "submit",
     click.Argument(["command"], nargs=-1, type=click.UNPROCESSED),
-    click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing if all went well."),
+    click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing on success."),
     callback=_submit,
     help=_HELP,
     sections=[

@@ -28,7 +28,7 @@ simple_gpu_scheduler tune trace.csv --gpus 8
 simple_gpu_scheduler tune trace.csv --gpus 8 --learn weights.json
 simple_gpu_scheduler tune --synthetic "jobs=20 gap=25 time=10-1000" --gpus 2 --repeat 2000 --learn weights.json
 """
-_HELP = """Replay a workload under every policy and several settings of it, and say which keeps people waiting least.
+_HELP = """Replay a workload under every policy, with several settings, and say which has the shortest mean wait.
 
 TRACE is as for simulate; the default is all your past runs. The result says how much shorter than under fifo the mean
 wait would have been, what that would have cost (the longest wait), and how sure that is: the difference is measured in

@@ -17,7 +17,7 @@ SECTION = Section(
     "Failures and time limits",
     (
         click.Option(
-            ["--timeout"], type=_DURATION, help="Stop a job that takes longer: 90, 5m, 1h30m, 2d; 0: no limit."
+            ["--timeout"], type=_DURATION, help="Stop a job after this time: 90, 5m, 1h30m, 2d; 0: no limit."
         ),
         click.Option(
             ["--grace"],

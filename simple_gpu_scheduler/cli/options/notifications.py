@@ -30,5 +30,5 @@ def take_notify(typed: dict[str, Any]) -> NotifyOptions:
     """What these options say, taken out of all that was typed."""
     command, occasions = typed.pop("notify"), frozenset[Occasion]().union(*typed.pop("notify_on"))
     if occasions and not command:
-        raise click.UsageError("--notify-on says when to run the command of --notify, which is missing.")
+        raise click.UsageError("--notify-on requires --notify CMD.")
     return NotifyOptions(command or "", occasions or frozenset[Occasion](["end"]))

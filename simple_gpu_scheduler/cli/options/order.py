@@ -58,9 +58,9 @@ def take_order(typed: dict[str, Any]) -> OrderOptions:
     """What these options say, taken out of all that was typed."""
     policy, ageing, fair_by = typed.pop("policy"), typed.pop("ageing"), typed.pop("fair_by")
     if ageing is not None and policy != "aged":
-        raise click.UsageError("--ageing goes with --policy aged")
+        raise click.UsageError("--ageing requires --policy aged")
     if fair_by is not None and policy not in SHARING:
-        raise click.UsageError(f"--fair-by goes with --policy {' or '.join(SHARING)}")
+        raise click.UsageError(f"--fair-by requires --policy {' or '.join(SHARING)}")
     chosen = choose_policy(policy if ageing is None else f"aged:{ageing!r}")
     return OrderOptions(chosen, LABELS[fair_by or "label"], typed.pop("delay"))
 
