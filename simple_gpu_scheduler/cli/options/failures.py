@@ -16,9 +16,7 @@ _DURATION = Parsed("duration", parse_duration)
 SECTION = Section(
     "Failures and time limits",
     (
-        click.Option(
-            ["--timeout"], type=_DURATION, help="Stop a job after this time: 90, 5m, 1h30m, 2d; 0: no limit."
-        ),
+        click.Option(["--timeout"], type=_DURATION, help="Stop a job after this time: 90, 5m, 1h30m, 2d; 0: no limit."),
         click.Option(
             ["--grace"],
             type=_DURATION,
