@@ -21,7 +21,7 @@ SCHEDULER = (sys.executable, "-m", "simple_gpu_scheduler")
 ON_CPU = ("--gpus", "0", "--ignore-occupancy", "--cpu-slots", "8")
 ON_GPU = ("--gpus", "0", "--ignore-occupancy", "--jobs-per-gpu", "8", "--quarantine", "0")
 AGAIN = "ended, and run again"
-NOTHING_THERE = "there is no run of this directory to resume"
+NOTHING_THERE = "no run to resume in this directory"
 
 # NUMBER CODE SECONDS
 _JOB = """#!/bin/sh
