@@ -10,7 +10,7 @@ from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.job_environment import inherited
 from simple_gpu_scheduler.system.threads import start_thread
 
-from .messages import Socket, pair, send
+from .messages import Socket, pair, receive, send
 from .process import Keeper
 
 
@@ -48,8 +48,11 @@ class KeeperClient:
     def enter(self, directory: str) -> None:
         """Where jobs run."""
         fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._send(b"enter", files=[fd])
+        ours, its_end = pair()
+        self._send(b"enter", files=[fd, its_end.fileno()])
         os.close(fd)
+        its_end.close()
+        receive(ours)  # closed when it is there: starts come by other connections, and could be faster
 
     def connect(self) -> Socket:
         """A connection for one thread, which starts one job at a time. The first was made during start-up."""
