@@ -104,6 +104,8 @@ class Live:
             return
         width, height = self._screen.size()
         picture = self._picture()
+        if signal.SIGCONT in signal.sigpending():  # stopped and continued since: the shell has printed here
+            return
         messages = self._take_messages()
         self._screen.draw(messages, frame(picture, width - 1, height - 1) if not self._ledger.is_over else ())
 
