@@ -5,7 +5,7 @@ import sys
 import time
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Job, Place
-from simple_gpu_scheduler.gpus.discover import Wants, allot, find_machine
+from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
 from simple_gpu_scheduler.gpus.nvml import Nvml
 from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.policies import POLICIES
@@ -29,16 +29,16 @@ def timed_look(self, gpu, *, utilization=False):  # noqa: ANN001, ANN201 - as th
 Nvml.look = timed_look
 wants = Wants()
 machine = find_machine(wants, os.environ)
-allotment = allot(machine, wants, lambda _message: None, Family("run"), b"")
+pool = open_pool(machine, wants, lambda _message: None, Family("run"), b"")
 scheduler = Scheduler(Limits(tuple(gpu.id for gpu in machine.gpus), totals=machine.totals), POLICIES["fifo"](), Rules())
 for number in range(1, STARTS + 9):
     scheduler.add(Job(number, b"true", Place(number)), 0)
 
 
 def start_all() -> None:
-    rooms = allotment.rooms()
+    rooms = pool.rooms()
     while choice := scheduler.next(0, rooms):
-        assert allotment.take(mark(choice.attempt, b"run"), choice.attempt.gpus, 0)
+        assert pool.take(mark(choice.attempt, b"run"), choice.attempt.gpus, 0)
         scheduler.start(choice, 0)
 
 
@@ -47,7 +47,7 @@ in_nvml = 0.0
 began = time.perf_counter()
 for _ in range(STARTS):
     ended = next(iter(scheduler.running))
-    allotment.give_back(mark(ended, b"run"), ended.gpus)
+    pool.give_back(mark(ended, b"run"), ended.gpus)
     scheduler.end(ended, SUCCESS, 0)
     start_all()
 total = time.perf_counter() - began

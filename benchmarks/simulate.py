@@ -29,7 +29,7 @@ from simple_gpu_scheduler.simulation.learn.search import BUDGET, learn
 from simple_gpu_scheduler.simulation.significance import Standing, standing
 from simple_gpu_scheduler.simulation.simulate import Arrival
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import Row, arrivals
+from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate
 
 Workload = Sequence[Arrival]
@@ -114,7 +114,7 @@ def replayed(name: str, gpus: int, estimates: str, most: int | None) -> None:
     show_replayed(f"{title} {estimates}", under(TRIED, jobs, gpus, estimates))
 
 
-def under(names: Sequence[str], jobs: Sequence[Row], gpus: int, estimates: str) -> dict[str, measures.Measures]:
+def under(names: Sequence[str], jobs: Sequence[TraceJob], gpus: int, estimates: str) -> dict[str, measures.Measures]:
     workload = arrivals(jobs, gpus, estimates)[0]
     site = Site(gpus, lambda: Estimates(learns=estimates != "none"))
     results = compare([workload], [Chosen(name, POLICIES[name]) for name in names], site)
