@@ -132,6 +132,7 @@ class FollowedFile:
         """The next bytes. BlockingIOError: it is locked by a writer, which may take back a partial write."""
         try:
             if os.fstat(self._fd).st_size == self._at.offset:
+                self._locked_at = 0.0  # nothing is kept from us; a later lock gets its own patience
                 return b""
             self._lock()
             if os.fstat(self._fd).st_size < self._at.offset:

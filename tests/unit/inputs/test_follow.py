@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -104,6 +105,22 @@ class TestLockedFile:
             reader.has(b"one\n")
             writer.write(b"two\n")
             reader.has(b"one\ntwo\n")
+
+    def test_each_lock_is_waited_for_anew(self, queue, monkeypatch) -> None:
+        now = [100.0]
+        monkeypatch.setattr(following, "time", SimpleNamespace(monotonic=lambda: now[0]))
+        queue.write_bytes(b"one\n")
+        file = FollowedFile(str(queue))
+        assert file.read(4096).data == b"one\n"
+        for _ in range(3):
+            with queue.open("ab", buffering=0) as writer:
+                fcntl.flock(writer, fcntl.LOCK_EX)
+                writer.write(b"half of a li")
+                assert file._look(4096) == b""
+                writer.truncate(4)
+                assert file._look(4096) == b""
+            now[0] += 8
+        file.close()
 
     def test_where_there_are_no_locks_it_is_read(self, queue, follow, monkeypatch) -> None:
         def none(*_: object) -> None:
