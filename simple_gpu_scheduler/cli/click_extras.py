@@ -67,12 +67,16 @@ class Command(click.Command):
         `if_unknown`: what to say of an option that is none and is like none.
         """
         all_params = [*(option for section in sections for option in section.options), *params]
-        settings = {"help_option_names": ["-h", "--help"], **kwargs.pop("context_settings", {})}
-        super().__init__(name, params=all_params, context_settings=settings, **kwargs)
+        super().__init__(name, params=all_params, **kwargs)
+        self._help = _option_that_prints(click.Context.get_help, "-h", "--help", help="Show this message and exit.")
         self.sections = sections
         self.commands = commands
         self.examples = examples
         self.if_unknown = if_unknown
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:  # noqa: ARG002 - click's name
+        """`--help`, without click's own, which looks for a translation at each start."""
+        return self._help
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Make several values one, as click wants it."""
@@ -195,12 +199,13 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
 
 def version_option(version: str) -> click.Option:
     """`--version`, without click's own, which looks the version up in the slow way."""
+    return _option_that_prints(lambda _ctx: version, "--version", help="Show the version and exit.")
 
+
+def _option_that_prints(text: Callable[[click.Context], str], *names: str, help: str) -> click.Option:  # noqa: A002 - as click's
     def show(ctx: click.Context, _param: click.Parameter, asked: bool) -> None:
         if asked and not ctx.resilient_parsing:
-            click.echo(version)
+            click.echo(text(ctx))
             ctx.exit()
 
-    return click.Option(
-        ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=show, help="Show the version and exit."
-    )
+    return click.Option(names, is_flag=True, is_eager=True, expose_value=False, callback=show, help=help)

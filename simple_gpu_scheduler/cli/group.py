@@ -31,4 +31,4 @@ class DefaultGroup(click.Group):
         return command
 
 
-main = DefaultGroup("simple_gpu_scheduler")
+main = DefaultGroup("simple_gpu_scheduler", add_help_option=False)

@@ -130,7 +130,7 @@ def run_began(run_id: str, argv: Sequence[str], inputs: Sequence[dict[str, str]]
 
 def _boot_id() -> str:
     try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
         return ""
