@@ -1,152 +1,11 @@
-"""Engines: where attempts run, whole. The protocol, what an engine reports, and the table of engines.
+"""Engines: where attempts run, whole. The table of them; `protocol` says what an engine does."""
 
-There are two kinds. For a placing engine our scheduler chooses the GPUs (this machine, simulated time). A queueing
-engine hands attempts to a cluster, which has its own queue and chooses itself: there an attempt begins to run some
-time after it was started, and the engine reports that with `Began`.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
-from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from simple_gpu_scheduler.base.clock import Clock
-from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import Attempt, Outcome
-
-if TYPE_CHECKING:  # the table is read for --help too, which needs none of these
-    from simple_gpu_scheduler.gpus.discover import Machine, Wants
-    from simple_gpu_scheduler.gpus.pool import Demand
-    from simple_gpu_scheduler.keeper.client import KeeperClient
-    from simple_gpu_scheduler.keeper.survivors import Survivor
-    from simple_gpu_scheduler.scheduling.slots import Rooms
-    from simple_gpu_scheduler.system.processes import Streams
-
-
-NEVER = float("inf")
-
-
-class ForEngine(NamedTuple):
-    """A message from one of the engine's threads to the loop's inbox; the loop hands it to the engine."""
-
-    message: Any
-
-
-class Began(NamedTuple):
-    """An attempt that waited in a cluster's queue is running now; its time-out and length count from here."""
-
-    attempt: Attempt
-    where: str = ""
-
-
-class Exited(NamedTuple):
-    """The main process of an attempt has ended; processes that it left behind are still being ended."""
-
-    attempt: Attempt
-
-
-class Ended(NamedTuple):
-    """An attempt is over, and nothing of it is left. It may also never have started.
-
-    Without an outcome it was interrupted: preempted, lost with its node, refused late by the cluster, or ended in an
-    unknown way; `why` says which, and the job runs again. `swept` counts processes that it left behind and that were
-    ended; `beyond_us` lists the pids of those that this user may not end.
-    """
-
-    attempt: Attempt
-    outcome: Outcome | None
-    why: str = ""
-    swept: int = 0
-    beyond_us: str = ""
-
-
-Report = Began | Exited | Ended
-
-# The result of stopping an attempt: it will end, its main process had already ended, or this user may not stop it.
-Stopped = Literal["stopping", "ended", "not allowed"]
-
-
-class Tended(NamedTuple):
-    """What an engine found when it checked its places, and when it wants to be called again."""
-
-    wake: float = NEVER
-    has_looked: bool = False  # so the reasons why jobs wait may have changed
-    lost: Sequence[tuple[str, str]] = ()  # GPUs that can no longer be used, and why
-    remarks: Sequence[str] = ()
-
-
-class Engine(Protocol):
-    """Runs attempts. The loop's thread owns it; its own threads only put a `ForEngine` on the inbox.
-
-    It gets the attempts of an earlier scheduler that are still running when it is created. Each attempt that was
-    started, by this scheduler or an earlier one, has exactly one `Ended`, whatever happens.
-    """
-
-    queues: bool  # whether a cluster chooses the GPUs, so that an attempt begins when a `Began` says so
-
-    def rooms(self, without: frozenset[str]) -> "Rooms":
-        """The GPUs that can be used, as far as is known, and the memory that others leave free there."""
-
-    def waits(self, demand: "Demand") -> list[Wait]:
-        """Why the other GPUs cannot be used."""
-
-    def take(self, attempt: Attempt, now: float) -> bool:
-        """Take the places of an attempt, all or none; False if another scheduler or user was faster."""
-
-    def start(self, attempt: Attempt) -> None:
-        """Start an attempt whose places are taken."""
-
-    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> Sequence[Stopped]:
-        """Ask these attempts and what they left behind to end, or with `force` kill them; the result for each."""
-
-    def received(self, message: Any, now: float) -> Sequence[Report]:
-        """Translate a message from one of its threads into what it means for the run."""
-
-    def release(self, attempt: Attempt) -> None:
-        """Give back its places: it was not started, or its end has been recorded."""
-
-    def tend(self, demand: "Demand", now: float) -> Tended:
-        """Give back unused places and look again at GPUs in use by others; called before the loop sleeps."""
-
-    def close(self) -> None:
-        """Nothing will be started any more."""
-
-
-class Inbox(Protocol):
-    """Where the loop waits. The real one is a SimpleQueue."""
-
-    def get(self, *, timeout: float | None = None) -> Any:
-        """The next message; `Empty` if none came in time."""
-
-
-class World(NamedTuple):
-    """What the loop acts on, and by which clock."""
-
-    engine: Engine
-    inbox: Inbox
-    clock: Clock
-    read_more: Callable[[], object]
-
-
-class Setting(NamedTuple):
-    """What engines are built from; each takes what it needs."""
-
-    run_id: str
-    machine: "Machine"
-    wants: "Wants"
-    inbox: "SimpleQueue[Any]"
-    read_more: Callable[[], object] = lambda: None
-    shell: str = "/bin/sh"
-    grace: float = 10.0
-    environment: Mapping[bytes, bytes] = {}
-    open_streams: "Callable[[Attempt], Streams]" = lambda _attempt: ()
-    spared: Callable[[], frozenset[int]] = frozenset  # children of this process that belong to no attempt
-    keeper: "KeeperClient | None" = None
-    journal: str = ""
-    journal_size: int = 0  # what was read of it
-    survivors: "Sequence[Survivor]" = ()
-    input_ends: bool = True
-    has_lengths: bool = True  # False for a dry run
+if TYPE_CHECKING:  # the table is read for --help too
+    from .protocol import Setting, World
 
 
 class EngineEntry(NamedTuple):
@@ -167,7 +26,7 @@ ENGINES: Mapping[str, EngineEntry] = {
 }
 
 
-def build(name: str, setting: Setting) -> World:
+def build(name: str, setting: "Setting") -> "World":
     """The engine of that name, with its inbox and its clock."""
     world: World = import_module(f"{__name__}.{ENGINES[name].module}").build(setting)
     return world

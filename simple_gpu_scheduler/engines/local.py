@@ -19,8 +19,8 @@ from simple_gpu_scheduler.keeper.survivors import SurvivorExited
 from simple_gpu_scheduler.scheduling.slots import Rooms
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
 
-from . import Ended, Exited, ForEngine, Report, Setting, Stopped, Tended, World
 from .children import ChildExited, Children
+from .protocol import Ended, Exited, ForEngine, Report, Setting, Stopped, Tended, World
 
 Key = tuple[int, int]
 

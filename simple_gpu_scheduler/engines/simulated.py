@@ -20,7 +20,7 @@ from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
 from simple_gpu_scheduler.scheduling.slots import Room, Rooms
 from simple_gpu_scheduler.system.signals import Signalled
 
-from . import Ended, ForEngine, Report, Setting, Stopped, Tended, World
+from .protocol import Ended, ForEngine, Report, Setting, Stopped, Tended, World
 
 _SLEEP = re.compile(rb"(?<![\w./-])sleep((?:[ \t]+[0-9.]\S*)+)")
 _LENGTH = re.compile(rb"([0-9]*\.?[0-9]+)([smhd]?)(?![\w.<>])")

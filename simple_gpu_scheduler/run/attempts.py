@@ -6,7 +6,7 @@ The engine knows how to end an attempt; `ends` knows what follows from the end.
 from collections.abc import Iterable
 
 from simple_gpu_scheduler.base.jobs import Attempt, Ending
-from simple_gpu_scheduler.engines import NEVER
+from simple_gpu_scheduler.engines.protocol import NEVER
 
 from .state import Key, State, UnderWay
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from simple_gpu_scheduler.base.errors import Broken, Trouble
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
-from simple_gpu_scheduler.engines import NEVER, Began, Ended, Exited, ForEngine
+from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine
 from simple_gpu_scheduler.events import (
     AllRead,
     InputEnded,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from simple_gpu_scheduler.base.errors import Broken, Trouble
 from simple_gpu_scheduler.base.gpu_waits import Waiting
 from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job
-from simple_gpu_scheduler.engines import NEVER, ForEngine, World
+from simple_gpu_scheduler.engines.protocol import NEVER, ForEngine, World
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand

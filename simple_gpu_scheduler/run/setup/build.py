@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import Trouble, UserError
-from simple_gpu_scheduler.engines import Setting
+from simple_gpu_scheduler.engines.protocol import Setting
 from simple_gpu_scheduler.events import Noticed, RunEnded
 from simple_gpu_scheduler.gpus.discover import Machine, find_machine
 from simple_gpu_scheduler.inputs import gather

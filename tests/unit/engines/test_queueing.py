@@ -10,7 +10,7 @@ from typing import Any
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.engines import Began, Ended, ForEngine, Report, Stopped, Tended, World
+from simple_gpu_scheduler.engines.protocol import Began, Ended, ForEngine, Report, Stopped, Tended, World
 from simple_gpu_scheduler.events import Event, JobBegan, JobEnded, JobRequeued, JobStarted
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand

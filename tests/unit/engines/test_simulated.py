@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
-from simple_gpu_scheduler.engines import Ended, Setting, World
+from simple_gpu_scheduler.engines.protocol import Ended, Setting, World
 from simple_gpu_scheduler.engines.simulated import Simulated
 from simple_gpu_scheduler.events import Event, JobStarted
 from simple_gpu_scheduler.events.publisher import Publisher

@@ -7,11 +7,11 @@ from queue import Empty
 
 import pytest
 
-from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.engines import Began, Ended, Exited, ForEngine, Report, Stopped, Tended
+from simple_gpu_scheduler.engines.protocol import Began, Ended, Exited, ForEngine, Report, Stopped, Tended
+from simple_gpu_scheduler.engines.protocol import World as EngineWorld
 from simple_gpu_scheduler.events import (
     Event,
     GpuSetAside,
@@ -179,7 +179,7 @@ class World:
         self.engine = FakeEngine(self, Pool([Gpu(name) for name in gpus], self.leases, self))
         self.scheduler = Scheduler(Limits(tuple(gpus)), POLICIES["fifo"](), Rules(**rules))
         self.publisher = Publisher([self])
-        engine_world = engines.World(self.engine, self, self, self.read_more)
+        engine_world = EngineWorld(self.engine, self, self, self.read_more)
         failures = {name: run_rules.pop(name) for name in FailureOptions._fields if name in run_rules}
         rules = RunRules(FailureOptions(halt=halt, **failures), **run_rules)
         self.state = State(rules, self.scheduler, engine_world, self.publisher)

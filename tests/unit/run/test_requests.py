@@ -5,7 +5,7 @@ import json
 import pytest
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.engines import Ended, ForEngine
+from simple_gpu_scheduler.engines.protocol import Ended, ForEngine
 from simple_gpu_scheduler.events import (
     Event,
     GpuReturned,
