@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import gpus
@@ -171,7 +171,7 @@ def main() -> None:
         print(f"Not installed: {', '.join(missing)} (bin/bench --install-peers installs them).")
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        parts = {
+        parts: dict[str, Callable[[], object]] = {
             "start-up": lambda: start_up(installed, directory, 3 if quick else 31),
             "throughput": lambda: throughput(installed, directory, 200 if quick else 2000, 1 if quick else 7),
             "gap": lambda: gap(installed, directory, 50 if quick else 400, 1 if quick else 3),

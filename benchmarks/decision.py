@@ -5,8 +5,9 @@ import sys
 import time
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Job, Place
+from simple_gpu_scheduler.gpus import Gpu
 from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
-from simple_gpu_scheduler.gpus.nvml import Nvml
+from simple_gpu_scheduler.gpus.nvml import Nvml, Reading
 from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
@@ -18,15 +19,15 @@ in_nvml = 0.0
 look = Nvml.look
 
 
-def timed_look(self, gpu, *, utilization=False):  # noqa: ANN001, ANN201 - as the one that it wraps
+def timed_look(self: Nvml, gpu: Gpu, *, utilization: bool = False, processes: bool = True) -> Reading:
     global in_nvml  # noqa: PLW0603 - a script
     began = time.perf_counter()
-    reading = look(self, gpu, utilization=utilization)
+    reading = look(self, gpu, utilization=utilization, processes=processes)
     in_nvml += time.perf_counter() - began
     return reading
 
 
-Nvml.look = timed_look
+Nvml.look = timed_look  # type: ignore[method-assign]
 wants = Wants()
 machine = find_machine(wants, os.environ)
 pool = open_pool(machine, wants, lambda _message: None, Family("run"), b"")

@@ -8,9 +8,10 @@ import gc
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heapify, heappop, heappush
+from typing import Any
 
 from peers import ROOT
 from tables import percentile, show, verdict
@@ -241,13 +242,13 @@ def in_simpy(workload: Workload, *, by_length: bool) -> Sequence[float]:
     servers = simpy.PriorityResource(world, SERVERS) if by_length else simpy.Resource(world, SERVERS)
     starts = [0.0] * len(workload)
 
-    def job(at: int, duration: float):  # noqa: ANN202 - a process of simpy's
+    def job(at: int, duration: float) -> Iterator[Any]:
         with servers.request(duration) if by_length else servers.request() as turn:
             yield turn
             starts[at] = world.now
             yield world.timeout(duration)
 
-    def source():  # noqa: ANN202 - as above
+    def source() -> Iterator[Any]:
         for at, arrival in enumerate(workload):
             yield world.timeout(arrival.at - world.now)
             world.process(job(at, arrival.duration))

@@ -82,14 +82,14 @@ class Ground:
         """Start the program; what it says is kept."""
         options = {"cwd": self.directory, "env": self.environment, "stdout": subprocess.DEVNULL} | settings
         with self._said.open("ab") as said, stdin.open("rb") as given:
-            process = subprocess.Popen([*SCHEDULER, *args], stdin=given, stderr=said, **options)  # type: ignore[call-overload]
+            process: Popen = subprocess.Popen([*SCHEDULER, *args], stdin=given, stderr=said, **options)  # type: ignore[call-overload]
         self._started.append(process)
         return process
 
     def start_on(self, terminal: int, *argv: str) -> Popen:
         """Start something with all its streams on a terminal."""
         settings = {"cwd": self.directory, "env": self.environment}
-        process = subprocess.Popen(argv, stdin=terminal, stdout=terminal, stderr=terminal, **settings)  # type: ignore[call-overload]
+        process: Popen = subprocess.Popen(argv, stdin=terminal, stdout=terminal, stderr=terminal, **settings)  # type: ignore[call-overload]
         self._started.append(process)
         return process
 

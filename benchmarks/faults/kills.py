@@ -145,7 +145,7 @@ def _run_all_killed(ground: Ground, jobs: int, kills: int) -> Counts:
     options = "gpus=0" if where == ON_CPU else ""
     given = ground.write("jobs", "".join(ground.command(each + 1, 0, 0.1, options) for each in range(jobs)))
     counts: Counts = Counter()
-    args = where
+    args: tuple[str, ...] = where
     while counts["kills"] < kills:
         process = ground.start(*args, stdin=Path(os.devnull) if args != where else given)
         before = ground.ended()

@@ -60,9 +60,15 @@ class _Writers:
             os.close(fd)
 
     def _submit(self, line: str) -> bool:
-        settings = {"cwd": self._ground.directory, "env": self._ground.environment}
-        argv = [*SCHEDULER, "submit", "-q", "--to", str(self._path)]
-        done = subprocess.run(argv, input=line.encode(), capture_output=True, timeout=60, check=False, **settings)
+        done = subprocess.run(
+            [*SCHEDULER, "submit", "-q", "--to", str(self._path)],
+            input=line.encode(),
+            cwd=self._ground.directory,
+            env=self._ground.environment,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
         assert b"Traceback" not in done.stderr, done.stderr.decode()
         return done.returncode == 0
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from drawing import draw
 from photographing import photographs
 
-from tests.conftest import until
 from tests.support.nvml import GIB, Gpu, StandIn, a_gpu
 from tests.support.terminal import Terminal
+from tests.support.until import until
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
