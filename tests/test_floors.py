@@ -30,7 +30,7 @@ ONLY_IN = {
     "ctypes": {"system", "keeper"},
     "matplotlib": {"base"},
     "pynvml": {"gpus"},
-    "rich": {"display", "cli"},
+    "rich": {"display"},
     "scipy": {"hypersearch"},
     "yaml": {"hypersearch"},
 }

@@ -1,10 +1,23 @@
-"""Tables in a terminal: aligned columns, and lines cut to a width. A wide character counts as two."""
+"""Tables in a terminal: aligned columns, lines cut to a width, and shown again and again.
 
+A wide character counts as two.
+"""
+
+import os
 import shutil
+import signal
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from rich.cells import cell_len, set_cell_size
+
+from simple_gpu_scheduler.base.text import print_bytes, print_text
+from simple_gpu_scheduler.output.stdout import may_colour
+
+_EVERY = 2.0
+_CLEAR = b"\x1b[H\x1b[2J"
 
 
 def aligned(
@@ -38,3 +51,25 @@ def cut(lines: Sequence[str], width: int | None) -> list[str]:
 def width_of_stdout() -> int | None:
     """The width of the terminal; None if stdout is not a terminal, so nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def show(lines: Sequence[str], *, colours: Sequence[str] = (), redraws: bool = False) -> None:
+    """Print lines, each in its colour (a number of ECMA-48) if the terminal has colours.
+
+    With `redraws` they take the place of what is on the screen, and are cut to it.
+    """
+    if redraws and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb":
+        width, height = shutil.get_terminal_size()
+        lines = cut(lines[: height - 1], width)
+        print_bytes(_CLEAR)
+    if colours and may_colour():
+        lines = [f"\x1b[{colour}m{line}\x1b[0m" for colour, line in zip(colours, lines, strict=False)]
+    print_text("\n".join(lines))
+
+
+def watch(print_it: Callable[[], bool]) -> None:
+    """Call this every two seconds, until it returns False or Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with suppress(KeyboardInterrupt):
+        while print_it():
+            time.sleep(_EVERY)

@@ -2,26 +2,19 @@
 
 import json
 import os
-import signal
 import sys
-import time
-from collections.abc import Callable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from simple_gpu_scheduler.base.text import print_text, safe
+from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
-from simple_gpu_scheduler.display.table import aligned
+from simple_gpu_scheduler.display import table
 from simple_gpu_scheduler.gpus.discover import find_machine
 from simple_gpu_scheduler.gpus.survey import HEADINGS, GpuReport, cells, survey
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-_EVERY = 2.0
+_FREE, _NOT_FREE = "32", "33"  # green, yellow
 _EXAMPLES = r"""
 simple_gpu_scheduler gpus
 simple_gpu_scheduler gpus --watch
@@ -49,50 +42,24 @@ def _gpus(as_json: bool, watch: bool, **typed: Any) -> int:
     for remark in machine.remarks:
         print(remark, file=sys.stderr)
     if not watch:
-        _show(survey(machine, wants), as_json=as_json)
+        _print(survey(machine, wants), as_json=as_json)
         return 0
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    with suppress(KeyboardInterrupt):
-        _watch(lambda: survey(machine, wants), as_json=as_json)
+
+    def print_it() -> bool:
+        _print(survey(machine, wants), as_json=as_json, watches=True)
+        return True
+
+    table.watch(print_it)
     return 0
 
 
-def _watch(look: Callable[[], list[GpuReport]], *, as_json: bool) -> None:
-    if as_json or not sys.stdout.isatty():
-        while True:
-            _show(look(), as_json=as_json, indent=None)
-            time.sleep(_EVERY)
-    from rich.live import Live  # noqa: PLC0415 - only here
-
-    with Live(_table(look()), auto_refresh=False) as live:
-        while True:
-            time.sleep(_EVERY)
-            live.update(_table(look()), refresh=True)
-
-
-def _show(rows: list[GpuReport], *, as_json: bool, indent: int | None = 2) -> None:
+def _print(rows: list[GpuReport], *, as_json: bool, watches: bool = False) -> None:
     if as_json:
-        print(json.dumps([row.to_json() for row in rows], indent=indent), flush=True)
+        print(json.dumps([row.to_json() for row in rows], indent=None if watches else 2), flush=True)
         return
-    if not sys.stdout.isatty():
-        print_text("\n".join(aligned([HEADINGS, *(list(map(safe, cells(row))) for row in rows)])))
-        return
-    from rich.console import Console  # noqa: PLC0415 - 15 ms, for terminals
-
-    Console(highlight=False).print(_table(rows))
-
-
-def _table(rows: list[GpuReport]) -> "Table":
-    from rich.table import Table  # noqa: PLC0415 - as above
-    from rich.text import Text  # noqa: PLC0415 - as above
-
-    table = Table(*HEADINGS, box=None, pad_edge=False, header_style="bold")
-    for row in rows:
-        style = "green" if row.is_free else "yellow"
-        texts = [Text(safe(cell)) for cell in cells(row)]
-        texts[HEADINGS.index("STATE")].stylize(style)
-        table.add_row(*texts)
-    return table
+    lines = table.aligned([HEADINGS, *(list(map(safe, cells(row))) for row in rows)])
+    colours = ["1", *(_FREE if row.is_free else _NOT_FREE for row in rows)]
+    table.show(lines, colours=colours, redraws=watches)
 
 
 gpus_command = Command(

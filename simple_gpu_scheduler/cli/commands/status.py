@@ -1,13 +1,9 @@
 """`status`: reports on runs, as lines for people that are safe to print, or as JSON."""
 
 import json
-import os
-import shutil
-import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import click
@@ -16,7 +12,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe, show_command
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.cli.click_extras import Command
-from simple_gpu_scheduler.display.table import cut
+from simple_gpu_scheduler.display import table
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.run_state import JobState
@@ -91,8 +87,6 @@ def _outlook(report: Report) -> Iterable[str]:
         yield f"no ETA: {safe(report['eta_unknown'])}"
 
 
-_EVERY = 2.0
-_CLEAR = "\x1b[H\x1b[2J"
 _EXAMPLES = r"""
 simple_gpu_scheduler status
 simple_gpu_scheduler status --watch
@@ -106,39 +100,25 @@ RUN is a run ID or a prefix of it; the default is all your active runs and the l
 
 def _status(run: str, as_json: bool, watch: bool) -> int:
     if not watch:
-        _print(_reports(run), as_json=as_json, indent=2)
+        _print(_reports(run), as_json=as_json)
         return 0
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    with suppress(KeyboardInterrupt):
-        _watch(run, as_json=as_json)
+
+    def print_it() -> bool:
+        reports = _reports(run)
+        _print(reports, as_json=as_json, watches=True)
+        return any(report["alive"] for report in reports)
+
+    table.watch(print_it)
     return 0
 
 
-def _watch(run: str, *, as_json: bool) -> None:
-    """Show it again until no run is active."""
-    while True:
-        reports = _reports(run)
-        _print(reports, as_json=as_json, indent=None, redraws=not as_json and _has_screen())
-        if not any(report["alive"] for report in reports):
-            return
-        time.sleep(_EVERY)
-
-
-def _has_screen() -> bool:
-    return sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
-
-
-def _print(reports: Sequence[Report], *, as_json: bool, indent: int | None, redraws: bool = False) -> None:
+def _print(reports: Sequence[Report], *, as_json: bool, watches: bool = False) -> None:
     if as_json:
-        print(json.dumps(reports, indent=indent), flush=True)
+        print(json.dumps(reports, indent=None if watches else 2), flush=True)
         return
     now = time.time()
     lines = [line for report in reports for line in show(report, now)] or ["no runs yet"]
-    if redraws:
-        width, height = shutil.get_terminal_size()
-        lines = cut(lines[: height - 1], width)
-        lines[0] = _CLEAR + lines[0]
-    print("\n".join(line.encode("utf-8", "backslashreplace").decode() for line in lines), flush=True)
+    table.show(lines, redraws=watches)
 
 
 def _reports(run: str) -> list[Report]:
