@@ -10,7 +10,8 @@ from .gpu_waits import Wait
 from .jobs import Attempt, Job, Outcome
 
 # Control characters, and those that reverse text: a command must not move the cursor or hide its end.
-_UNSAFE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# Compiled when first needed, which is later than the start.
+_UNSAFE = r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 _LONGEST_SHOWN = 1000
 
 
@@ -25,7 +26,7 @@ def safe(text: str) -> str:
     """The text with control characters written out: `\\x1b`, `\\n`."""
     if text.isprintable():
         return text
-    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+    return re.sub(_UNSAFE, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def show_gpus(attempt: Attempt) -> str:

@@ -4,24 +4,25 @@ import re
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+# Patterns stay text here: compiling them takes longer than most runs use them.
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
-_DURATION = re.compile(rf"(?:{_NUMBER}[smhd])+", re.ASCII)
-_PART = re.compile(rf"({_NUMBER})([smhd])", re.ASCII)
-_SIZE = re.compile(rf"({_NUMBER})([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
+_DURATION = rf"(?:{_NUMBER}[smhd])+"
+_PART = rf"({_NUMBER})([smhd])"
+_SIZE = rf"({_NUMBER})([KMGT]?)(?:i?B)?"
 
 
 def parse_duration(text: str) -> float:
     """Seconds in `90`, `90s`, `5m`, `1h30m` or `2d`; a ValueError says how to write one."""
     if re.fullmatch(_NUMBER, text, re.ASCII):
         return float(text)
-    if not _DURATION.fullmatch(text):
+    if not re.fullmatch(_DURATION, text, re.ASCII):
         raise ValueError(f"'{text}' is not a duration; write 90, 90s, 5m, 1h30m or 2d")
-    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    return sum(float(number) * _SECONDS[unit] for number, unit in re.findall(_PART, text, re.ASCII))
 
 
 def parse_size(text: str) -> int:
     """Bytes in `512M` or `10G` (of 1,024); a ValueError says how to write one."""
-    match = _SIZE.fullmatch(text)
+    match = re.fullmatch(_SIZE, text, re.IGNORECASE | re.ASCII)
     if not match:
         raise ValueError(f"'{text}' is not a size; write 512M or 10G")
     return int(float(match[1]) * _BYTES[match[2].upper()])

@@ -9,18 +9,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from . import Device, Gpu
 
 ALL = "all"
-_INDEXES = re.compile(r"\d{1,4}(?:-\d{1,4})?", re.ASCII)
-_INSTANCE = re.compile(r"\d{1,4}:\d{1,4}", re.ASCII)
-_UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Za-z/-]+", re.ASCII)
+# Compiled when first needed: `--help` needs none.
+_INDEXES = r"\d{1,4}(?:-\d{1,4})?"
+_INSTANCE = r"\d{1,4}:\d{1,4}"
+_UUID = r"(?:GPU|MIG)-[0-9A-Za-z/-]+"
 _HEX = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_WHOLE_UUID = re.compile(rf"(?:GPU-|MIG-|MIG-GPU-){_HEX}(?:/\d+/\d+)?", re.ASCII)
+_WHOLE_UUID = rf"(?:GPU-|MIG-|MIG-GPU-){_HEX}(?:/\d+/\d+)?"
+
+
+def _is(shape: str, text: str) -> bool:
+    return re.fullmatch(shape, text, re.ASCII) is not None
 
 
 def looks_like_gpus(word: str) -> bool:
     """Whether a word names GPUs and nothing else: `0`, `0,1`, `0-3`, `0:1`, `all`, a UUID."""
     parts = _parts(word)
     shapes = (_INDEXES, _INSTANCE, _UUID)
-    return bool(parts) and all(part == ALL or any(shape.fullmatch(part) for shape in shapes) for part in parts)
+    return bool(parts) and all(part == ALL or any(_is(shape, part) for shape in shapes) for part in parts)
 
 
 def parse_gpus(words: Iterable[str]) -> tuple[str, ...]:
@@ -45,7 +50,7 @@ def choose(names: Sequence[str], devices: Sequence[Device], *, by_uuid: bool = F
         if device in found[:at]:
             raise ValueError(f"GPU {device.number} ({device.uuid}) is given twice")
     # CUDA is not known to take indexes and UUIDs in one list, so one UUID makes all of them UUIDs.
-    by_uuid = by_uuid or any(not _INDEXES.fullmatch(name) for name in names)
+    by_uuid = by_uuid or any(not _is(_INDEXES, name) for name in names)
     return as_gpus(found, by_uuid=by_uuid)
 
 
@@ -66,14 +71,14 @@ def as_gpus(devices: Sequence[Device], *, by_uuid: bool) -> tuple[Gpu, ...]:
 def choose_unlisted(names: Sequence[str]) -> tuple[Gpu, ...]:
     """The GPUs that the names mean if none can be listed: indexes and full UUIDs are trusted."""
     for name in names:
-        if not _INDEXES.fullmatch(name) and not _WHOLE_UUID.fullmatch(name):
+        if not _is(_INDEXES, name) and not _is(_WHOLE_UUID, name):
             raise ValueError(f"{name} cannot be looked up without NVML; use an index (0) or a full UUID")
-    return tuple(Gpu(name, "" if _INDEXES.fullmatch(name) else name) for name in names)
+    return tuple(Gpu(name, "" if _is(_INDEXES, name) else name) for name in names)
 
 
 def need_listing(names: Sequence[str], *, has_uuids: bool) -> bool:
     """Whether NVML is needed to tell which GPUs the names mean; `has_uuids`: the UUIDs of all indexes are known."""
-    return not all(_WHOLE_UUID.fullmatch(name) or (has_uuids and _INDEXES.fullmatch(name)) for name in names)
+    return not all(_is(_WHOLE_UUID, name) or (has_uuids and _is(_INDEXES, name)) for name in names)
 
 
 def visible(variable: str, devices: Sequence[Device]) -> tuple[str, ...]:
@@ -95,10 +100,14 @@ def order_is_ours(environment: Mapping[str, str]) -> bool:
 def _find(name: str, devices: Sequence[Device]) -> Device:
     if name.isascii() and name.isdigit():
         matches = [device for device in devices if device.number == str(int(name))]
-    elif _INSTANCE.fullmatch(name):
+    elif _is(_INSTANCE, name):
         matches = [instance for device in devices for instance in device.instances if instance.number == name]
     else:
-        matches = [device for device in _all(devices) if device.uuid.startswith(name)] if _UUID.match(name) else []
+        matches = (
+            [device for device in _all(devices) if device.uuid.startswith(name)]
+            if re.match(_UUID, name, re.ASCII)
+            else []
+        )
         matches = [device for device in matches if device.uuid == name] or matches
     if len(matches) == 1:
         return matches[0]
@@ -132,9 +141,9 @@ def _parts(word: str) -> list[str]:
 
 
 def _expand(part: str) -> list[str]:
-    if _UUID.fullmatch(part) or _INSTANCE.fullmatch(part):
+    if _is(_UUID, part) or _is(_INSTANCE, part):
         return [part]
-    if not _INDEXES.fullmatch(part):
+    if not _is(_INDEXES, part):
         raise ValueError(
             f"'{part}' is not a GPU; use an index (0), a range (0-3), a UUID (GPU-...), a MIG instance (0:1) or all"
         )

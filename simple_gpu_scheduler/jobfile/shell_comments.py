@@ -8,7 +8,8 @@ follow patterns written `(a)`.
 import re
 
 _ENDS_WORD = b" \t\n;&|()<>"
-_HEREDOC = re.compile(rb"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|()<>'\"\\])+)")
+# Compiled when first needed; few jobs have one.
+_HEREDOC = rb"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|()<>'\"\\])+)"
 _ANSI_STRING = re.compile(rb"(?:[^'\\]|\\.)*", re.DOTALL)
 
 # Of what may be open (a `"` string, `${`, `$((`, `$(`, `(`, a backtick), those in which words and so comments are met.
@@ -153,7 +154,7 @@ class CommentScanner:
             self.at += 1
 
     def less(self) -> None:
-        match = _HEREDOC.match(self.text, self.at) if self._in_commands() else None
+        match = re.compile(_HEREDOC).match(self.text, self.at) if self._in_commands() else None
         if self.text[self.at : self.at + 3] == b"<<<":
             self.at += 3
         elif match:
