@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from simple_gpu_scheduler.base.errors import UserError
 
 T = TypeVar("T")
+_ALL = signal.valid_signals()
 
 
 def start_thread(run: Callable[[], object]) -> threading.Thread:
@@ -17,7 +18,7 @@ def start_thread(run: Callable[[], object]) -> threading.Thread:
     signal that another thread took does not wake it: it would be acted on at the next message, which may be tomorrow.
     """
     thread = threading.Thread(target=run, daemon=True)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
     try:
         thread.start()  # inherits the mask
     finally:
