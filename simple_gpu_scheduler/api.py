@@ -93,7 +93,7 @@ def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...
             warnings.warn(remark, RuntimeWarning, stacklevel=5)
         if not isinstance(got, Acquired):
             waits = show_waits(pool.waits(Demand(count)), "ignore_occupancy=True")
-            what = "no GPU was" if count == 1 else f"no {count} GPUs were"
+            what = "no GPU was" if count == 1 else f"fewer than {count} GPUs were"
             when = f" within {show_duration(seconds)}" if seconds else ""
             raise LeaseTimeout(f"{what} free{when}: {waits}")
         got.hold.sign(me)

@@ -19,7 +19,7 @@ class EngineEntry(NamedTuple):
 ENGINES: Mapping[str, EngineEntry] = {
     "local": EngineEntry("run jobs on the GPUs of this machine", "local"),
     "simulated": EngineEntry(
-        "run nothing and let no time pass: a job takes as long as `sleep N` in it says, or else time=",
+        "run nothing, in simulated time: a job takes as long as its `sleep N` or, without one, its time= says",
         "simulated",
         runs_nothing=True,
     ),

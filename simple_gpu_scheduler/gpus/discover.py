@@ -136,7 +136,7 @@ def _named(wants: Wants, nvml: "Nvml | None", problem: str, environment: Mapping
     except ValueError as error:
         raise UserError(f"{wants.example.split()[0].partition('=')[0]}: {error}") from None
     remarks = (
-        (f"{problem}: whether others use the GPUs is not checked",) if problem and not wants.ignore_occupancy else ()
+        (f"{problem}; use of the GPUs by others is not checked",) if problem and not wants.ignore_occupancy else ()
     )
     return Machine(gpus, nvml, remarks)
 

@@ -16,7 +16,7 @@ from .stop import stop
 Answer = dict[str, Any]
 
 _WHY_STOPPED = "simple_gpu_scheduler stop"
-_STOPPING = "the run is stopping, so no job starts any more"
+_STOPPING = "the run is stopping and starts no more jobs"
 _PAUSED = "paused; no new jobs until `simple_gpu_scheduler continue`"
 _RETRIED = "simple_gpu_scheduler retry"
 

@@ -97,7 +97,7 @@ class Writer:
         with self._lock:
             text = b"".join(self._kept)
             if self._dropped:
-                text = b"(%d lines were dropped because nobody read them)\n" % self._dropped + text
+                text = b"(%d lines were dropped because they were not read)\n" % self._dropped + text
             self._kept.clear()
             self._size = self._dropped = 0
             self._is_writing = bool(text)

@@ -30,7 +30,7 @@ MISMATCH = (
     "NVML does not work: the NVIDIA driver and its library have different versions; "
     "after a driver update, a reboot fixes that"
 )
-NOT_CHECKED = ": whether others use the GPUs is not checked\n"
+NOT_CHECKED = "; use of the GPUs by others is not checked\n"
 
 
 def assert_uses(program: Program, expected: str, *args: str) -> None:

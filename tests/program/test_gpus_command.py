@@ -148,7 +148,7 @@ def test_without_nvml_it_shows_leases_of_what_is_named_and_says_what_it_cannot(p
     program.feed(program.start("--gpus", "0", "-q"), "echo $$ > pid; exec sleep 1000\n")
     until(has_text(program.directory / "pid"), "the job runs")
     done = program.run("gpus", "--json", "--gpus", "0", "1")
-    assert done.stderr.count(b"whether others use the GPUs is not checked\n") == 1
+    assert done.stderr.count(b"use of the GPUs by others is not checked\n") == 1
     leased, free = json.loads(done.stdout)
     assert (leased["free"], leased["leased"].split()[:3]) == (False, ["leased", "by", "root"])
     assert (free["free"], free["memory_total"], free["uuid"]) == (True, None, None)

@@ -81,7 +81,7 @@ def test_a_full_stderr_at_the_end_can_be_left(program: Program, number: int) -> 
 
 
 UNCHECKED = (
-    b"NVML was not found (libnvidia-ml.so.1, part of the NVIDIA driver): whether others use the GPUs is not checked\n"
+    b"NVML was not found (libnvidia-ml.so.1, part of the NVIDIA driver); use of the GPUs by others is not checked\n"
 )
 
 

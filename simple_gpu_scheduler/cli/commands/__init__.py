@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "pause": ("ask", "Start no more jobs for now."),
     "continue": ("ask", "Continue a paused run."),
     "cancel": ("ask", "Cancel jobs, waiting or running."),
-    "retry": ("ask", "Run jobs again that failed or did not start."),
+    "retry": ("ask", "Run jobs again if they failed or were not started."),
     "simulate": ("simulate", "Replay a workload under each policy."),
     "tune": ("tune", "Find the policy that serves your workload best."),
 }

@@ -88,7 +88,7 @@ cancel_command = _command(
 retry_command = _command(
     "retry",
     lambda words, run: _tell_of_jobs("retry", words, run),
-    "Run jobs of an active run again that failed or were not started. Jobs that were not started because of them wait "
+    "Run jobs of an active run again if they failed or were not started. The jobs that they kept from starting wait "
     "again too.\n\nJOB is a number or a name. The exit code is 1 if a job could not be retried.",
     "simple_gpu_scheduler retry 12\nsimple_gpu_scheduler history --failed",
     *_job_params(),

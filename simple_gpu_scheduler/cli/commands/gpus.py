@@ -20,7 +20,7 @@ simple_gpu_scheduler gpus
 simple_gpu_scheduler gpus --watch
 simple_gpu_scheduler gpus --json | jq '.[] | select(.free) | .gpu'
 """
-_HELP = """Show what is on each GPU: memory, utilisation, temperature, power, who has leased it and who uses it.
+_HELP = """Show what is on each GPU: memory, utilisation, temperature, power, lease and users.
 
 A GPU is free if a run that starts now would use it.
 """

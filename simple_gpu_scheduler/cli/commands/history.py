@@ -32,13 +32,13 @@ simple_gpu_scheduler history --json | jq -r '.[] | select(.failed > 0) | .run'
 """
 _HELP = """List past runs, newest first; with RUN, list its jobs.
 
-RUN is a run ID, a prefix of it or of its last part, or a journal file. An option that chooses jobs uses the newest run
-if no RUN is given; --commands always needs a RUN, since the run that reads the commands may be the newest already.
+RUN is a run ID, a prefix of it or of its last part, or a journal file. Options that choose jobs use the newest run if
+no RUN is given; --commands always needs a RUN, since the run that reads the commands may already be the newest.
 
 With --commands the jobs are printed with their options, as they were read, and can be piped in again; the options of
-the run itself (--gpus, --retries, ...) must be given again. If the after= of a printed job names a job that succeeded
-and is not printed, that after= is dropped. If the named job did not succeed, nothing is printed, since the job would
-run without what it needs: choose the other job too. Refused lines are not commands and are only counted.
+the run itself (--gpus, --retries, ...) must be given again. An after= is left out if it names a job that succeeded
+and is not printed. If that job did not succeed, nothing is printed, since the other would run without what it needs:
+choose both. Refused lines are not commands and are only counted.
 
 \b
 --json: an array of runs
@@ -48,7 +48,7 @@ or of jobs
   job, name, state, attempts, outcome, code, reason, gpus, started, ended,
   runtime, line, source, options, after, command
 
-Times are in seconds since the epoch; null means unknown or did not happen; bytes that are not UTF-8 are lone
+Times are in seconds since the epoch; null means that it is unknown or did not happen; bytes that are not UTF-8 are lone
 surrogates, as in the journal. A job that was running when its run died is "interrupted".
 """
 

@@ -33,7 +33,7 @@ always a literal.
 
 In PATTERN, {NAME} is the value quoted for the shell, {NAME:.0e} formats it, {NAME!s} leaves it unquoted. {--flag NAME}
 is the flag with the value, or nothing if NAME has no value ({?NAME}: without a flag). {i} is the line's number, {n} the
-number of lines, {seed} the repetition of --repeat. Write braces of the shell as {{ and }}.
+number of lines, {seed} the number of the repeat (--repeat). Write literal braces as {{ and }}.
 """
 
 _EXAMPLES = f"""
@@ -136,7 +136,7 @@ _PARAMETERS = Section(
             ["--where"],
             multiple=True,
             metavar="CONDITION",
-            help="Only combinations for which this is true, such as 'lr * bs < 1'.",
+            help="Keep only combinations for which this is true, such as 'lr * bs < 1'.",
         ),
         click.Option(
             ["--when"],
@@ -146,7 +146,10 @@ _PARAMETERS = Section(
             help="The parameter NAME exists only where this is true; write its flag as {--flag NAME}.",
         ),
         click.Option(
-            ["--repeat"], type=click.IntRange(1), metavar="N", help="Print each N times, with {seed} from 0 to N-1."
+            ["--repeat"],
+            type=click.IntRange(1),
+            metavar="N",
+            help="Print each command N times, with {seed} from 0 to N-1.",
         ),
     ),
 )
@@ -173,7 +176,7 @@ _SAMPLES = Section(
             ["--seed"],
             type=Parsed("number", parse_whole),
             metavar="N",
-            help="The random seed of order and samples (not {seed}): the same N prints the same lines.",
+            help="The seed for random order and samples (unrelated to {seed}); the same N prints the same lines.",
         ),
     ),
 )

@@ -21,7 +21,7 @@ simple_gpu_scheduler logs 12 15
 simple_gpu_scheduler logs --failed
 simple_gpu_scheduler logs big-model -f --run 20260102-0304
 """
-_HELP = """Print the output of jobs of a run that keeps it: one with a live view, --output or --logs.
+_HELP = """Print the output of jobs, if their run keeps it: with a live view, --output or --logs.
 
 JOB is a number or a name.
 """

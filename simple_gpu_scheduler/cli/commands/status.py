@@ -92,7 +92,7 @@ simple_gpu_scheduler status
 simple_gpu_scheduler status --watch
 simple_gpu_scheduler status --json | jq '.[0].counts'
 """
-_HELP = """Show the running jobs with their GPUs, how many jobs wait, and when all will be done.
+_HELP = """Show the running jobs with their GPUs, the number of waiting jobs, and when all will be done.
 
 RUN is a run ID or a prefix of it; the default is all your active runs and the last one that ended.
 """

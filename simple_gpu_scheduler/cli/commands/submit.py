@@ -33,9 +33,9 @@ simple_hypersearch 'python train.py --lr {lr}' -p lr 0.1 0.01 | simple_gpu_sched
 """
 _HELP = f"""Add COMMAND, or each line of stdin, to the queue of an active run: a named pipe, or a file that it follows.
 
-A COMMAND of one word is a shell line and may set options after `#:`; if it is several words, each reaches the program
-unchanged. Either all lines are written or, if one of them is wrong, none. Without --to and {_VARIABLE}, the queue is
-that of your newest active run that has one, first among those of this directory. The exit code is 2 if the queue or a
+A COMMAND of one word is a shell line and may set options after `#:`; several words reach the program unchanged. Either
+all lines are written or, if one of them is wrong, none. Without --to and {_VARIABLE}, the queue is that of your newest
+active run in this directory; if there is none, that of your only run elsewhere. The exit code is 2 if the queue or a
 line is wrong, and 1 if writing failed.
 """
 

@@ -35,13 +35,13 @@ wait would have been, what that would have cost (the longest wait), and how sure
 ten parts of the workload (or in each workload of --synthetic), and ± is its standard error.
 
 --learn FILE also trains a new policy on the first half of the workload, which takes less than a minute, tests it on the
-other half, and says whether it beats the best of the others. --policy learned:FILE uses it.
+other half, and says whether it beats the best of the others. Use it with --policy learned:FILE.
 
 \b
 --json: an object
   trace, jobs, gpus, estimates, remarks, parts, best, is_sure,
-  policies: as of simulate, and each with
-    difference, error (in seconds, of the mean wait beside fifo), wins, may_starve
+  policies: as in simulate, each also with
+    difference, error (in seconds: mean wait compared with fifo), wins, may_starve
   learned: an array of exam, policy, wait, difference, error (with --learn)
 """
 _OUTPUT = Section(

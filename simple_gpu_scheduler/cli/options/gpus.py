@@ -63,7 +63,9 @@ def _when_free() -> tuple[click.Option, ...]:
             default=DEFAULT_MAX_USED,
             help="How much memory others may use.  [default: 256M]",
         ),
-        click.Option(["--max-utilization"], type=click.IntRange(0, 100), metavar="PERCENT", help="How busy it may be."),
+        click.Option(
+            ["--max-utilization"], type=click.IntRange(0, 100), metavar="PERCENT", help="How busy the GPU may be."
+        ),
         click.Option(
             ["--share-with"],
             type=Parsed("user", user_id),

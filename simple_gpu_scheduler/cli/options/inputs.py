@@ -16,7 +16,7 @@ SECTION = Section(
         click.Option(
             ["--follow"],
             metavar="PATH",
-            help="Keep reading a growing file, or a named pipe, which is created if nothing is there.",
+            help="Keep reading a growing file or a named pipe; if PATH does not exist, a pipe is created.",
         ),
         click.Option(
             ["--no-follow"],

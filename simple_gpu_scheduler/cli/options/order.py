@@ -48,7 +48,10 @@ SECTION = Section(
             help="With --policy aged: a shorter job may overtake a longer one only if it arrives within C times the "
             "difference of their lengths.  [default: 1]",
         ),
-        fair_by_option("With --policy fair or round-robin: what shares the GPUs fairly.  [default: label]"),
+        fair_by_option(
+            "With --policy fair or round-robin: share the GPUs among labels, input files (source) or kinds of commands "
+            "(template).  [default: label]"
+        ),
         click.Option(["--delay"], type=Parsed("duration", parse_duration), default=0.0, help="Pause between starts."),
     ),
 )

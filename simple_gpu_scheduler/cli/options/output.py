@@ -15,7 +15,7 @@ SECTION = Section(
             type=click.Choice(get_args(Mode)),
             help="inherit: jobs print directly; group: the output of each job is printed when it has ended; tag: each "
             "line is printed with the job's name or number; files: only to log files.  [default: inherit; files with "
-            "--logs, --logs-failed-only or the live view]",
+            "--logs or --logs-failed-only, and with the live view if stdout is a terminal]",
         ),
         click.Option(
             ["--logs"],

@@ -20,7 +20,7 @@ SECTION = Section(
         click.Option(
             ["--no-journal"],
             is_flag=True,
-            help="Keep no journal: the run cannot be resumed, nor seen by the other commands.",
+            help="Keep no journal: the run cannot be resumed, and the other commands do not see it.",
         ),
         click.Option(
             ["--keep-runs"],

@@ -35,8 +35,8 @@ SECTION = Section(
             ["--resume"],
             takes=looks_like_run,
             metavar="[RUN]",
-            help="Resume a run that did not finish; jobs that succeeded are not run again.  [default: the newest run "
-            "in this directory]",
+            help="Resume a run that did not finish; jobs that succeeded are not run again.  [default: the newest "
+            "unfinished run in this directory]",
         ),
         click.Option(["--resume-failed"], is_flag=True, help="The same, and also retry the jobs that failed."),
     ),

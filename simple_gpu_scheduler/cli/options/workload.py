@@ -62,7 +62,7 @@ def workload_section() -> Section:
                 "else exact]",
             ),
             fair_by_option(
-                "What shares the GPUs under fair and round-robin; the label of a trace is its user.  [default: label]"
+                "With fair or round-robin, share the GPUs among these; in a trace, a label is a user.  [default: label]"
             ),
         ),
     )

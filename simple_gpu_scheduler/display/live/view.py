@@ -113,7 +113,7 @@ class Live:
         with self._lock:
             messages = list(self._messages)
             if self._dropped:
-                messages.insert(0, f"({self._dropped} lines dropped while the terminal did not take them)")
+                messages.insert(0, f"({self._dropped} lines dropped while the terminal accepted none)")
             self._dropped = 0
             self._messages.clear()
         return messages

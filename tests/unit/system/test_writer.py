@@ -61,7 +61,7 @@ def test_while_nobody_reads_the_oldest_lines_are_dropped_and_that_is_said(monkey
     got = b""
     while b"4999 x" not in got or not got.endswith(b"\n"):
         got += os.read(reading, 65536)
-    assert b"lines were dropped because nobody read them)\n" in got
+    assert b"lines were dropped because they were not read)\n" in got
     subject.close()
 
 
