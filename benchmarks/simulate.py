@@ -102,7 +102,7 @@ def replayed(name: str, gpus: int, estimates: str, most: int | None) -> None:
     jobs = read_csv(path.read_text())[0][:most]
     found = under(TRIED, jobs, gpus, "exact")
     found["fifo, strict order"] = strict = under(["fifo"], jobs, gpus, "none")["fifo"]
-    load = sum(job.duration * job.gpus for job in jobs) / (gpus * (jobs[-1].submit - jobs[0].submit))
+    load = sum(job.length * job.gpus for job in jobs) / (gpus * (jobs[-1].submit - jobs[0].submit))
     title = f"{name}, {len(jobs):,} jobs on {gpus:,} GPUs, load {load:.2f}, lengths"
     show_replayed(f"{title} exact", found)
     fifo, sjf, hrrn = (found[each].wait for each in ("fifo", "sjf", "hrrn"))
@@ -188,7 +188,7 @@ def plans(workload: Workload, name: str, ends: int) -> list[float]:
     for arrival in workload:
         scheduler.add(arrival.job, arrival.at)
     now = workload[-1].at
-    running = [(now + workload[number - 1].duration, number, each) for number, each in start_all(scheduler, now, rooms)]
+    running = [(now + workload[number - 1].length, number, each) for number, each in start_all(scheduler, now, rooms)]
     heapify(running)
     took = []
     for _ in range(ends):
@@ -198,7 +198,7 @@ def plans(workload: Workload, name: str, ends: int) -> list[float]:
         started = start_all(scheduler, now, rooms)
         took.append(time.perf_counter() - began)
         for number, each in started:
-            heappush(running, (now + workload[number - 1].duration, number, each))
+            heappush(running, (now + workload[number - 1].length, number, each))
     gc.enable()
     return took
 
@@ -241,16 +241,16 @@ def in_simpy(workload: Workload, *, by_length: bool) -> Sequence[float]:
     servers = simpy.PriorityResource(world, SERVERS) if by_length else simpy.Resource(world, SERVERS)
     starts = [0.0] * len(workload)
 
-    def job(at: int, duration: float):  # noqa: ANN202 - a process of simpy's
-        with servers.request(duration) if by_length else servers.request() as turn:
+    def job(at: int, length: float):  # noqa: ANN202 - a process of simpy's
+        with servers.request(length) if by_length else servers.request() as turn:
             yield turn
             starts[at] = world.now
-            yield world.timeout(duration)
+            yield world.timeout(length)
 
     def source():  # noqa: ANN202 - as above
         for at, arrival in enumerate(workload):
             yield world.timeout(arrival.at - world.now)
-            world.process(job(at, arrival.duration))
+            world.process(job(at, arrival.length))
 
     world.process(source())
     world.run()

@@ -87,6 +87,7 @@ class JobBegan(NamedTuple):
 class JobEnded(NamedTuple):
     """An attempt has ended and no process of it is left; `is_final` unless the job is retried.
 
+    `length` is how long its main process ran.
     `is_interrupted` if the run was stopped, so that it was ended, or is not retried; `is_cancelled` if somebody
     cancelled it.
     """
@@ -94,7 +95,7 @@ class JobEnded(NamedTuple):
     attempt: Attempt
     outcome: Outcome
     started_at: float
-    runtime: float
+    length: float
     is_final: bool
     is_interrupted: bool = False
     is_cancelled: bool = False

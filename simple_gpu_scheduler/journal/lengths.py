@@ -51,8 +51,8 @@ def history_of(journals: Iterable[bytes]) -> dict[str, list[float]]:
     """
     found: dict[str, deque[float]] = {}
     for journal in journals:
-        for template, runtime in _successes(journal):
-            found.setdefault(template, deque(maxlen=RUNS_KEPT)).append(runtime)
+        for template, length in _successes(journal):
+            found.setdefault(template, deque(maxlen=RUNS_KEPT)).append(length)
     return {template: list(runs) for template, runs in found.items()}
 
 
@@ -67,9 +67,9 @@ def _successes(journal: bytes) -> Iterator[tuple[str, float]]:
             if type(command) is str:
                 commands[number] = command
         elif number in commands and record.get("outcome") == "succeeded":
-            runtime: Any = record.get("runtime")
-            if type(runtime) in (float, int) and 0 <= runtime < MOST_SECONDS:
-                yield template_of(commands[number]), runtime
+            length: Any = record.get("runtime")
+            if type(length) in (float, int) and 0 <= length < MOST_SECONDS:
+                yield template_of(commands[number]), length
 
 
 def _telling(journal: bytes) -> Iterator[Record]:

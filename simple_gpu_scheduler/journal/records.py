@@ -88,7 +88,7 @@ def _ended(event: events.JobEnded, at: float) -> str:
     return (
         f'{{"event":"job ended","at":{at:.3f},"job":{event.attempt.job.number},"attempt":{event.attempt.number}'
         f',"outcome":"{outcome.kind}","code":{outcome.code},"started":{event.started_at:.3f}'
-        f',"runtime":{event.runtime:.3f},"final":{"true" if event.is_final else "false"}{rest}}}\n'
+        f',"runtime":{event.length:.3f},"final":{"true" if event.is_final else "false"}{rest}}}\n'
     )
 
 

@@ -130,7 +130,7 @@ def _refused_row(number: int, record: Record) -> JobRow:
 
 def _job_row(each: JobState, if_running: str, now: float) -> JobRow:
     is_open, group = each.state == "running", _group(each.state)
-    runtime = each.runtime if each.ended_at else None
+    runtime = each.length if each.ended_at else None
     if is_open:
         runtime = max(0.0, round(now - each.started_at, 3)) if if_running == "running" else None
     row = JobRow(each.job.number, each.job.place, if_running if is_open else each.state, group, each.job)

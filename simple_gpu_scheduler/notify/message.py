@@ -47,7 +47,7 @@ class Told(NamedTuple):
     fate: Fate
     outcome: Outcome
     attempt: Attempt | None = None
-    runtime: float | None = None
+    length: float | None = None
     log: str = ""
     last_lines: Sequence[str] = ()
 
@@ -109,7 +109,7 @@ def told(event: JobEnd) -> Told:
         fate = fate_of("not started", is_cancelled=event.is_cancelled)
         return Told(event.job, fate, Outcome("not started", reason=event.reason))
     fate = fate_of(event.outcome.kind, is_cancelled=event.is_cancelled)
-    return Told(event.attempt.job, fate, event.outcome, event.attempt, event.runtime)
+    return Told(event.attempt.job, fate, event.outcome, event.attempt, event.length)
 
 
 def variables(notification: Notification, longest: int = LONGEST) -> dict[bytes, bytes]:
@@ -166,7 +166,7 @@ def _fields(each: Told) -> dict[str, Any]:
         "outcome": each.fate,
         "code": each.outcome.code,
         "reason": _text(each.outcome.reason),
-        "runtime": None if each.runtime is None else round(each.runtime, 3),
+        "runtime": None if each.length is None else round(each.length, 3),
         "gpus": list(attempt.gpus) if attempt else [],
         "attempt": attempt.number if attempt else 0,
         "log": _text(each.log),

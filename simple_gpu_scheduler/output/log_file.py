@@ -35,10 +35,10 @@ def header(attempt: Attempt, run: str, at: float) -> bytes:
     return f"{_MARK}{first}\n{_COMMAND}{show_command(attempt.job.command)}\n".encode("utf-8", "backslashreplace")
 
 
-def footer(outcome: Outcome, runtime: float, at: float) -> bytes:
+def footer(outcome: Outcome, length: float, at: float) -> bytes:
     """The text after the output of an attempt that has ended."""
     how = "succeeded with exit code 0" if outcome.kind == "succeeded" else show_outcome(outcome)
-    return f"{_ENDED}{_moment(at)} after {show_duration(runtime)}: {how}\n".encode()
+    return f"{_ENDED}{_moment(at)} after {show_duration(length)}: {how}\n".encode()
 
 
 def create(path: str, its_header: bytes) -> int:

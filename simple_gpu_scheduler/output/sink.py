@@ -113,7 +113,7 @@ class Logs:
             printed = self._look(printed, fd, has_succeeded=event.outcome.kind == "succeeded")
             self._show(printed)  # before there is a footer, which must not be shown
             if printed.cut_at is None:
-                write_all(fd, footer(event.outcome, event.runtime, time.time()))
+                write_all(fd, footer(event.outcome, event.length, time.time()))
         except OSError as error:
             if fd is None:
                 self._show(printed)

@@ -72,7 +72,7 @@ def run(state: State) -> None:
         attempts.enforce_deadlines(state)
         start_what_fits(state)
         _resume_reader(state)
-        if state.recall and state.scheduler.asks_times:
+        if state.recall and state.scheduler.asks_lengths:
             state.recall()
             state.recall = None
     state.engine.close()

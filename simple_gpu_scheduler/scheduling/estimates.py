@@ -30,7 +30,7 @@ class Recalled(NamedTuple):
     history: History
 
 
-def said(job: Job) -> float:
+def own_estimate(job: Job) -> float:
     """Its own `time=`."""
     return job.time if job.time is not None else job.timeout or UNKNOWN  # a time-out of 0 is none
 
@@ -51,9 +51,9 @@ class Estimates:
         self._total = 0.0
 
     def take_in(self, job: Job) -> tuple[float, float]:
-        """The length that decides its place in the order, and its length as far as is known."""
-        time = job.time
-        if time is None:
+        """The length that decides its place in the order, maybe a guess; and its estimate, or `UNKNOWN`."""
+        estimate = job.time
+        if estimate is None:
             template = template_of_job(job)
             runs = self._runs.get(template)
             if not runs:
@@ -61,15 +61,15 @@ class Estimates:
                 if not job.timeout:
                     return self._guess(job, template), UNKNOWN
                 return job.timeout, job.timeout
-            time = sum(runs) / len(runs)
+            estimate = sum(runs) / len(runs)
         self._given += 1
-        self._total += time
-        return time, time
+        self._total += estimate
+        return estimate, estimate
 
-    def time_of(self, job: Job) -> float:
-        """The length of a running job, as far as is known."""
+    def estimate_of(self, job: Job) -> float:
+        """The length of a running job, as far as is known; else infinity."""
         runs = self._runs.get(template_of_job(job)) if job.time is None else None
-        return sum(runs) / len(runs) if runs else said(job)
+        return sum(runs) / len(runs) if runs else own_estimate(job)
 
     def _guess(self, job: Job, template: str) -> float:
         if self._scouts.setdefault(template, job.number) == job.number:
@@ -82,13 +82,13 @@ class Estimates:
         self._runs |= new
         return [number for name in new for number in self._known(name)]
 
-    def learn(self, job: Job, runtime: float) -> Iterable[int]:
+    def learn(self, job: Job, length: float) -> Iterable[int]:
         """A job has succeeded: the numbers of the jobs whose length is now known better."""
         if job.time is not None or not self._learns:
             return ()
         template = template_of_job(job)
         runs = self._runs.setdefault(template, [])
-        runs.append(runtime)
+        runs.append(length)
         del runs[:-RUNS_KEPT]
         if len(self._runs) > _MOST_TEMPLATES:
             del self._runs[next(iter(self._runs))]

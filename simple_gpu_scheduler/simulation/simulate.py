@@ -21,7 +21,7 @@ class Arrival(NamedTuple):
 
     at: float
     job: Job
-    duration: float
+    length: float
 
 
 def simulate(workload: Sequence[Arrival], scheduler: Scheduler, gpus: Sequence[str]) -> "array[float]":
@@ -45,5 +45,5 @@ def simulate(workload: Sequence[Arrival], scheduler: Scheduler, gpus: Sequence[s
             start(choice, now)
             number = choice.waiting.number
             starts[number - 1] = now
-            heappush(ends, (now + workload[number - 1].duration, number, choice.attempt))
+            heappush(ends, (now + workload[number - 1].length, number, choice.attempt))
     return starts

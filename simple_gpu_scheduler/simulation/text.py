@@ -27,7 +27,7 @@ def introduction(trace: Trace) -> list[str]:
     count = sum(map(len, trace.workloads))
     jobs = f"{count:,} job{'' if count == 1 else 's'}"
     several = f" in {len(trace.workloads):,} workloads" if len(trace.workloads) > 1 else ""
-    work = sum(each.duration * each.job.gpus for workload in trace.workloads for each in workload)
+    work = sum(each.length * each.job.gpus for workload in trace.workloads for each in workload)
     span = sum(workload[-1].at - workload[0].at for workload in trace.workloads)
     load = f", load {work / span / trace.site.gpus:.2f}" if span * _MANY > work else ""  # otherwise all came at once
     gpus = f"{trace.site.gpus:,} GPU{'' if trace.site.gpus == 1 else 's'}"

@@ -153,8 +153,8 @@ def rows_of(state: RunState) -> list[TraceJob]:
     for each in state.jobs.values():
         job, outcome = each.job, each.outcome
         has_ended = outcome and outcome.kind in _OWN_ENDS and each.state in ("succeeded", "failed")
-        if has_ended and job.gpus > 0 and each.runtime >= 0:
+        if has_ended and job.gpus > 0 and each.length >= 0:
             requested = job.timeout or None if job.time is None else job.time  # a time-out of 0 is none
             command = job.command.decode("utf-8", "surrogateescape")
-            rows.append(TraceJob(each.read_at, each.runtime, job.gpus, job.label, requested, command, job.priority))
+            rows.append(TraceJob(each.read_at, each.length, job.gpus, job.label, requested, command, job.priority))
     return rows

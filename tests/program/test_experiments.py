@@ -132,10 +132,10 @@ lengths = st.integers(100, 3000).map(float)
 
 @st.composite
 def specs(draw: st.DrawFn, latest: int = 0) -> Spec:
-    duration = draw(lengths)
-    said = draw(st.sampled_from([None, duration, duration, duration / 2, duration * 2]))
+    length = draw(lengths)
+    said = draw(st.sampled_from([None, length, length, length / 2, length * 2]))
     return Spec(
-        draw(st.integers(0, latest)), duration, said, draw(st.sampled_from("ab")), draw(st.integers(1, GPUS)),
+        draw(st.integers(0, latest)), length, said, draw(st.sampled_from("ab")), draw(st.integers(1, GPUS)),
         draw(st.integers(0, 2)), draw(st.sampled_from(["train", "eval"])),
     )  # fmt: skip
 

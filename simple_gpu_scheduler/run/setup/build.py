@@ -293,7 +293,7 @@ def find_estimates(
             start_thread(tell)
 
     learns = not execution.dry_run  # whose jobs take no time
-    if policy.by_time:
+    if policy.by_length:
         return Estimates(read().history, learns=learns), None
     # In simulated time, the moment of their arrival would be arbitrary.
     return Estimates(learns=learns), tell if execution.runs_nothing else ask

@@ -23,7 +23,7 @@ class Scored(Ranked):
 
     def __init__(self, score: Score, patience: float) -> None:
         """No job is passed by one that came later by more than `patience` times the length of the first of a queue."""
-        super().__init__(_came, by_time=True)
+        super().__init__(_came, by_length=True)
         self._score = score
         self._patience = patience
 

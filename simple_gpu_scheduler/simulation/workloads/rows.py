@@ -11,10 +11,10 @@ from simple_gpu_scheduler.simulation.simulate import Arrival
 
 
 class TraceJob(NamedTuple):
-    """One job as recorded: when it arrived, how long it took, and the time its user requested. All in seconds."""
+    """One job as recorded: when it arrived, its length, and the time its user requested. All in seconds."""
 
     submit: float
-    duration: float
+    length: float
     gpus: int = 1
     user: str = ""
     requested: float | None = None
@@ -22,14 +22,14 @@ class TraceJob(NamedTuple):
     priority: int = 0
 
 
-_TIMES: Mapping[str, Callable[[TraceJob], float | None]] = {
-    "exact": lambda row: row.duration,
+_LENGTHS: Mapping[str, Callable[[TraceJob], float | None]] = {
+    "exact": lambda row: row.length,
     "requested": lambda row: row.requested,
     "past": lambda _row: None,
     "none": lambda _row: None,
 }
 # What the scheduler may know of the length of a job; with `none`, its `Estimates` must not learn.
-ESTIMATES = tuple(_TIMES)
+ESTIMATES = tuple(_LENGTHS)
 
 
 def arrivals(rows: Iterable[TraceJob], most_gpus: int, estimates: str) -> tuple[list[Arrival], list[str]]:
@@ -37,13 +37,13 @@ def arrivals(rows: Iterable[TraceJob], most_gpus: int, estimates: str) -> tuple[
 
     `estimates` is one of ESTIMATES.
     """
-    time_of = _TIMES[estimates]
+    estimate_of = _LENGTHS[estimates]
     everybody = sorted(rows, key=lambda row: row.submit)
     fitting = [row for row in everybody if row.gpus <= most_gpus]
     begin = fitting[0].submit if fitting else 0.0
     commands = _Commands()
     found = [
-        Arrival(row.submit - begin, _job(number, row, commands.of(row), time_of(row)), row.duration)
+        Arrival(row.submit - begin, _job(number, row, commands.of(row), estimate_of(row)), row.length)
         for number, row in enumerate(fitting, 1)
     ]
     too_wide = len(everybody) - len(fitting)
@@ -80,5 +80,5 @@ class _Commands:
         return self._made[kind]
 
 
-def _job(number: int, row: TraceJob, command: bytes, time: float | None) -> Job:
-    return Job(number, command, Place(number), gpus=row.gpus, time=time, priority=row.priority, label=row.user)
+def _job(number: int, row: TraceJob, command: bytes, estimate: float | None) -> Job:
+    return Job(number, command, Place(number), gpus=row.gpus, time=estimate, priority=row.priority, label=row.user)

@@ -42,15 +42,15 @@ def _row(fields: Sequence[str]) -> TraceJob | None:
         found = f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
         raise ValueError(f"{found} instead of {_FIELDS}; expected the Standard Workload Format, with comments after ;")
     submit = _seconds("the submit time (field 2)", fields[_SUBMIT])
-    runtime = _seconds("the run time (field 4)", fields[_RUNTIME])
+    length = _seconds("the run time (field 4)", fields[_RUNTIME])
     processors = _count("the number of processors (field 5)", fields[_ALLOCATED])
     if processors <= 0:
         processors = _count("the number of processors (field 8)", fields[_ASKED])
     requested = _seconds("the requested time (field 9)", fields[_REQUESTED])
     user = _count("the user (field 12)", fields[_USER])
-    if submit is None or runtime is None or processors <= 0:
+    if submit is None or length is None or processors <= 0:
         return None
-    return TraceJob(submit, runtime, processors, "" if user == _UNKNOWN else str(user), requested)
+    return TraceJob(submit, length, processors, "" if user == _UNKNOWN else str(user), requested)
 
 
 def _seconds(name: str, text: str) -> float | None:

@@ -10,11 +10,7 @@ class TestEachKindOfTrace:
     def test_another_seed_shares_no_workload(self) -> None:
         options = {"trace": None, "synthetic": parse_synthetic("jobs=3"), "gpus": 2, "repeat": 50}
         drawn = [
-            {
-                each.duration
-                for workload in take_trace({**options, "seed": seed, **KNOWN}).workloads
-                for each in workload
-            }
+            {each.length for workload in take_trace({**options, "seed": seed, **KNOWN}).workloads for each in workload}
             for seed in (1, 2, 3)
         ]
         assert len(set.union(*drawn)) == 3 * 50 * 3

@@ -163,7 +163,7 @@ def test_time_in_the_queue_counts_for_no_time_out_and_is_no_part_of_a_length() -
     run.cluster.lengths = {3: 50}
     assert run.run() == 1
     ends = [event for _, event in run.events if isinstance(event, JobEnded)]
-    assert [(event.outcome.kind, event.runtime) for event in ends] == [
+    assert [(event.outcome.kind, event.length) for event in ends] == [
         ("succeeded", 10), ("succeeded", 10), ("timed out", 15)
     ]  # fmt: skip
     assert run.cluster.time == 35
@@ -175,9 +175,9 @@ def test_estimates_learn_from_what_ran_and_not_from_what_waited() -> None:
     learned: list[float] = []
     run.state.scheduler.recall({})
     lineup = run.state.scheduler._lineup
-    lineup.by_time = True
+    lineup.by_length = True
     learn = lineup._estimates.learn
-    lineup._estimates.learn = lambda each, runtime: (learned.append(runtime), learn(each, runtime))[1]
+    lineup._estimates.learn = lambda each, length: (learned.append(length), learn(each, length))[1]
     assert run.run() == 0
     assert learned == [10, 10, 10]
 
@@ -215,4 +215,4 @@ def test_attempts_of_an_earlier_scheduler_end_like_any_other() -> None:
     run.cluster.say(5, Ended(attempt, SUCCESS))
     assert run.run() == 0
     [end] = [event for _, event in run.events if isinstance(event, JobEnded) and event.attempt == attempt]
-    assert (end.runtime, end.started_at) == (35, 1_000_000 - 30)
+    assert (end.length, end.started_at) == (35, 1_000_000 - 30)

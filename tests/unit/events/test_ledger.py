@@ -299,7 +299,7 @@ class TestTheEstimate:
 
     def test_takes_the_mean_of_all_and_of_what_runs_for_longer(self) -> None:
         subject = ledger(read(1, 2, 3), started(1), ended(1, SUCCESS), started(2))
-        subject.take(ended(2, SUCCESS)._replace(runtime=4.0))
+        subject.take(ended(2, SUCCESS)._replace(length=4.0))
         subject.take(AllRead())
         assert subject.eta([(job(3), 1.0)]) == Eta(2 + 3)  # job 3 still waits
         subject = ledger(read(1), started(1), ended(1, SUCCESS), AllRead())

@@ -138,13 +138,13 @@ STORY: list[events.Event | str] = [
     began(is_resumed=True),
     events.JobsRead([CANCELLED_LATE]),
     started(CANCELLED_LATE),
-    ended(CANCELLED_LATE, Outcome("killed", 15))._replace(runtime=0.25, is_cancelled=True),
+    ended(CANCELLED_LATE, Outcome("killed", 15))._replace(length=0.25, is_cancelled=True),
     events.RunEnded(3, 4, 1, 5, 1.5, all_read=True, code=130, left=3, cancelled=2, interrupted=1),
     began(is_resumed=True),
     events.JobsRead([IN_A_CLUSTER]),
     events.JobStarted(attempt(IN_A_CLUSTER)),
     events.JobBegan(attempt(IN_A_CLUSTER), "node7"),
-    ended(IN_A_CLUSTER)._replace(runtime=0.5),
+    ended(IN_A_CLUSTER)._replace(length=0.5),
     events.RunEnded(4, 4, 1, 5, 2.5, all_read=True, code=130, left=3, cancelled=2),
 ]  # fmt: skip
 

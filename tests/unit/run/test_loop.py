@@ -313,7 +313,7 @@ def test_each_end_is_told_with_its_times() -> None:
     world.engine.takes = {1: 2.5}
     world.run()
     [end] = world.of(JobEnded)
-    assert (end.outcome, end.started_at, end.runtime, end.is_final) == (SUCCESS, 1_000_000, 2.5, True)
+    assert (end.outcome, end.started_at, end.length, end.is_final) == (SUCCESS, 1_000_000, 2.5, True)
 
 
 def test_a_failure_makes_the_exit_code_one() -> None:
@@ -366,7 +366,7 @@ def test_what_an_attempt_leaves_behind_is_gone_before_its_gpu_is_given_away() ->
     world.engine.leaves_something = {1}
     assert world.run() == 0
     assert world.starts() == [(0, 1), (6, 2)]
-    assert world.of(JobEnded)[0].runtime == 1
+    assert world.of(JobEnded)[0].length == 1
 
 
 def test_a_job_that_ended_in_time_has_not_timed_out_because_the_loop_was_late() -> None:
@@ -679,7 +679,7 @@ def test_an_attempt_in_a_clusters_queue_has_neither_a_runtime_nor_a_time_out() -
     assert [(time, event.where) for time, event in world.events if isinstance(event, JobBegan)] == [(10, "node7")]
     assert [[runtime for _, runtime in event.running] for event in world.of(StatusAsked)] == [[0], [1]]
     [ended] = world.of(JobEnded)
-    assert (ended.runtime, ended.started_at, world.engine.stops) == (2, 1_000_010, [])
+    assert (ended.length, ended.started_at, world.engine.stops) == (2, 1_000_010, [])
 
 
 def test_the_time_out_of_an_attempt_counts_from_when_it_runs() -> None:
@@ -687,7 +687,7 @@ def test_the_time_out_of_an_attempt_counts_from_when_it_runs() -> None:
     assert world.run() == 1
     assert world.engine.stops == [(15, 1, False), (18, 1, True)]
     [ended] = world.of(JobEnded)
-    assert (ended.outcome.kind, ended.runtime) == ("timed out", 8)
+    assert (ended.outcome.kind, ended.length) == ("timed out", 8)
 
 
 def test_no_gpu_is_set_aside_unless_that_was_asked_for() -> None:

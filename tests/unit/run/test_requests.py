@@ -18,7 +18,7 @@ from simple_gpu_scheduler.events import (
     RunEnded,
     StopAsked,
 )
-from simple_gpu_scheduler.events.eta import Eta, ExpectedLengths, Known, estimate
+from simple_gpu_scheduler.events.eta import Eta, ExpectedLengths, Known, eta_of
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.gpus.pool import Demand
@@ -422,7 +422,7 @@ def test_a_bad_request_is_answered_with_a_sentence(request_: dict) -> None:
 
 
 def eta(known: Known, *, starts: bool = True, all_read: bool = True) -> Eta:
-    return estimate(known, starts=starts, all_read=all_read)
+    return eta_of(known, starts=starts, all_read=all_read)
 
 
 def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:

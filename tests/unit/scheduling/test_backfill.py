@@ -74,7 +74,7 @@ def moments(workload: list[Arrival], gpus: int, per_gpu: int) -> Iterator[Moment
         before, starts = list(running), start_all(subject, now, rooms)
         for each in starts:
             number = waiting.pop(each.job.number).number
-            heappush(running, Running(now + workload[number - 1].duration, number, each))
+            heappush(running, Running(now + workload[number - 1].length, number, each))
         yield Moment(now, starts, list(waiting.values()), before, list(running))
     assert not waiting
 
@@ -174,7 +174,7 @@ def test_what_is_known_of_earlier_runs_tells_of_what_runs_when_it_comes_late() -
     for each in (slow, wide, quick):
         subject.add(each, 0)
     assert [each.job.number for each in start_all(subject, 0, rooms)] == [1]
-    assert subject.asks_times
+    assert subject.asks_lengths
     subject.recall({"slow": [10.0], "wide": [5.0], "quick": [3.0]})
     assert [each.job.number for each in start_all(subject, 1, rooms)] == [3]
     assert start_all(subject, 2, rooms) == []

@@ -32,10 +32,10 @@ def shortest_first(*jobs: Job) -> Scheduler:
     return subject
 
 
-def run_next(subject: Scheduler, runtime: float = 1.0, outcome: Outcome = SUCCESS) -> int:
+def run_next(subject: Scheduler, length: float = 1.0, outcome: Outcome = SUCCESS) -> int:
     now = subject._now
     [attempt] = start_all(subject, now, {"0": Room()})
-    subject.end(attempt, outcome, now + runtime)
+    subject.end(attempt, outcome, now + length)
     return attempt.job.number
 
 
@@ -119,12 +119,12 @@ def test_runs_that_take_no_time_are_known_to() -> None:
     assert estimates.take_in(job(1, "a")) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("runtime", [0.0, 5.0])
+@pytest.mark.parametrize("length", [0.0, 5.0])
 @pytest.mark.unmeasured
-def test_many_siblings_are_told_at_once(runtime: float) -> None:
+def test_many_siblings_are_told_at_once(length: float) -> None:
     subject = shortest_first(*(job(number, f"train {number}") for number in range(1, 10_001)))
-    first = work(lambda: run_next(subject, runtime))
-    assert work(lambda: [run_next(subject, runtime) for _ in range(100)]) < 2 * first
+    first = work(lambda: run_next(subject, length))
+    assert work(lambda: [run_next(subject, length) for _ in range(100)]) < 2 * first
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])

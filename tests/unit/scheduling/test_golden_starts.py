@@ -89,7 +89,7 @@ def rows_of(replayed: Replayed, traces: Path) -> Sequence[TraceJob]:
         begin, end = replayed.rows
         return read_csv((traces / f"{replayed.trace}.csv").read_text())[0][begin:end]
     rows = generate(parse_synthetic(replayed.synthetic), replayed.gpus, 1)
-    return [row._replace(submit=round(row.submit), duration=round(row.duration), priority=at % 3)
+    return [row._replace(submit=round(row.submit), length=round(row.length), priority=at % 3)
             for at, row in enumerate(rows)]  # fmt: skip
 
 

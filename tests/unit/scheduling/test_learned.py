@@ -138,7 +138,7 @@ class TestOrder:
     @given(weights, workloads(last=3000, longest=60), st.floats(0, 1), st.floats(0, 10_000))
     def test_who_is_first_is_the_first_in_the_order(self, some, workload, in_use, later):
         policy = Learned(some)
-        heads = [waiting(each.job.number, each.at, each.duration, each.job.gpus) for each in workload]
+        heads = [waiting(each.job.number, each.at, each.length, each.job.gpus) for each in workload]
         now, load = workload[-1].at + later, (in_use, len(workload))
         assert policy.first(heads, now, load) == policy.ordered(heads, now, load)[0]
 
@@ -152,7 +152,7 @@ class TestOrder:
     def test_nobody_is_passed_by_who_came_later_by_more_than_his_patience(self, workload, some, gpus):
         starts = starts_of(workload, Learned(some), EIGHT[:gpus])
         for first, start in zip(workload, starts, strict=True):
-            end = first.at + PATIENCE * first.duration
+            end = first.at + PATIENCE * first.length
             later = [each for each, other in zip(workload, starts, strict=True) if each.at > end and other < start]
             assert not later
 
@@ -165,7 +165,7 @@ class TestOrder:
         )
         workload = [each._replace(job=each.job._replace(number=at)) for at, each in enumerate(workload, start=1)]
         starts = starts_of(workload, Learned(LONGEST_FIRST), ("0",))
-        at = next(at for at, each in enumerate(workload) if each.duration == short)
+        at = next(at for at, each in enumerate(workload) if each.length == short)
         passed_by = [each.at for each, start in zip(workload, starts, strict=True) if start < starts[at]]
         assert max(passed_by) <= 1 + PATIENCE * short
         assert starts[at] > 1 + PATIENCE * short  # it was passed for as long as may be

@@ -57,7 +57,7 @@ class Seen(NamedTuple):
     running: list[Attempt]
     gpus: int
     memory: int
-    asks_times: bool
+    asks_lengths: bool
     next_wake: float
 
 
@@ -67,7 +67,7 @@ def seen(subject: Scheduler, now: float) -> Seen:
         list(subject.running),
         subject.wants_gpus,
         subject.wants_memory,
-        subject.asks_times,
+        subject.asks_lengths,
         subject.next_wake(now),
     )
 
@@ -298,15 +298,15 @@ def test_a_wide_job_that_only_just_has_enough_gpus_within_reach_keeps_its_place(
     assert numbers(start_all(subject, 1, rooms("1"))) == [3], "job 2 could not start, so it keeps nothing"
 
 
-@pytest.mark.parametrize(("time", "passes"), [(10.0, True), (10.5, False)])
-def test_a_job_that_ends_just_in_time_passes_a_wide_one(time: float, passes: bool) -> None:
-    subject = waiting(scheduler(), job(1, 1, time=10.0), job(2, 2, time=1.0), job(3, 1, time=time))
+@pytest.mark.parametrize(("estimate", "passes"), [(10.0, True), (10.5, False)])
+def test_a_job_that_ends_just_in_time_passes_a_wide_one(estimate: float, passes: bool) -> None:
+    subject = waiting(scheduler(), job(1, 1, time=10.0), job(2, 2, time=1.0), job(3, 1, time=estimate))
     assert numbers(start_all(subject, 0, rooms())) == [1, 3] if passes else [1]
 
 
-@pytest.mark.parametrize(("time", "passes"), [(10.0, True), (20.0, False)])
-def test_what_passes_a_wide_job_leaves_it_the_gpus_that_it_waits_for(time: float, passes: bool) -> None:
-    jobs = job(1, 1, time=10.0), job(2, 1, time=time), job(3, 2, time=1.0), job(4, 1, time=99.0)
+@pytest.mark.parametrize(("estimate", "passes"), [(10.0, True), (20.0, False)])
+def test_what_passes_a_wide_job_leaves_it_the_gpus_that_it_waits_for(estimate: float, passes: bool) -> None:
+    jobs = job(1, 1, time=10.0), job(2, 1, time=estimate), job(3, 2, time=1.0), job(4, 1, time=99.0)
     starts = start_all(waiting(scheduler("012"), *jobs), 0, rooms("012"))
     assert numbers(starts) == [1, 2, 4] if passes else [1, 2], "gpu 2 is kept unless two others come at the same time"
 

@@ -41,14 +41,14 @@ class TestSchool:
     def test_of_one_trace_no_job_is_in_two_of_what_is_compared(self, jobs, gpus):
         whole = [arrival(number, number, number) for number in range(1, jobs + 1)]  # each has a length of its own
         school = school_of([whole], gpus, 1)
-        learned, chosen = ([each.duration for part in parts for each in part] for parts in school.lessons)
+        learned, chosen = ([each.length for part in parts for each in part] for parts in school.lessons)
         parts, [second] = (workloads for _, workloads in school.exams)
-        examined = [each.duration for part in parts for each in part]
+        examined = [each.length for part in parts for each in part]
         assert len(school.lessons.to_choose) >= 5
         assert max(learned) < min(chosen) <= max(chosen) <= jobs // 2 < min(examined)
         assert len(set(chosen)) == len(chosen)
         assert len(set(examined)) == len(examined)
-        assert [each.duration for each in second] == [*range(jobs // 2 + 1, jobs + 1)]
+        assert [each.length for each in second] == [*range(jobs // 2 + 1, jobs + 1)]
         for part in (*school.lessons.to_learn[:3], *parts):
             assert [each.job.number for each in part] == [*range(1, len(part) + 1)]
             assert part[0].at == 0

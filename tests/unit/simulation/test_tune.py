@@ -50,8 +50,8 @@ class TestHowSure:
         assert {"fair", "round-robin"} <= {*by_source}
 
 
-def job(number: int, time: float) -> Job:
-    return Job(number, b"x", Place(number), time=time)
+def job(number: int, estimate: float) -> Job:
+    return Job(number, b"x", Place(number), time=estimate)
 
 
 def label(each: Job) -> str:

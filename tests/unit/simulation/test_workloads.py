@@ -47,7 +47,7 @@ class TestArrivals:
     def test_they_are_sorted_numbered_and_begin_at_0(self) -> None:
         rows = [TraceJob(30, 1, user="late"), TraceJob(10, 2, user="a", priority=3), TraceJob(10, 3, gpus=2, user="b")]
         found, remarks = arrivals(rows, 8, "exact")
-        assert [(each.at, each.duration, each.job.number, each.job.label) for each in found] == [
+        assert [(each.at, each.length, each.job.number, each.job.label) for each in found] == [
             (0, 2, 1, "a"),
             (0, 3, 2, "b"),
             (20, 1, 3, "late"),
@@ -201,14 +201,14 @@ class TestCsv:
     )
     def test_a_length_may_be_written_in_many_ways(self, text: str, expected: float) -> None:
         [row] = read_csv(f"submit,duration,gpus,requested\n0,{text},1, {text} \n")[0]
-        assert (row.duration, row.requested) == (expected, expected)
+        assert (row.length, row.requested) == (expected, expected)
 
     @settings(deadline=None)
     @given(st.text(alphabet=st.characters(codec=None), max_size=200), st.booleans())
     def test_any_text_is_read_or_refused_in_a_sentence_with_a_line(self, text, has_header) -> None:
         rows, refusal = rows_or_refusal(read_csv, "submit,duration,gpus,time\n" * has_header + text)
         assert refusal.startswith("line ") or not refusal
-        assert all(row.duration >= 0 and row.gpus > 0 for row in rows)
+        assert all(row.length >= 0 and row.gpus > 0 for row in rows)
 
     @settings(deadline=None)
     @given(st.datetimes(), st.sampled_from(["", "Z", "+23:59", "-23:59"]))
@@ -260,7 +260,7 @@ class TestSwf:
     def test_any_text_is_read_or_refused_in_a_sentence_with_a_line(self, words) -> None:
         rows, refusal = rows_or_refusal(read_swf, " ".join(words))
         assert refusal.startswith("line ") or not refusal
-        assert all(row.duration >= 0 and row.gpus > 0 for row in rows)
+        assert all(row.length >= 0 and row.gpus > 0 for row in rows)
 
 
 def journal_line(event, **values) -> bytes:
@@ -309,7 +309,7 @@ class TestPastRuns:
         succeeded = [each for each in read_state(data).jobs.values() if each.state == "succeeded"]
         expected = Counter(template_of(each.job.command.decode()) for each in succeeded)
         assert {template: len(runs) for template, runs in history_of([data]).items()} == expected
-        assert sorted(each.runtime for each in succeeded) == sorted(chain(*history_of([data]).values()))
+        assert sorted(each.length for each in succeeded) == sorted(chain(*history_of([data]).values()))
 
     def test_history_is_of_the_last_20_successes_the_oldest_first(self) -> None:
         lines = [job_read(number, f"t --seed {number}") + job_ended(number, number) for number in range(1, 31)]
@@ -406,16 +406,16 @@ class TestSynthetic:
         queues = [generate(parse_synthetic("jobs=20 gap=25s time=10-1000"), 2, seed) for seed in range(500)]
         assert all(len(queue) == 20 and queue[0].submit == 0 for queue in queues)
         assert mean(queue[-1].submit / 19 for queue in queues) == pytest.approx(25, rel=0.03)
-        lengths = [log10(row.duration) for queue in queues for row in queue]
+        lengths = [log10(row.length) for queue in queues for row in queue]
         assert (min(lengths), max(lengths)) == pytest.approx((1, 3), abs=0.01)
         assert Counter(int(2 * length) for length in lengths if length < 3) == {
             part: pytest.approx(2500, rel=0.1) for part in (2, 3, 4, 5)
         }
-        assert all(row.requested == row.duration and row.gpus == 1 for queue in queues for row in queue)
+        assert all(row.requested == row.length and row.gpus == 1 for queue in queues for row in queue)
 
     def test_a_load_is_that_share_of_the_gpus_without_those_too_wide(self) -> None:
         rows = generate(parse_synthetic("jobs=50000 load=0.8 time=1-50 gpus=1*6,2*2,4,64 users=4"), 8, 1)
-        work = sum(row.gpus * row.duration for row in rows if row.gpus <= 8)
+        work = sum(row.gpus * row.length for row in rows if row.gpus <= 8)
         assert work / 8 / rows[-1].submit == pytest.approx(0.8, rel=0.05)
         widths = Counter(row.gpus for row in rows)
         assert {width: count / 5000 for width, count in widths.items()} == pytest.approx(
