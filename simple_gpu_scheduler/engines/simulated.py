@@ -16,7 +16,7 @@ from typing import Any
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome
 from simple_gpu_scheduler.gpus.pool import Demand
-from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.scheduling.slots import Room, Rooms
 from simple_gpu_scheduler.system.signals import Signalled
 
@@ -68,7 +68,7 @@ class Simulated:
             return self._next_end(_NEVER if timeout is None else self._now + timeout)
         # Nothing is read after a message that stops the run.
         stops = isinstance(message, Signalled) and message.number != signal.SIGUSR1
-        if stops or isinstance(message, Batch | SourceEnded):
+        if stops or isinstance(message, Batch | EndOfInput):
             self._is_read = True
         return message
 

@@ -29,7 +29,8 @@ class RunBegan(NamedTuple):
 class ReadMark(NamedTuple):
     """How far a growing input was read: `offset` bytes, the number of the next line, and the defaults in force there.
 
-    `device`, `inode` and the checksum of all bytes before it show whether a file is still the same.
+    `device`, `inode` and the checksum of all bytes before it show whether a file is still the same. `source` is the
+    input's name in the journal, whose fields these are.
     """
 
     source: str

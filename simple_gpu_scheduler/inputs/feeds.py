@@ -1,4 +1,4 @@
-"""Sources of the bytes of an input: a file read to its end, a file that grows; `pipes` has the pipes.
+"""Feeds, which give the bytes of an input: a file read to its end, a file that grows; `pipes` has the pipes.
 
 A feed returns bytes; feeds that can be resumed remember how far their bytes were used. It knows nothing of lines.
 """

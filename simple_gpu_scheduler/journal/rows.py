@@ -85,7 +85,7 @@ class JobRow(NamedTuple):
             "ended": self.ended,
             "runtime": self.runtime,
             "line": self.place.line,
-            "source": self.place.source or None,
+            "source": self.place.input or None,
             "options": option_values(job) if job else {},
             "after": job.after if job else (),
             "command": text(job.command) if job else None,

@@ -151,7 +151,7 @@ def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans
         "reason": visible(reason) or None,
         "code": outcome.code if outcome and counted.state in _HAS_CODE else None,
         "line": row.place.line,
-        "source": visible(row.place.source) or None,
+        "source": visible(row.place.input) or None,
         "read": read,
         "started": started,
         "ended": None if is_open else (spans[-1].ended if spans and not row.reason else row.ended),

@@ -22,7 +22,7 @@ from simple_gpu_scheduler.events import (
     LineRefused,
     StatusAsked,
 )
-from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, FileRead, SourceEnded
+from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, EndOfInput, FileRead
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.scheduling.backfill import Choice
@@ -122,7 +122,7 @@ def _on_batch(state: State, batch: Batch) -> None:
     state.reader_waits = True
 
 
-def _on_source_ended(state: State, ended: SourceEnded) -> None:
+def _on_end_of_input(state: State, ended: EndOfInput) -> None:
     state.reader_has_ended = True
     state.publish(AllRead())
     state.may_read_more = ended.more_may_come
@@ -186,7 +186,7 @@ def _raise(_state: State, message: Broken) -> None:
 _ON: Mapping[type, Callable[[State, Any], object]] = {
     Batch: _on_batch,
     FileRead: lambda state, message: state.publish(InputEnded(message.path)),
-    SourceEnded: _on_source_ended,
+    EndOfInput: _on_end_of_input,
     ForEngine: _on_engine,
     Trouble: lambda state, message: state.complain(message.sentence),
     Broken: _raise,

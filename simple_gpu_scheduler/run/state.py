@@ -14,7 +14,7 @@ from simple_gpu_scheduler.engines import NEVER, ForEngine, World
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand
-from simple_gpu_scheduler.inputs.reader import Batch, FileRead, SourceEnded
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput, FileRead
 from simple_gpu_scheduler.output import log_of
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.run.options import FailureOptions
@@ -119,4 +119,4 @@ class State:
         self.publisher.publish(Noticed(what, is_failure=True))
 
 
-Message = Batch | FileRead | SourceEnded | ForEngine | Broken | Trouble | Signalled | Asked | Recalled
+Message = Batch | FileRead | EndOfInput | ForEngine | Broken | Trouble | Signalled | Asked | Recalled

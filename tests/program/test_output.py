@@ -140,7 +140,7 @@ def test_of_a_log_that_two_runs_have_written_each_shows_its_own(program: Program
         assert [(job["result"], job["tail"]) for job in report["jobs"]] == [(float(own), f"loss {own}")]
 
 
-def test_a_source_with_a_strange_name_is_shown_safely_and_spoils_no_header(program: Program) -> None:
+def test_an_input_with_a_strange_name_is_shown_safely_and_spoils_no_header(program: Program) -> None:
     name = "a\x1b[31m\n.txt"
     (program.directory / name).write_text("echo hi; exit 1\n")
     done = program.run("--gpus", "0", "--output", "group", name, name)

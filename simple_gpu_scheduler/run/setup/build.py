@@ -82,9 +82,9 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     options = options._replace(execution=execution.check(options.execution))
     layout = plan_layout(options)
     typed = gather.open_typed(options.input, resumed.state if resumed else None)
-    sources = [source for _, source in typed]
-    gather.refuse_errors(sources, LineParser(lambda: machine.get().totals), by_null=options.input.null)
-    gather.keep_input(sources, options.records.joblog)
+    open_inputs = [each for _, each in typed]
+    gather.refuse_errors(open_inputs, LineParser(lambda: machine.get().totals), by_null=options.input.null)
+    gather.keep_input(open_inputs, options.records.joblog)
     parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals), resumed)
     run_id = resumed.run_id if resumed else files.new_run_id()
     record = _record(options, run_id, resumed)
@@ -157,7 +157,7 @@ def _run(
 ) -> int:
     inbox: SimpleQueue[Message] = SimpleQueue()
     room = threading.Semaphore(0)
-    reader = Reader(list(opened.gathered.sources), parser, inbox.put, room.acquire, by_null=options.input.null)
+    reader = Reader(list(opened.gathered.open_inputs), parser, inbox.put, room.acquire, by_null=options.input.null)
     with signals_to(inbox.put):
         left = _what_is_left(options, resumed)
         need_thread(reader.run)

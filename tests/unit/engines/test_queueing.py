@@ -14,7 +14,7 @@ from simple_gpu_scheduler.engines import Began, Ended, ForEngine, Report, Stoppe
 from simple_gpu_scheduler.events import Event, JobBegan, JobEnded, JobRequeued, JobStarted
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand
-from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.resume.remaining import Resumption
@@ -120,7 +120,7 @@ class Run:
     def __init__(self, *jobs: Job, nodes: int = 1, most: int = 100, timeout: float | None = None, retries: int = 0):
         self.events: list[tuple[float, Event]] = []
         self.cluster = Cluster(nodes)
-        self.cluster.messages = [(0.0, 0, Batch([*jobs])), (0.0, 1, SourceEnded())]
+        self.cluster.messages = [(0.0, 0, Batch([*jobs])), (0.0, 1, EndOfInput())]
         limits = Limits((), cpu_slots=most, elsewhere=True)
         scheduler = Scheduler(limits, POLICIES["fifo"](), Rules(retries=retries))
         world = World(self.cluster, self.cluster, self.cluster, lambda: None)

@@ -16,7 +16,7 @@ from simple_gpu_scheduler.events import Event, JobStarted
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus import Gpu
 from simple_gpu_scheduler.gpus.discover import Machine, Wants
-from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.run.loop import run
 from simple_gpu_scheduler.run.state import RunRules, State
 from simple_gpu_scheduler.scheduling.estimates import Recalled
@@ -77,7 +77,7 @@ def test_the_loop_starts_each_job_when_the_simulator_does(
         )
         for number, length in enumerate(lengths, 1)
     ]  # fmt: skip
-    loop = Loop(gpus, policy, Batch([*jobs]), SourceEnded())
+    loop = Loop(gpus, policy, Batch([*jobs]), EndOfInput())
     loop.run()
     workload = [Arrival(0.0, each, length) for each, length in zip(jobs, lengths, strict=True)]
     names = tuple(map(str, range(gpus)))
@@ -87,7 +87,7 @@ def test_the_loop_starts_each_job_when_the_simulator_does(
 
 @pytest.mark.parametrize("message", [Recalled({}), Signalled(signal.SIGUSR1)])
 def test_what_comes_when_all_is_read_does_not_stop_time(message: object) -> None:
-    loop = Loop(1, "fifo", Batch([job(1, 5), job(2, 5)]), SourceEnded(), message)
+    loop = Loop(1, "fifo", Batch([job(1, 5), job(2, 5)]), EndOfInput(), message)
     thread = Thread(target=loop.run, daemon=True)
     thread.start()
     thread.join(120)

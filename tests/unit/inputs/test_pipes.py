@@ -34,7 +34,7 @@ def spooled(pipe: Pipe) -> Start:
     """A feed without a keeper."""
 
     def start(**settings) -> Spooled:
-        feed = Spooled("input-0", pipe.source, pipe.spool, None, is_named=True, **settings)
+        feed = Spooled("input-0", pipe.reading_end, pipe.spool, None, is_named=True, **settings)
         feed.begin()
         return feed
 
@@ -97,7 +97,7 @@ class TestSpooled:
             os.write(ends[0], b"open")
 
         writer = pipe.open()
-        feed = Spooled("input-0", pipe.source, pipe.spool, hand_over, is_named=True)
+        feed = Spooled("input-0", pipe.reading_end, pipe.spool, hand_over, is_named=True)
         feed.begin()
         os.write(pipe.spool, b"one\n")
         os.write(ends[0], b"4")

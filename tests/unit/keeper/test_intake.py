@@ -112,7 +112,7 @@ class TestIntake:
 
     def test_who_has_the_end_for_a_moment_more_is_waited_for(self, pipe: Pipe) -> None:
         """As a job does that is being started: a write succeeds while it has the reading end."""
-        writer, copy = pipe.open(), os.dup(pipe.source)
+        writer, copy = pipe.open(), os.dup(pipe.reading_end)
         socket, thread = pipe.take_in()
         send(socket, b"close")
         time.sleep(0.1)
@@ -124,7 +124,7 @@ class TestIntake:
 
     def test_another_reader_is_not_waited_for_for_ever(self, pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(intake, "_GONE_WITHIN", 50)
-        copy = os.dup(pipe.source)
+        copy = os.dup(pipe.reading_end)
         socket, thread = pipe.take_in()
         send(socket, b"close")
         thread.join(120)
@@ -136,7 +136,9 @@ class TestIntake:
         pipe.spool = os.open("/dev/full", os.O_RDWR)
         writer = pipe.open()
         ours, its_end = pair()
-        thread = start_thread(Intake(os.dup(pipe.source), pipe.spool, its_end, 100, is_named=True, holds=False).run)
+        thread = start_thread(
+            Intake(os.dup(pipe.reading_end), pipe.spool, its_end, 100, is_named=True, holds=False).run
+        )
         os.write(writer, b"one\n")
         assert told(ours) == [b"open"]
         assert told(ours) == [b"failed", b"No space left on device", b"one\n"]

@@ -41,9 +41,9 @@ def parser() -> LineParser:
     return LineParser(lambda: (1.0,) * 4)
 
 
-def parsed(source: Any, lines: list[bytes], name: str = "") -> list[Job | Refusal]:
-    source.begin(name)
-    found = (source.parse(number, line, len(line)) for number, line in enumerate(lines, 1))
+def parsed(parser: Any, lines: list[bytes], name: str = "") -> list[Job | Refusal]:
+    parser.begin(name)
+    found = (parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1))
     return [each for each in found if each is not None]
 
 
@@ -96,8 +96,8 @@ def test_what_a_job_comes_after_is_the_newest_before_it_of_that_name(had: list[b
     assert run + passed == [each._replace(place=by.place) for each, by in zip(whole, run + passed, strict=True)]
 
 
-def parsed_on(source: Any, lines: list[bytes], behind: int) -> list[Job | Refusal]:
-    found = (source.parse(number, line, len(line)) for number, line in enumerate(lines, behind + 1))
+def parsed_on(parser: Any, lines: list[bytes], behind: int) -> list[Job | Refusal]:
+    found = (parser.parse(number, line, len(line)) for number, line in enumerate(lines, behind + 1))
     return [each for each in found if each is not None]
 
 

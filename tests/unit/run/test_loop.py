@@ -31,7 +31,7 @@ from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus import Gpu, Look, Reason
 from simple_gpu_scheduler.gpus.leases import Holder, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
-from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, SourceEnded
+from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, EndOfInput
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.options import FailureOptions
@@ -190,7 +190,7 @@ class World:
     def jobs(self, *jobs: Job | Refusal, ends: bool = True) -> "World":
         self.at(0, Batch(list(jobs)))
         if ends:
-            self.at(0, SourceEnded())
+            self.at(0, EndOfInput())
         return self
 
     def read_more(self) -> None:
@@ -549,7 +549,7 @@ def test_halt_now_ends_what_runs() -> None:
 
 def test_halt_by_a_share_waits_for_the_whole_input() -> None:
     world = failing(World("0", halt="soon,fail=50%").jobs(*jobs(4), ends=False), 1, 2)
-    world.at(100, SourceEnded())
+    world.at(100, EndOfInput())
     assert world.run() == 1
     assert world.of(StopAsked) == []
     world = failing(World("0", halt="soon,fail=50%").jobs(*jobs(4)), 1, 2)
@@ -564,9 +564,9 @@ def test_jobs_after_a_failure_are_not_started_and_said() -> None:
     assert world.summary()[:4] == (1, 1, 0, 1)
 
 
-def test_a_source_that_fails_is_said_and_makes_the_run_a_failure() -> None:
+def test_an_input_that_fails_is_reported_and_makes_the_run_a_failure() -> None:
     world = World("0")
-    world.at(0, SourceEnded("reading stdin failed"))
+    world.at(0, EndOfInput("reading stdin failed"))
     assert world.run() == 1
     assert world.of(Noticed) == [Noticed("reading stdin failed", is_failure=True)]
 

@@ -46,8 +46,8 @@ class TestHowSure:
         assert not {"fair", "round-robin", "priority"} & {*settings([plain], label)}
         others = [plain[0], Arrival(0, job(2, 1)._replace(label="x", priority=2), 1)]
         assert {"fair", "round-robin", "priority"} <= {*settings([others], label)}
-        by_source = settings([plain], lambda each: str(each.number))  # by whatever GPUs are shared
-        assert {"fair", "round-robin"} <= {*by_source}
+        by_number = settings([plain], lambda each: str(each.number))  # by whatever GPUs are shared
+        assert {"fair", "round-robin"} <= {*by_number}
 
 
 def job(number: int, estimate: float) -> Job:
