@@ -27,12 +27,10 @@ from simple_gpu_scheduler.simulation.compare import Site, compare, replay
 from simple_gpu_scheduler.simulation.learn.lessons import Lessons
 from simple_gpu_scheduler.simulation.learn.search import BUDGET, learn
 from simple_gpu_scheduler.simulation.significance import Standing, standing
-from simple_gpu_scheduler.simulation.simulate import Arrival
+from simple_gpu_scheduler.simulation.simulate import Workload
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals
+from simple_gpu_scheduler.simulation.workloads.jobs import WorkloadJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate
-
-Workload = Sequence[Arrival]
 
 TRACES = ROOT.parent / "shared/traces"
 PUBLISHED = Synthetic(jobs=20, gap=25.0, time=(10.0, 1000.0))
@@ -114,7 +112,7 @@ def replayed(name: str, gpus: int, estimates: str, most: int | None) -> None:
     show_replayed(f"{title} {estimates}", under(TRIED, jobs, gpus, estimates))
 
 
-def under(names: Sequence[str], jobs: Sequence[TraceJob], gpus: int, estimates: str) -> dict[str, measures.Measures]:
+def under(names: Sequence[str], jobs: Sequence[WorkloadJob], gpus: int, estimates: str) -> dict[str, measures.Measures]:
     workload = arrivals(jobs, gpus, estimates)[0]
     site = Site(gpus, lambda: Estimates(learns=estimates != "none"))
     results = compare([workload], [Chosen(name, POLICIES[name]) for name in names], site)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from .simulate import Arrival
+from .simulate import Workload
 
 _SHORT = 10.0
 
@@ -39,7 +39,7 @@ class Measures(NamedTuple):
 class Replay(NamedTuple):
     """A workload and the start of each job."""
 
-    workload: Sequence[Arrival]
+    workload: Workload
     starts: Sequence[float]
 
     def waits(self) -> list[float]:

@@ -24,7 +24,10 @@ class Arrival(NamedTuple):
     length: float
 
 
-def simulate(workload: Sequence[Arrival], scheduler: Scheduler, gpus: Sequence[str]) -> "array[float]":
+Workload = Sequence[Arrival]
+
+
+def simulate(workload: Workload, scheduler: Scheduler, gpus: Sequence[str]) -> "array[float]":
     """When each job starts. The jobs of the workload must be numbered from 1 and sorted by arrival.
 
     Nothing else uses the GPUs, and all jobs succeed. Every job must fit.

@@ -13,7 +13,7 @@ from simple_gpu_scheduler.scheduling.queues import Label
 
 from .measures import Measures, Replay
 from .significance import Standing, standing
-from .simulate import Arrival
+from .simulate import Workload
 
 BASE = "fifo"
 AGEINGS = ("0.1", "0.3", "1", "3", "10")
@@ -54,7 +54,7 @@ class Tuned(NamedTuple):
         return self.parts >= FEW_PARTS and beside.difference < -_ERRORS * beside.error
 
 
-def settings(workloads: Iterable[Sequence[Arrival]], label: Label) -> list[str]:
+def settings(workloads: Iterable[Workload], label: Label) -> list[str]:
     """The settings to try: policies for labels or priorities only if there are any."""
     jobs = [each.job for workload in workloads for each in workload]
     names = [BASE, *(f"aged:{ageing}" for ageing in AGEINGS), "hrrn", "sjf", "lpt"]

@@ -14,7 +14,7 @@ from simple_gpu_scheduler.scheduling.policies.names import parse_policy
 from simple_gpu_scheduler.simulation.compare import Site, compare
 from simple_gpu_scheduler.simulation.learn.search import START, learn
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals
+from simple_gpu_scheduler.simulation.workloads.jobs import WorkloadJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import generate, parse_synthetic
 from tests.conftest import ROOT
 from tests.support.lessons import lessons, queues, standings_of
@@ -96,16 +96,16 @@ class TestStanding:
 @pytest.mark.parametrize(
     ("name", "count", "first", "remarks"),
     [
-        ("philly", 82_247, TraceJob(0, 2240194, 8, "7f04ca"), []),
-        ("gaia", 51_987 - 28, TraceJob(0, 35541, 160, "1", 108000), ["28 rows without a duration are left out"]),
+        ("philly", 82_247, WorkloadJob(0, 2240194, 8, "7f04ca"), []),
+        ("gaia", 51_987 - 28, WorkloadJob(0, 35541, 160, "1", 108000), ["28 rows without a duration are left out"]),
     ],
 )
 def test_real_traces_are_read_whole(name, count, first, remarks) -> None:
-    rows, said = read_csv((TRACES / f"{name}.csv").read_text())
-    assert (len(rows), rows[0], said) == (count, first, remarks)
-    found, _ = arrivals(rows, 4096, "past")
+    jobs, said = read_csv((TRACES / f"{name}.csv").read_text())
+    assert (len(jobs), jobs[0], said) == (count, first, remarks)
+    found, _ = arrivals(jobs, 4096, "past")
     assert len(found) == count
-    assert len(set(templates(rows))) == len({(row.user, row.gpus) for row in rows})
+    assert len(set(templates(jobs))) == len({(job.user, job.gpus) for job in jobs})
 
 
 class Flow(NamedTuple):

@@ -5,9 +5,7 @@ from random import Random
 from typing import NamedTuple
 
 from simple_gpu_scheduler.simulation.significance import Standing
-from simple_gpu_scheduler.simulation.simulate import Arrival
-
-Workload = Sequence[Arrival]
+from simple_gpu_scheduler.simulation.simulate import Workload
 
 _WINDOWS = 300
 _FEWEST = 5  # workloads to choose by; with fewer, chance decides

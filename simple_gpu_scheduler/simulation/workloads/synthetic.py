@@ -1,6 +1,6 @@
-"""A generated workload: `jobs=1000 load=0.9 time=10-1000 gpus=1*8,2*2,4 users=5` -> rows.
+"""A generated workload: `jobs=1000 load=0.9 time=10-1000 gpus=1*8,2*2,4 users=5` -> jobs.
 
-It does not know how they are simulated. Pure: the same seed gives the same rows.
+It does not know how they are simulated. Pure: the same seed gives the same jobs.
 """
 
 import re
@@ -13,7 +13,7 @@ from simple_gpu_scheduler.base.units import parse_duration
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
 from .cells import shown
-from .rows import TraceJob
+from .jobs import WorkloadJob
 
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _LOAD = re.compile(r"\d{1,3}(?:\.\d{1,9})?", re.ASCII)
@@ -50,7 +50,7 @@ def parse_synthetic(text: str) -> Synthetic:
     return Synthetic(**values)  # type: ignore[arg-type] # each key has its own parser
 
 
-def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[TraceJob]:
+def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[WorkloadJob]:
     """Generate the jobs, the first at 0. Arrivals and lengths do not depend on users and widths."""
     draw = Random(seed)  # noqa: S311 - a simulation keeps no secret
     low, high = synthetic.time
@@ -65,7 +65,7 @@ def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[TraceJob]:
     if synthetic.users:
         users = [f"u{draw.randint(1, synthetic.users)}" for _ in jobs]
     return [
-        TraceJob(submit, length, width, user, length)
+        WorkloadJob(submit, length, width, user, length)
         for (submit, length), width, user in zip(jobs, widths, users, strict=True)
     ]
 

@@ -29,7 +29,7 @@ from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
 from simple_gpu_scheduler.simulation.compare import Site, compare
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals
+from simple_gpu_scheduler.simulation.workloads.jobs import WorkloadJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import generate, parse_synthetic
 from tests.conftest import ROOT
 
@@ -84,17 +84,17 @@ SMALL = [case for case in REPLAYED if case not in LARGE]
 
 
 @cache
-def rows_of(replayed: Replayed, traces: Path) -> Sequence[TraceJob]:
+def workload_jobs(replayed: Replayed, traces: Path) -> Sequence[WorkloadJob]:
     if replayed.trace:
         begin, end = replayed.rows
         return read_csv((traces / f"{replayed.trace}.csv").read_text())[0][begin:end]
-    rows = generate(parse_synthetic(replayed.synthetic), replayed.gpus, 1)
-    return [row._replace(submit=round(row.submit), length=round(row.length), priority=at % 3)
-            for at, row in enumerate(rows)]  # fmt: skip
+    jobs = generate(parse_synthetic(replayed.synthetic), replayed.gpus, 1)
+    return [job._replace(submit=round(job.submit), length=round(job.length), priority=at % 3)
+            for at, job in enumerate(jobs)]  # fmt: skip
 
 
 def replay(name: str, replayed: Replayed, traces: Path = TRACES) -> Golden:
-    workload, _ = arrivals(rows_of(replayed, traces), replayed.gpus, replayed.estimates)
+    workload, _ = arrivals(workload_jobs(replayed, traces), replayed.gpus, replayed.estimates)
     site = Site(replayed.gpus, lambda: Estimates(learns=replayed.estimates != "none"))
     [result] = compare([workload], [policy(name)], site)
     return summary([f"{job} {start:.0f}" for job, start in enumerate(result.simulated[0].starts, 1)])
