@@ -116,7 +116,7 @@ def _check_cut(path: Path, data: bytes) -> None:
         sys.path.insert(0, str(ROOT))
     from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415
     from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.resume.remaining import what_is_left  # noqa: PLC0415
+    from simple_gpu_scheduler.resume.unfinished_jobs import what_is_left  # noqa: PLC0415
 
     begins, read, ended = _told(data)
     path.unlink(missing_ok=True)  # who refuses one does not give up its lock, which ends with his process

@@ -14,7 +14,7 @@ from .lines import Filling, Names
 from .order import fold
 from .pattern import COUNTED, Pattern, parse_command, parse_text
 from .points import Order, Point, indexes, points
-from .quoting import OPTIONS
+from .shell_quotes import OPTIONS
 from .space import Space, make_space
 from .sweep import IN_ORDER, Sweep
 

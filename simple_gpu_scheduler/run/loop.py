@@ -34,7 +34,7 @@ from .ends import drop
 from .state import Message, State
 
 if TYPE_CHECKING:
-    from simple_gpu_scheduler.resume.remaining import Resumption
+    from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 
 # The system's own limit for a wait is not much longer.
 _LONGEST_WAIT = 86_400.0

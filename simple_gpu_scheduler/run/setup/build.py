@@ -38,7 +38,7 @@ from .outlets import Outlets, open_outlets, plan_layout
 if TYPE_CHECKING:
     from simple_gpu_scheduler.joblog.resume import SkippingParser
     from simple_gpu_scheduler.resume.find import Resumed
-    from simple_gpu_scheduler.resume.remaining import Resumption
+    from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 
 _STARTS_READING_WITHIN = 5.0
 _WITHOUT_KEEPER = (

@@ -17,7 +17,7 @@ from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.remote.server import Asked
-from simple_gpu_scheduler.resume.remaining import Resumption
+from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.options import FailureOptions
 from simple_gpu_scheduler.run.state import RunRules, State

@@ -37,7 +37,7 @@ from simple_gpu_scheduler.events.publisher import Publisher, SinkTroubleError
 from simple_gpu_scheduler.journal.run_state import RunState, read_state
 from simple_gpu_scheduler.journal.sink import Journal
 from simple_gpu_scheduler.notify.message import told
-from simple_gpu_scheduler.resume.remaining import Resumption, what_is_left
+from simple_gpu_scheduler.resume.unfinished_jobs import Resumption, what_is_left
 from simple_gpu_scheduler.scheduling import NextAttempt
 
 FAILED, KILLED, LATE = Outcome("failed", 1), Outcome("killed", 15), Outcome("timed out")

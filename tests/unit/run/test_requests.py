@@ -25,7 +25,7 @@ from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.remote.server import Asked
-from simple_gpu_scheduler.resume.remaining import Resumption
+from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 from simple_gpu_scheduler.run import loop, requests
 from simple_gpu_scheduler.run.state import Message
 from simple_gpu_scheduler.scheduling import NextAttempt

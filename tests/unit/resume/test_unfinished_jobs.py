@@ -14,7 +14,7 @@ from simple_gpu_scheduler.journal import VERSION
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.journal.records import encode, record
 from simple_gpu_scheduler.journal.run_state import RunState
-from simple_gpu_scheduler.resume.remaining import Matcher, what_is_left
+from simple_gpu_scheduler.resume.unfinished_jobs import Matcher, what_is_left
 from simple_gpu_scheduler.scheduling import NextAttempt
 
 BEGAN = record("run began", 1.0, run="r", version=VERSION)
