@@ -74,9 +74,9 @@ class Followed:
         self._name = path
         from .follow import FollowedFile, Position  # noqa: PLC0415 - most runs follow no file
 
-        begin = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else Position()
-        self._file = FollowedFile(path, begin)
-        self._used = begin
+        start = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else Position()
+        self._file = FollowedFile(path, start)
+        self._used = start
         self._unused = bytearray()
 
     def begin(self) -> None:

@@ -44,7 +44,7 @@ class Position(NamedTuple):
         return self._replace(offset=self.offset + len(data), crc=zlib.crc32(data, self.crc))
 
 
-_BEGIN = Position()
+_AT_START = Position()
 
 
 class FilePiece(NamedTuple):
@@ -73,7 +73,7 @@ class FollowedFile:
     that are the same; else it is new. An editor gets a second to write that much.
     """
 
-    def __init__(self, path: str, position: Position = _BEGIN, *, uses_inotify: bool | None = None) -> None:
+    def __init__(self, path: str, position: Position = _AT_START, *, uses_inotify: bool | None = None) -> None:
         self._path = os.path.abspath(path)
         with suppress(OSError):  # `read` will report it too
             if not stat.S_ISREG(os.stat(path).st_mode):

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, RUNS_KEPT, Recalled
+from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, RUNS_KEPT, PastLengths
 from simple_gpu_scheduler.scheduling.templates import template_of
 
 from . import files
@@ -23,7 +23,7 @@ _READ = b'{"event":"job read"'
 _SUCCEEDED = b'"succeeded"'
 
 
-def recall(environment: Mapping[str, str]) -> Recalled:
+def past_lengths(environment: Mapping[str, str]) -> PastLengths:
     """Read the journals; unreadable ones are skipped."""
     newest: list[tuple[str, int]] = []
     left = _MOST_BYTES
@@ -33,7 +33,7 @@ def recall(environment: Mapping[str, str]) -> Recalled:
             left -= os.stat(path).st_size
         if left <= 0:
             break
-    return Recalled(history_of(_read(newest[::-1])))
+    return PastLengths(history_of(_read(newest[::-1])))
 
 
 def _read(parts: list[tuple[str, int]]) -> Iterator[bytes]:

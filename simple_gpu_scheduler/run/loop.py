@@ -26,7 +26,7 @@ from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, EndOfInput, Fi
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.scheduling.backfill import Choice
-from simple_gpu_scheduler.scheduling.estimates import Recalled
+from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from simple_gpu_scheduler.system.signals import Signalled
 
 from . import attempts, ends, gpu_watch, requests, stop
@@ -72,9 +72,9 @@ def run(state: State) -> None:
         attempts.enforce_deadlines(state)
         start_what_fits(state)
         _resume_reader(state)
-        if state.recall and state.scheduler.asks_lengths:
-            state.recall()
-            state.recall = None
+        if state.load_history and state.scheduler.asks_lengths:
+            state.load_history()
+            state.load_history = None
     state.engine.close()
     ends.give_up_retries(state)
     state.publish(state.ledger.summary(state.clock.now() - began, state.signal))
@@ -191,7 +191,7 @@ _ON: Mapping[type, Callable[[State, Any], object]] = {
     Trouble: lambda state, message: state.complain(message.sentence),
     Broken: _raise,
     Signalled: _on_signal,
-    Recalled: lambda state, message: state.scheduler.recall(message.history),
+    PastLengths: lambda state, message: state.scheduler.add_history(message.history),
     Asked: lambda state, asked: asked.reply(requests.answer(state, asked.request)),
 }
 

@@ -24,7 +24,7 @@ _AN_HOUR = 3600.0  # the length of the others of an unknown template while no le
 History = Mapping[str, Sequence[float]]
 
 
-class Recalled(NamedTuple):
+class PastLengths(NamedTuple):
     """Lengths from earlier runs, arriving late."""
 
     history: History
@@ -76,7 +76,7 @@ class Estimates:
             return 0.0
         return self._total / self._given if self._given else _AN_HOUR
 
-    def recall(self, history: History) -> Iterable[int]:
+    def add_history(self, history: History) -> Iterable[int]:
         """Lengths from earlier runs arrived late: the numbers of the jobs whose length is now known better."""
         new = {name: list(runs[-RUNS_KEPT:]) for name, runs in history.items() if runs and name not in self._runs}
         self._runs |= new

@@ -105,9 +105,9 @@ class Lineup:
         else:
             self._forget(waiting.job, has_failed=True)
 
-    def recall(self, history: History) -> None:
+    def add_history(self, history: History) -> None:
         """The lengths from earlier runs have arrived."""
-        self._place_anew(self._estimates.recall(history))
+        self._place_anew(self._estimates.add_history(history))
 
     def estimate_of(self, job: Job) -> float:
         """The length of a running job, as far as is known by now."""

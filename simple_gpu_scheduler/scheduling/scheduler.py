@@ -113,10 +113,10 @@ class Scheduler:
         """Whether lengths matter."""
         return self._lineup.by_length
 
-    def recall(self, history: History) -> None:
+    def add_history(self, history: History) -> None:
         """Take in how long such jobs took in earlier runs."""
         self._front = None
-        self._lineup.recall(history)
+        self._lineup.add_history(history)
         for attempt, since, waiting in self._running.values():
             if waiting:
                 self._slots.expect(attempt, since + self._lineup.estimate_of(attempt.job))

@@ -99,5 +99,5 @@ def in_parts(simulated: Sequence[Replay]) -> Parts:
         waits = [wait for each in simulated for wait in each.waits()]
         count = max(1, min(_PARTS, len(waits) // _FEW))
         ends = [len(waits) * number // count for number in range(count + 1)]
-        parts = [waits[begin:end] for begin, end in pairwise(ends)]
+        parts = [waits[start:end] for start, end in pairwise(ends)]
     return Parts([sum(part) for part in parts], [len(part) for part in parts])

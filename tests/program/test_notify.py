@@ -27,7 +27,7 @@ from simple_gpu_scheduler.events import (
     RunResumed,
 )
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
-from simple_gpu_scheduler.notify import Occasion
+from simple_gpu_scheduler.notify import Trigger
 from simple_gpu_scheduler.notify.child import NotifierChildren
 from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.message import Notification, told, variables
@@ -89,7 +89,7 @@ class Subject:
         self.logs: dict[int, str] = {}
 
     def make(
-        self, *on: Occasion, command: str = KEEP, environment: Mapping[bytes, bytes] | None = None, **settings: float
+        self, *on: Trigger, command: str = KEEP, environment: Mapping[bytes, bytes] | None = None, **settings: float
     ) -> None:
         notifier = Notifier(
             f"cd '{self.directory}'\n{command}",
@@ -638,7 +638,7 @@ class TestTheProgram:
         program.run("--gpus", "0", "--dry-run", "--notify", KEEP, "--notify-on", "each", stdin="false\n")
         assert told.all() == []
 
-    def test_refuses_what_is_no_occasion(self, program: Program) -> None:
+    def test_refuses_what_is_no_trigger(self, program: Program) -> None:
         done = program.run("--notify", "true", "--notify-on", "often", stdin="true\n")
         assert done.returncode == 2
         assert b"'often' is not one of end, fail, each" in done.stderr

@@ -103,7 +103,7 @@ class FileLease:
     def sign(self, marks: Sequence[bytes], pid: int) -> None:
         """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
         with _guard:  # or an older list of marks could overwrite a newer one
-            files.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
+            files.write_at_start(self._lock, encode(Record(pid, tuple(marks))))
 
     def is_wanted(self) -> bool:
         """See `Lease`. Who waits has the turnstile."""

@@ -25,7 +25,7 @@ from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.options import ExecutionOptions, Options
 from simple_gpu_scheduler.run.state import Message, RunRules, State
 from simple_gpu_scheduler.scheduling import Rules
-from simple_gpu_scheduler.scheduling.estimates import Estimates, Recalled
+from simple_gpu_scheduler.scheduling.estimates import Estimates, PastLengths
 from simple_gpu_scheduler.scheduling.policies import Policy
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
@@ -270,9 +270,9 @@ def _build(
     rules = Rules(failures.retries, failures.retry_delay, 0 if how.dry_run else order.delay)
     run_rules = RunRules(failures, order.policy.name != "fifo", run_id.encode(), outlets.logs)
     policy = order.policy.make()
-    estimates, recall = find_estimates(how, policy, inbox)
+    estimates, load_history = find_estimates(how, policy, inbox)
     scheduler = Scheduler(limits, policy, rules, estimates, order.label)
-    return State(run_rules, scheduler, world, outlets.publisher, reader.stop, recall)
+    return State(run_rules, scheduler, world, outlets.publisher, reader.stop, load_history)
 
 
 def find_estimates(
@@ -280,10 +280,10 @@ def find_estimates(
 ) -> tuple[Estimates, Callable[[], object] | None]:
     """The known lengths: read now if the order depends on them, otherwise a function to read them later."""
 
-    def read() -> Recalled:
-        from simple_gpu_scheduler.journal.lengths import recall  # noqa: PLC0415 - with json 3 ms
+    def read() -> PastLengths:
+        from simple_gpu_scheduler.journal.lengths import past_lengths  # noqa: PLC0415 - with json 3 ms
 
-        return recall(os.environ)
+        return past_lengths(os.environ)
 
     def tell() -> None:
         inbox.put(read())

@@ -173,7 +173,7 @@ def test_time_in_the_queue_counts_for_no_time_out_and_is_no_part_of_a_length() -
 def test_estimates_learn_from_what_ran_and_not_from_what_waited() -> None:
     run = Run(*(Job(number, b"train --seed %d" % number, Place(number), mem=1) for number in range(1, 4)))
     learned: list[float] = []
-    run.state.scheduler.recall({})
+    run.state.scheduler.add_history({})
     lineup = run.state.scheduler._lineup
     lineup.by_length = True
     learn = lineup._estimates.learn

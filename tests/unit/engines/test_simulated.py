@@ -19,7 +19,7 @@ from simple_gpu_scheduler.gpus.discover import Machine, Wants
 from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.run.loop import run
 from simple_gpu_scheduler.run.state import RunRules, State
-from simple_gpu_scheduler.scheduling.estimates import Recalled
+from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
@@ -85,7 +85,7 @@ def test_the_loop_starts_each_job_when_the_simulator_does(
     assert [loop.starts[each.number] for each in jobs] == pytest.approx([*expected])
 
 
-@pytest.mark.parametrize("message", [Recalled({}), Signalled(signal.SIGUSR1)])
+@pytest.mark.parametrize("message", [PastLengths({}), Signalled(signal.SIGUSR1)])
 def test_what_comes_when_all_is_read_does_not_stop_time(message: object) -> None:
     loop = Loop(1, "fifo", Batch([job(1, 5), job(2, 5)]), EndOfInput(), message)
     thread = Thread(target=loop.run, daemon=True)

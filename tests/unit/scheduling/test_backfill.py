@@ -175,7 +175,7 @@ def test_what_is_known_of_earlier_runs_tells_of_what_runs_when_it_comes_late() -
         subject.add(each, 0)
     assert [each.job.number for each in start_all(subject, 0, rooms)] == [1]
     assert subject.asks_lengths
-    subject.recall({"slow": [10.0], "wide": [5.0], "quick": [3.0]})
+    subject.add_history({"slow": [10.0], "wide": [5.0], "quick": [3.0]})
     assert [each.job.number for each in start_all(subject, 1, rooms)] == [3]
     assert start_all(subject, 2, rooms) == []
 

@@ -107,10 +107,10 @@ def test_it_does_not_matter_whether_what_is_known_of_earlier_runs_comes_late(
     subject = shortest_first(job(1, "a 1", timeout=timeout), job(2, "a 2"), job(3, "c", 10.0), job(4, "b 1"))
     if not is_late:
         subject = shortest_first()
-        subject.recall(history)
+        subject.add_history(history)
         for each in (job(1, "a 1", timeout=timeout), job(2, "a 2"), job(3, "c", 10.0), job(4, "b 1")):
             subject.add(each, 0)
-    subject.recall(history)
+    subject.add_history(history)
     assert order(subject) == [4, 3, 1, 2]
 
 
@@ -196,7 +196,7 @@ def test_the_books_of_the_line_up_are_right_after_each_step(policy: str, seed: i
             gone = lineup.pop_all(rng.choice(sorted(lineup.needs())))
             assert gone == [plain.pop(each.number) for each in gone]
         else:
-            lineup.recall({rng.choice(["a …", "b", "c"]): [4.0]})
+            lineup.add_history({rng.choice(["a …", "b", "c"]): [4.0]})
         check(lineup, plain)
 
 
@@ -250,7 +250,7 @@ class Course:
         if self.rng.random() < 1 / 10:
             self.drop(self.subject.cancel(self.rng.randint(1, 30)))
         if self.rng.random() < 1 / 20:
-            self.subject.recall({self.rng.choice(["a …", "b"]): [self.rng.choice([0.0, 2.0, 50.0])]})
+            self.subject.add_history({self.rng.choice(["a …", "b"]): [self.rng.choice([0.0, 2.0, 50.0])]})
         if self.rng.random() < 1 / 50 and len(self.names) > 3:
             self.subject.lose(self.names[-1])
             self.names = self.names[:-1]

@@ -206,7 +206,7 @@ class World:
         if self.drawn.fails and number % 9 == 0:
             self.subject.cancel(self.rng.randint(1, number))
         if self.drawn.fails and number == 150:
-            self.subject.recall({"train": [40.0], "eval …": [10.0, 20.0]})
+            self.subject.add_history({"train": [40.0], "eval …": [10.0, 20.0]})
         if self.drawn.loses and number == 200:
             self.subject.lose(self.gpus[-1])
             self.taken_until[self.gpus[-1]] = sys.maxsize

@@ -120,7 +120,7 @@ class Twins:
             self.both(lambda subject: subject.cancel(number))
         elif step == 8:
             history = {rng.choice(["a …", "b"]): [rng.choice([0.0, 2.0, 50.0])]}
-            self.both(lambda subject: subject.recall(history))
+            self.both(lambda subject: subject.add_history(history))
         elif rng.random() < 1 / 2:
             free = rng.sample(NAMES, rng.randint(1, 4))
             self.rooms = {name: Room(rng.choice([2.0, MEMORY])) for name in free}
