@@ -89,7 +89,7 @@ class JobEnded(NamedTuple):
     """An attempt has ended and no process of it is left; `is_final` unless the job is retried.
 
     `length` is how long its main process ran.
-    `is_interrupted` if the run was stopped, so that it was ended, or is not retried; `is_cancelled` if somebody
+    `is_interrupted` if the run was stopped, so that it was ended, or is not retried; `is_cancelled` if the user
     cancelled it.
     """
 
@@ -149,7 +149,7 @@ class StopAsked(NamedTuple):
 
 
 class StatusAsked(NamedTuple):
-    """Somebody asked what is running and what is waiting."""
+    """The user asked what is running and what is waiting."""
 
     running: Sequence[tuple[Attempt, float]]
     waiting: int

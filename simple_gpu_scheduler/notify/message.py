@@ -1,4 +1,4 @@
-"""What a notification of a run says, and on which trigger it is sent. Pure; it does not know how."""
+"""What a notification of a run says, and when it is sent. Pure; it does not know how it is sent."""
 
 import json
 from collections.abc import Sequence

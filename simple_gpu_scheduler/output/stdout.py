@@ -1,4 +1,4 @@
-"""Copies parts of job logs to stdout, and copes if nobody reads it. It knows nothing of jobs."""
+"""Copies parts of job logs to stdout, and copes with a reader that has gone. It knows nothing of jobs."""
 
 import os
 import select

@@ -16,7 +16,7 @@ from .templates import template_of_job
 # Seconds: from the epoch to the year 4147. Anything larger is milliseconds, or nonsense.
 MOST_SECONDS = 2.0**36
 RUNS_KEPT = 20  # of each template
-_NOBODY = 0  # by job number, while others of its template wait
+_NO_SCOUT = 0  # instead of a job number, while others of its template wait
 _MOST_TEMPLATES = 100_000
 UNKNOWN = float("inf")
 _AN_HOUR = 3600.0  # the length of the others of an unknown template while no length is known
@@ -25,7 +25,7 @@ History = Mapping[str, Sequence[float]]
 
 
 class PastLengths(NamedTuple):
-    """Lengths from earlier runs, arriving late."""
+    """Lengths from earlier runs, which arrive during the run."""
 
     history: History
 
@@ -43,8 +43,8 @@ class Estimates:
         self._learns = learns
         self._runs = {name: list(runs[-RUNS_KEPT:]) for name, runs in (history or {}).items() if runs}
         self._scouts: dict[str, int] = {}
-        # Of each template that nobody knows those that were taken in, of which some do not wait any more; those that
-        # have a time-out apart, since they are no scouts.
+        # The jobs of each template of unknown length; some may no longer wait. Jobs with a time-out are kept
+        # apart, since they are never scouts.
         self._unknown: dict[str, deque[int]] = {}
         self._limited: dict[str, deque[int]] = {}
         self._given = 0
@@ -77,7 +77,7 @@ class Estimates:
         return self._total / self._given if self._given else _AN_HOUR
 
     def add_history(self, history: History) -> Iterable[int]:
-        """Lengths from earlier runs arrived late: the numbers of the jobs whose length is now known better."""
+        """Lengths from earlier runs have arrived: the numbers of the jobs whose length is now known better."""
         new = {name: list(runs[-RUNS_KEPT:]) for name, runs in history.items() if runs and name not in self._runs}
         self._runs |= new
         return [number for name in new for number in self._known(name)]
@@ -113,12 +113,12 @@ class Estimates:
             if not numbers:
                 waiting.pop(template, None)
         scout = self._scouts.get(template)
-        if scout not in (job.number, _NOBODY):
+        if scout not in (job.number, _NO_SCOUT):
             return None
         if template not in self._unknown:
             del self._scouts[template]
-        elif has_failed or scout == _NOBODY:
-            self._scouts[template] = _NOBODY
+        elif has_failed or scout == _NO_SCOUT:
+            self._scouts[template] = _NO_SCOUT
         else:
             del self._scouts[template]
             return self._unknown[template].popleft()

@@ -37,8 +37,8 @@ def run_in_foreground(
 ) -> int:
     """Run a command until it and everything it left behind has ended; its wait status.
 
-    `heeded` are the signals of `FOR_THE_COMMAND` that nobody had us ignore. From here on they end nobody but the
-    command: those that come to us alone are forwarded, the terminal's it has already.
+    `heeded` are the signals of `FOR_THE_COMMAND` that were not ignored when this program started. From here on they end
+    only the command: a signal sent to us alone is forwarded; one from the terminal has reached the command too.
     """
     processes.adopt_orphans()
     before = leftovers.children(os.getpid())

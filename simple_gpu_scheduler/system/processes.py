@@ -127,7 +127,7 @@ def reap(pid: int) -> int:
     """The wait status of an ended process; its pid may be reused from here on."""
     status = ctypes.c_int()
     if _libc.waitpid(pid, ctypes.byref(status), os.WNOHANG) != pid:
-        raise ChildProcessError(f"process {pid} was reaped by somebody else")
+        raise ChildProcessError(f"process {pid} was reaped elsewhere")
     return status.value
 
 

@@ -36,7 +36,7 @@ command; a log in the Standard Workload Format (.swf); a run or its journal; `hi
 
 WAIT is the time from a job's submission to its start, RESPONSE to its end; SLOWDOWN is the response divided by the
 length (at least 10 s); MAKESPAN is the time from the first submission to the last end; USED is the share of the GPUs'
-time in use; FAIR says how equal the users' mean slowdowns are (1: equal). It assumes that nobody else uses the GPUs and
+time in use; FAIR says how equal the users' mean slowdowns are (1: equal). It assumes that no one else uses the GPUs and
 that no job fails.
 
 \b

@@ -1,4 +1,4 @@
-// The time axis: where its ticks are and what they say, in the time zone of whoever looks.
+// The time axis: where its ticks are and what they say, in the time zone of the browser.
 
 const MINUTE = 60,
   HOUR = 3600,

@@ -59,7 +59,7 @@ class HighestRatio(Scored):
         super().__init__(_ratio, _PATIENCE)
 
     def first(self, heads: Heads, now: float, _load: Load) -> WaitingJob:
-        """See `Policy`. The score stands here again, since calling it would take longer than all the rest."""
+        """See `Policy`. The score is repeated here: a call for it would take longer than everything else."""
         limit = self._limit(heads)
         most, best = float("-inf"), next(iter(heads))
         for head in heads:
