@@ -214,7 +214,7 @@ def test_a_scheduler_in_a_job_may_use_the_gpu_of_that_job(program: Program, idle
 # ---- Pids that are none here
 
 
-def test_processes_that_cannot_be_seen_let_memory_decide_and_that_is_said_once(
+def test_processes_that_cannot_be_seen_let_memory_decide_and_that_is_reported_once(
     program: Program, idle_gpus: StandIn
 ) -> None:
     processes = [Process(DEAD_PID, GIB)]
@@ -228,7 +228,7 @@ def test_processes_that_cannot_be_seen_let_memory_decide_and_that_is_said_once(
 
 
 @needs_root
-def test_in_a_pid_namespace_memory_decides_and_that_is_said_once(
+def test_in_a_pid_namespace_memory_decides_and_that_is_reported_once(
     program: Program, idle_gpus: StandIn, sleeper: Callable[..., int]
 ) -> None:
     processes = [Process(sleeper(), GIB)]

@@ -19,7 +19,7 @@ def read_all(*inputs: OpenInput, by_null: bool = False) -> tuple[list[object], E
     return [job for batch in batches if isinstance(batch, Batch) for job in batch.jobs], ended
 
 
-def test_a_pipe_that_somebody_made_non_blocking_is_waited_for() -> None:
+def test_a_pipe_that_was_made_non_blocking_is_waited_for() -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     with subprocess.Popen(["sh", "-c", "echo one"], stdout=writing):
@@ -62,7 +62,7 @@ def test_an_option_without_end_is_refused_and_the_run_continues(program: Program
     assert (done.returncode, done.stdout) == (2, b"a\nb\n")
 
 
-def test_standard_input_that_cannot_be_read_is_said(program: Program) -> None:
+def test_standard_input_that_cannot_be_read_is_reported(program: Program) -> None:
     done = sh(program, f"{COMMAND} --gpus 0 0>written")
     assert done.returncode == 1
     assert "reading stdin failed: Bad file descriptor" in done.stderr

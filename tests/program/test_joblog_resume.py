@@ -61,7 +61,7 @@ def test_what_comes_after_a_job_that_stays_failed_is_not_run_and_after_one_that_
     assert b"a job it depends on did not succeed" in done.stderr
 
 
-def test_another_command_under_the_same_number_is_said(program: Program) -> None:
+def test_another_command_under_the_same_number_is_reported(program: Program) -> None:
     write_log(program, (1, 0, 0, "echo a"))
     done = program.run("--gpus", "0", "--joblog", "log", "--resume", stdin="echo z\necho b\n")
     assert (done.returncode, done.stdout) == (0, b"b\n")

@@ -116,7 +116,7 @@ def test_it_is_drawn_once_after_the_terminal_was_made_another_size(
     assert HEADINGS not in terminal.screen()
 
 
-def test_the_first_ctrl_c_is_told_in_the_view_and_the_second_leaves_the_screen_clean(
+def test_the_first_ctrl_c_is_shown_in_the_view_and_the_second_leaves_the_screen_clean(
     terminal_of: Callable[..., Terminal],
 ) -> None:
     terminal = terminal_of(f"{WAIT}\n" * 3)
@@ -349,7 +349,7 @@ def terminal(tmp_path: Path, nvml: StandIn) -> Iterator[Terminal]:
     opened.close()
 
 
-def test_gpus_that_do_not_exist_are_told_in_a_sentence_under_the_live_view(terminal: Terminal) -> None:
+def test_gpus_that_do_not_exist_are_reported_in_a_sentence_under_the_live_view(terminal: Terminal) -> None:
     (terminal.directory / "jobs").write_text("true\n")
     terminal.type("simple_gpu_scheduler --gpus 9 --progress live jobs; echo code $?")
     terminal.shows("code 2")

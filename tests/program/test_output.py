@@ -88,7 +88,7 @@ def test_a_log_is_for_its_owner_alone(program: Program) -> None:
     assert [stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()] == [0o600]
 
 
-def test_a_log_that_is_a_link_of_somebody_else_is_not_followed(program: Program) -> None:
+def test_a_log_that_is_a_link_of_another_user_is_not_followed(program: Program) -> None:
     (program.directory / "logs").mkdir()
     (program.directory / "precious").write_text("as it was")
     (program.directory / "logs" / "0001.log").symlink_to(program.directory / "precious")
@@ -212,7 +212,9 @@ def test_without_a_journal_there_is_another_place_for_logs(program: Program, out
     ],
     ids=str,
 )
-def test_what_cannot_be_is_said_before_anything_starts(program: Program, args: list[str], sentence: bytes) -> None:
+def test_what_is_impossible_is_reported_before_anything_starts(
+    program: Program, args: list[str], sentence: bytes
+) -> None:
     (program.directory / "file").touch()
     done = program.run("--gpus", "0", *args, stdin="touch started\n")
     assert (done.returncode, sentence in done.stderr) == (2, True)
@@ -387,7 +389,7 @@ def test_two_runs_in_one_directory_do_not_mix_what_their_jobs_print(program: Pro
         assert run.returncode == 0 or b"--logs" in err  # a second run there may be refused
 
 
-def test_an_attempt_that_nobody_saw_the_end_of_does_not_hide_the_next_header(program: Program) -> None:
+def test_an_attempt_without_a_recorded_end_does_not_hide_the_next_header(program: Program) -> None:
     process = program.start("--gpus", "0", "--output", "files", "--logs", "logs", env=UNMEASURED)
     program.feed(process, f"printf begin; echo $PPID > keeper; {WAIT}\n")
     until(has_text(program.directory / "keeper"))

@@ -608,7 +608,7 @@ def test_a_journal_of_another_user_is_refused(scene: Scene) -> None:
     assert scene.resume().returncode == 1
 
 
-def test_without_a_place_for_the_journal_jobs_run_and_it_is_said_loudly(scene: Scene) -> None:
+def test_without_a_place_for_the_journal_jobs_run_with_a_warning(scene: Scene) -> None:
     (scene.directory / "state").write_text("a file")
     done = scene.run(*OURS, scene.lines(RAN))
     assert (done.returncode, scene.ran()) == (1, ["1.1"])
@@ -632,7 +632,7 @@ def test_a_symlink_in_the_runs_directory_is_followed_only_to_a_journal(scene: Sc
 
 
 @pytest.mark.parametrize("way", ["--keep-runs", "SGS_KEEP_RUNS"])
-def test_the_oldest_runs_go_with_their_side_files_but_none_that_lives(scene: Scene, way: str) -> None:
+def test_the_oldest_runs_are_deleted_with_their_side_files_but_no_active_one(scene: Scene, way: str) -> None:
     scene.runs.mkdir(parents=True, mode=0o700)
     old = [f"2001010{number}-000000-abcdef" for number in range(1, 5)]
     for run in old:

@@ -133,7 +133,7 @@ def test_without_a_reader_it_says_so_before_it_reads_its_input(submit: Submitter
     assert "no scheduler is reading the named pipe queue; start `simple_gpu_scheduler < queue` first" in said(process)
 
 
-def test_a_reader_that_leaves_is_told_with_the_line_that_was_not_written(submit: Submitters, fifo: int) -> None:
+def test_a_reader_that_leaves_is_reported_with_the_line_that_was_not_written(submit: Submitters, fifo: int) -> None:
     lines = [b"echo %02d %s" % (number, b"x" * LONG) for number in range(40)]
     process = submit.start("--to", "queue", text=b"# a remark\n" + b"\n".join(lines))
     taken = bytearray()
@@ -146,7 +146,7 @@ def test_a_reader_that_leaves_is_told_with_the_line_that_was_not_written(submit:
     assert taken.count(b"\n") < number <= 41
 
 
-def test_a_long_line_is_in_the_pipe_as_a_whole_though_nobody_reads_yet(submit: Submitters, fifo: int) -> None:
+def test_a_long_line_is_in_the_pipe_as_a_whole_before_it_is_read(submit: Submitters, fifo: int) -> None:
     line = b"echo " + b"x" * LONG
     assert submit.run("--to", "queue", stdin=line).returncode == 0
     taken = bytearray()
@@ -206,7 +206,7 @@ def test_words_lines_and_stdin_are_appended_as_whole_lines(submit: Submitters, f
         (b"half \\\r\n", b"\n"),
     ],
 )
-def test_a_line_that_somebody_left_unfinished_is_ended_first(
+def test_a_line_that_another_writer_left_unfinished_is_ended_first(
     submit: Submitters, file: Path, before: bytes, between: bytes
 ) -> None:
     file.write_bytes(before)
@@ -252,7 +252,7 @@ def test_a_symlink_is_followed_and_what_is_no_queue_is_refused(submit: Submitter
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_another_writer_is_waited_for_and_a_file_that_he_replaced_is_not_written(
+def test_another_writer_is_waited_for_and_a_file_that_it_replaced_is_not_written(
     submit: Submitters, file: Path, is_replaced: bool
 ) -> None:
     fd = os.open(file, os.O_RDWR)
@@ -351,7 +351,7 @@ def living_run(tmp_path: Path, second: int, directory: Path, *inputs: tuple[str,
     return fd
 
 
-def test_the_queue_is_that_of_the_newest_run_that_lives_here_and_else_of_the_only_one(
+def test_the_queue_is_that_of_the_newest_active_run_here_and_otherwise_of_the_only_one(
     submit: Submitters, tmp_path: Path
 ) -> None:
     queues = [tmp_path / f"queue {number}" for number in range(4)]

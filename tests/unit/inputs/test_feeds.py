@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 
 class TestPlain:
-    def test_a_pipe_that_somebody_made_non_blocking_is_waited_for(self) -> None:
+    def test_a_pipe_that_was_made_non_blocking_is_waited_for(self) -> None:
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         feed = Plain(reading)

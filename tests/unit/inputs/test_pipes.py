@@ -109,7 +109,7 @@ class TestSpooled:
         feed.stop()
         os.close(writer)
 
-    def test_what_cannot_be_kept_is_said_and_read_all_the_same(self, pipe: Pipe, spooled: Start) -> None:
+    def test_what_cannot_be_saved_is_reported_and_read_anyway(self, pipe: Pipe, spooled: Start) -> None:
         os.close(pipe.spool)
         pipe.spool = os.open("/dev/full", os.O_RDWR)
         feed = spooled()

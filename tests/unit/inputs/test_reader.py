@@ -123,7 +123,7 @@ class TestMarks:
             job.gpus for batch in read_chunks([b"c\n"], first.mark) for job in batch.jobs if isinstance(job, Job)
         ] == [0]
 
-    def test_a_batch_without_jobs_is_told_for_its_mark(self) -> None:
+    def test_a_batch_without_jobs_is_published_for_its_mark(self) -> None:
         (batch,) = read_chunks([b"\n# nothing\n"])
         assert (batch.jobs, batch.mark) == ([], NOT_TOLD._replace(offset=11, line=3))
 

@@ -82,7 +82,7 @@ def test_a_log_of_gnu_parallel_cut_at_every_byte_runs_the_jobs_that_parallel_run
         assert ours == theirs, log[:cut]
 
 
-def test_a_log_that_is_mended_is_one_for_gnu_parallel_too(golden: dict) -> None:
+def test_a_log_that_is_repaired_is_one_for_gnu_parallel_too(golden: dict) -> None:
     log = golden["log"].encode()
     for cut, answers in enumerate(golden["mended"]):
         mended = mend(log[:cut])
@@ -155,7 +155,7 @@ def test_what_our_job_log_writes_is_read_as_it_was_meant(number, kind, command) 
 
 
 @given(st.binary(max_size=60), st.integers(0, len(ROWS)))
-def test_no_log_breaks_the_reading_or_is_unended_when_mended(garbage: bytes, cut: int) -> None:
+def test_no_log_breaks_the_reading_or_is_unended_when_repaired(garbage: bytes, cut: int) -> None:
     log = ROWS[: max(cut, len(HEADER))] + garbage
     rows = read_joblog(log).rows
     assert skipped(rows, resume_failed=True) <= skipped(rows, resume_failed=False)

@@ -200,7 +200,7 @@ class TestTheGoldenJournal:
         assert state.jobs[2].gpus == ("0",)
         assert state.jobs[2].log == "/home/user/sweep/logs/0002.log"
 
-    def test_tells_before_the_run_was_resumed_what_lives_on(self) -> None:
+    def test_says_before_the_run_was_resumed_what_is_still_running(self) -> None:
         before = golden()[: golden().index(b'{"event":"run began"', 1)]
         state = read_state(before)
         assert (state.is_keeper_alone, state.survivors, state.ended) == (True, {(6, 1): 4250}, None)

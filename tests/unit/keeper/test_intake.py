@@ -28,7 +28,7 @@ def pipe(tmp_path: Path) -> Iterator[Pipe]:
 
 
 class TestIntake:
-    def test_what_is_written_is_kept_and_told(self, pipe: Pipe) -> None:
+    def test_what_is_written_is_kept_and_reported(self, pipe: Pipe) -> None:
         writer = pipe.open()
         socket, thread = pipe.take_in()
         os.write(writer, b"one\n")
@@ -110,7 +110,7 @@ class TestIntake:
             assert pipe.kept == b"".join(written)
             pipe.close()
 
-    def test_who_has_the_end_for_a_moment_more_is_waited_for(self, pipe: Pipe) -> None:
+    def test_a_process_that_holds_the_end_a_moment_longer_is_waited_for(self, pipe: Pipe) -> None:
         """As a job does that is being started: a write succeeds while it has the reading end."""
         writer, copy = pipe.open(), os.dup(pipe.reading_end)
         socket, thread = pipe.take_in()
@@ -131,7 +131,7 @@ class TestIntake:
         assert not thread.is_alive()
         os.close(copy)
 
-    def test_a_file_that_cannot_be_written_is_said(self, pipe: Pipe) -> None:
+    def test_a_file_that_cannot_be_written_is_reported(self, pipe: Pipe) -> None:
         os.close(pipe.spool)
         pipe.spool = os.open("/dev/full", os.O_RDWR)
         writer = pipe.open()

@@ -231,7 +231,7 @@ def test_an_attempt_that_still_runs_is_no_waiting_job() -> None:
     assert [each[0].number for each in left.ended] == [3]
 
 
-def test_a_job_that_has_ended_goes_on_with_its_next_attempt_and_all_retries_when_somebody_retries_it() -> None:
+def test_a_job_that_has_ended_gets_its_next_attempt_and_all_retries_when_the_user_retries_it() -> None:
     state = state_of(started(1), ended(1, "failed", final=False), started(1, 2), ended(1, "failed", 2))
     [(job, fate, begin)] = what_is_left(state, {}, failed_too=False).ended
     assert (job.number, fate, begin) == (1, "failed", NextAttempt(3, 2))

@@ -308,7 +308,7 @@ def test_an_empty_input_is_a_success() -> None:
     assert World().jobs().run() == 0
 
 
-def test_each_end_is_told_with_its_times() -> None:
+def test_each_end_is_published_with_its_times() -> None:
     world = World().jobs(job(1))
     world.engine.takes = {1: 2.5}
     world.run()
@@ -383,7 +383,7 @@ def test_time_outs_do_not_strike_while_the_leftovers_are_ended() -> None:
     assert world.engine.stops == []
 
 
-def test_processes_that_cannot_be_ended_are_said_and_make_the_run_a_failure() -> None:
+def test_processes_that_cannot_be_ended_are_reported_and_make_the_run_a_failure() -> None:
     world = World("0")
     world.engine.leaves = {"beyond_us": "42"}
     assert world.jobs(job(1)).run() == 1
@@ -454,7 +454,7 @@ def test_the_third_ctrl_c_kills_what_times_out_and_hurries_what_ends_leftovers()
     assert world.engine.stops == [(2, 1, False), (5, 1, True), (5, 2, True)]
 
 
-def test_a_job_that_became_another_users_is_waited_for_and_said() -> None:
+def test_a_job_that_became_another_users_is_waited_for_and_reported() -> None:
     world = World("0", timeout=2, grace=3).jobs(job(1), job(2))
     world.engine.takes, world.engine.anothers = {1: 10}, {1}
     assert world.run() == 1
@@ -495,7 +495,7 @@ def test_a_job_that_was_to_be_tried_again_is_interrupted_when_the_run_is_stopped
     assert world.summary() == RunEnded(0, 0, 0, 0, 5, all_read=True, code=143, left=1, interrupted=1)
 
 
-def test_what_a_job_left_running_is_said_unless_it_was_ended_itself() -> None:
+def test_what_a_job_left_running_is_reported_unless_it_was_ended_itself() -> None:
     world = World("0")
     world.engine.leaves = {"swept": 2}
     assert world.jobs(job(1)).run() == 0
@@ -557,7 +557,7 @@ def test_halt_by_a_share_waits_for_the_whole_input() -> None:
     assert world.starts() == [(0, 1), (1, 2)]
 
 
-def test_jobs_after_a_failure_are_not_started_and_said() -> None:
+def test_jobs_after_a_failure_are_not_started_and_reported() -> None:
     world = failing(World("0").jobs(job(1, name="a"), job(2, after=(1,)), job(3)), 1)
     assert world.run() == 1
     assert [event.job.number for event in world.of(JobDropped)] == [2]
@@ -593,7 +593,7 @@ def test_a_policy_that_ranks_reads_all() -> None:
     assert world.reads == 1
 
 
-def test_a_sink_that_fails_stops_no_job_and_is_said() -> None:
+def test_a_sink_that_fails_stops_no_job_and_is_reported() -> None:
     class Broken:
         def take(self, _event: Event) -> None:
             raise OSError(28, "No space left on device")
@@ -609,7 +609,7 @@ def test_a_sink_that_fails_stops_no_job_and_is_said() -> None:
     assert notice.sentence == "Broken stopped recording: [Errno 28] No space left on device; jobs continue"
 
 
-def test_a_sink_that_cannot_close_is_said() -> None:
+def test_a_sink_that_cannot_close_is_reported() -> None:
     class Broken:
         def take(self, _event: Event) -> None:
             pass
@@ -637,7 +637,7 @@ def test_a_wait_for_longer_than_the_system_can_is_cut() -> None:
     assert max(wait for wait in waits if wait) <= 86_400
 
 
-def test_an_end_is_told_before_its_gpu_is_anybodys_and_a_job_before_it_starts() -> None:
+def test_an_end_is_recorded_before_its_gpu_is_free_and_a_job_before_it_starts() -> None:
     world = World("0").jobs(job(1))
     told: list[tuple[str, bool]] = []
     lease = world.leases["0"]

@@ -79,7 +79,7 @@ def test_a_kind_whose_scout_fails_is_not_ahead_again_until_one_succeeds() -> Non
     assert order(subject) == [3, 8]  # now all of its kind are known to take 2 s
 
 
-def test_when_nobody_of_a_kind_waits_that_its_scout_failed_is_forgotten() -> None:
+def test_when_no_job_of_a_kind_waits_the_failure_of_its_scout_is_forgotten() -> None:
     estimates = Estimates()
     for number in range(1, 1001):
         each = job(number, "run-" + "".join(chr(ord("a") + int(digit)) for digit in str(number)))
@@ -121,7 +121,7 @@ def test_runs_that_take_no_time_are_known_to() -> None:
 
 @pytest.mark.parametrize("length", [0.0, 5.0])
 @pytest.mark.unmeasured
-def test_many_siblings_are_told_at_once(length: float) -> None:
+def test_many_siblings_are_updated_at_once(length: float) -> None:
     subject = shortest_first(*(job(number, f"train {number}") for number in range(1, 10_001)))
     first = work(lambda: run_next(subject, length))
     assert work(lambda: [run_next(subject, length) for _ in range(100)]) < 2 * first

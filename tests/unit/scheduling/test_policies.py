@@ -137,7 +137,7 @@ def test_hrrn_starts_the_largest_ratio_of_all_that_wait(specs: list[Spec], gpus:
 
 @settings(max_examples=100, deadline=None)
 @given(workloads(ANY_LENGTH), st.integers(1, 3), st.floats(0, 50))
-def test_under_aged_only_who_comes_soon_enough_after_a_job_overtakes_it(
+def test_under_aged_only_jobs_that_come_soon_enough_after_a_job_overtake_it(
     specs: list[Spec], gpus: int, ageing: float
 ) -> None:
     for _, chosen, waiting, *_ in decisions(aged(ageing), specs, gpus):

@@ -203,7 +203,7 @@ def test_nothing_runs_before_it_is_started() -> None:
     assert (subject.waiting, subject.running) == (1, [choice.attempt])
 
 
-def test_when_somebody_was_first_the_next_choice_is_elsewhere_and_keeps_the_turn() -> None:
+def test_when_another_was_first_the_next_choice_is_elsewhere_and_keeps_the_turn() -> None:
     subject = waiting(scheduler(), job(1), job(2))
     refused = subject.next(0, rooms("01"))
     again = subject.next(0, rooms("1"))
@@ -269,7 +269,7 @@ def test_after_a_closer_look_the_memory_must_still_be_there(mem: int, fits: bool
         assert not subject.fits(beside.attempt, {"0": Room(8), "1": Room(7)}), "the first has yet to use it"
 
 
-def test_memory_that_nobody_asks_for_or_a_cpu_job_does_is_never_missing() -> None:
+def test_memory_that_no_job_or_only_a_cpu_job_asks_for_is_never_missing() -> None:
     subject = waiting(scheduler("0"), job(1), job(2, 0, mem=100))
     attempts = start_all(subject, 0, {"0": Room(0)})
     assert numbers(attempts) == [1, 2]

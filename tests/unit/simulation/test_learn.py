@@ -27,7 +27,7 @@ class TestLearning:
         with pytest.raises(ValueError, match="a workload has 20 jobs, too many"):
             learn(lessons(1, 30), Site(2), 1, budget=500)
 
-    def test_it_learns_by_the_estimates_that_it_is_told_of(self):
+    def test_it_learns_with_the_estimates_that_it_is_given(self):
         knows_nothing = Site(2, lambda: Estimates(learns=False))
         unknown = [
             [each._replace(job=each.job._replace(time=None)) for each in workload] for workload in queues(1, 60, gap=12)
@@ -90,5 +90,5 @@ class TestStanding:
             (Standing(0.0, 0.0, 0.0), "a neither beats nor loses to b: +0.00 % ± 0.00 %"),
         ],
     )
-    def test_is_told_honestly(self, standing, sentence):
+    def test_is_reported_honestly(self, standing, sentence):
         assert standing.in_words("a", "b") == sentence

@@ -12,7 +12,7 @@ from simple_gpu_scheduler.simulation.tune import in_parts, settings, tune
 
 
 class TestHowSure:
-    def test_is_not_said_of_few_parts_in_json_either(self) -> None:
+    def test_is_not_claimed_for_few_parts_in_json_either(self) -> None:
         """Two equal halves: no difference between them, and yet they are only two."""
         half = [(job(number, 10 - 0.4 * number), 10 - 0.4 * number) for number in range(1, 21)]
         halves = [

@@ -44,7 +44,7 @@ def jobs_or_refusal(read, text):
 
 
 class TestArrivals:
-    def test_they_are_sorted_numbered_and_begin_at_0(self) -> None:
+    def test_they_are_sorted_numbered_and_start_at_0(self) -> None:
         jobs = [
             WorkloadJob(30, 1, user="late"),
             WorkloadJob(10, 2, user="a", priority=3),
@@ -59,7 +59,7 @@ class TestArrivals:
         assert [(each.job.gpus, each.job.priority) for each in found] == [(1, 3), (2, 0), (1, 0)]
         assert remarks == []
 
-    def test_who_is_too_wide_is_left_out_and_that_is_said(self) -> None:
+    def test_jobs_that_are_too_wide_are_left_out_and_reported(self) -> None:
         found, remarks = arrivals(
             [WorkloadJob(0, 1, 16), WorkloadJob(5, 1, 8), WorkloadJob(6, 1), WorkloadJob(7, 1, 1024)], 8, "exact"
         )
@@ -177,7 +177,7 @@ class TestCsv:
             (f'submit,duration,user\n1,1,"{"x" * 200_000}"\n', "line 2: field larger than field limit"),
         ],
     )
-    def test_what_is_wrong_is_said_with_its_line(self, text, problem) -> None:
+    def test_what_is_wrong_is_reported_with_its_line(self, text, problem) -> None:
         with pytest.raises(ValueError, match=problem) as error:
             read_csv(text)
         assert "\n" not in str(error.value)
@@ -255,7 +255,7 @@ class TestSwf:
             (SWF.replace(" 12 ", " \x1b[0m "), r"the user \(field 12\) is '\\x1b\[0m'"),
         ],
     )
-    def test_what_is_wrong_is_said_with_its_line(self, text, problem) -> None:
+    def test_what_is_wrong_is_reported_with_its_line(self, text, problem) -> None:
         with pytest.raises(ValueError, match=problem):
             read_swf(text)
 
@@ -360,7 +360,7 @@ class TestPastRuns:
 
 
 class TestSynthetic:
-    def test_nothing_said_is_the_default(self) -> None:
+    def test_the_default_is_used_when_nothing_is_given(self) -> None:
         assert (
             parse_synthetic("") == Synthetic() == parse_synthetic(" jobs=1000  load=0.9 time=10-1000 gpus=1 users=0 ")
         )
@@ -395,7 +395,7 @@ class TestSynthetic:
             ("\x1b[31m", r"'\\x1b\[31m' is unknown"),
         ],
     )
-    def test_what_is_wrong_is_said(self, text, problem) -> None:
+    def test_what_is_wrong_is_reported(self, text, problem) -> None:
         with pytest.raises(ValueError, match=problem):
             parse_synthetic(text)
 
