@@ -105,9 +105,9 @@ def replayed(name: str, gpus: int, estimates: str, most: int | None) -> None:
     show_replayed(f"{title} exact", found)
     fifo, sjf, hrrn = (found[each].wait for each in ("fifo", "sjf", "hrrn"))
     print(
-        f"\nThe traps: with strict order, where nobody passes a wide job, the mean wait is "
-        f"{strict.wait.mean / fifo.mean:.1f} times that of fifo; with pure sjf somebody waits {hours(sjf.max)} h, "
-        f"while with hrrn nobody waits longer than {hours(hrrn.max)} h."
+        f"\nThe traps: with strict order, where no job passes a wide one, the mean wait is "
+        f"{strict.wait.mean / fifo.mean:.1f} times that of fifo; with pure sjf a job waits {hours(sjf.max)} h, "
+        f"while with hrrn no job waits longer than {hours(hrrn.max)} h."
     )
     show_replayed(f"{title} {estimates}", under(TRIED, jobs, gpus, estimates))
 

@@ -1,4 +1,4 @@
-"""The recipes of the README for telling somebody, each with stand-ins for what it uses."""
+"""The README's recipes for notifications, each with stand-ins for what it uses."""
 
 import json
 import os

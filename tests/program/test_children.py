@@ -1,4 +1,4 @@
-"""Attempts as children, in a process of its own: it adopts orphans, and that is for a whole process."""
+"""Attempts as children, in a process of its own: collecting orphans is a setting of a whole process."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Long simulations: what was published comes out again, learning pays, nobody starves, and real traces are read."""
+"""Long simulations: what was published comes out again, learning pays, no job starves, and real traces are read."""
 
 from statistics import fmean, quantiles
 from typing import NamedTuple
@@ -151,7 +151,7 @@ def test_no_job_starves_in_random_streams(policy: str, victim: Spec, streams: li
         jobs = [victim._replace(name="victim"), *(spec for flow in streams for spec in flow.until(end))]
         return start_among(jobs, policy, GPUS)[0]
 
-    # Who comes later than these passes nobody: 200 lengths of 6,000 s at most, or some turns of a day each.
+    # A job that comes later than these passes none: 200 lengths of 6,000 s at most, or some turns of a day each.
     days = 15 if policy == "hrrn" else 6
     assert start(days * DAY) == start((days + 1) * DAY)
 

@@ -1,4 +1,4 @@
-"""Which GPUs a run finds and what its jobs are told of them; and what it does without NVML, or with half of one."""
+"""Which GPUs a run finds and what its jobs learn of them; and what it does without NVML, or with half of one."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -206,7 +206,7 @@ def test_a_name_that_means_no_gpu_or_too_many_is_an_error_that_lists_what_there_
     assert sentence in refusal(program, *(["--gpus", *args] if args else []))
 
 
-# ---- What a job is told
+# ---- What a job learns
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,7 @@ class TestRuns:
         (row,) = as_json()
         assert [row[key] for key in ("state", "running", "waiting", "code")] == ["running", 1, 1, None]
         assert [each["state"] for each in as_json("--running")] == ["running"]
-        os.kill(pid, signal.SIGSTOP)  # so that it outlives its scheduler, whatever that leaves behind
+        os.kill(pid, signal.SIGSTOP)  # so that it is there when its scheduler has died, whatever that leaves behind
         process.kill()
         process.wait()
         (row,) = as_json()
@@ -247,13 +247,13 @@ class TestChoosing:
 
 class TestCommands:
     def test_of_the_failed_jobs_can_be_piped_in_again(self, program: Program) -> None:
-        stdin = b"echo ok #: gpus=0 name=a\n printf 'x\xff\\n' >> out; test -e mended #: after=a retries=1 name=b\n"
+        stdin = b"echo ok #: gpus=0 name=a\n printf 'x\xff\\n' >> out; test -e fixed #: after=a retries=1 name=b\n"
         assert program.run("--gpus", "0", "--ignore-occupancy", stdin=stdin).returncode == 1
         (row,) = as_json()
         run = str(row["run"])
         again = told(run, "--failed", "--commands")
-        assert again == b" printf 'x\xff\\n' >> out; test -e mended  #: retries=1 name=b\n"
-        (program.directory / "mended").touch()
+        assert again == b" printf 'x\xff\\n' >> out; test -e fixed  #: retries=1 name=b\n"
+        (program.directory / "fixed").touch()
         assert program.run("--gpus", "0", "--ignore-occupancy", stdin=again).returncode == 0
         assert (program.directory / "out").read_bytes() == b"x\xff\n" * 3
         assert told(run, "--commands").splitlines()[1].endswith(b"  #: retries=1 name=b after=a")

@@ -13,7 +13,7 @@ from simple_gpu_scheduler.joblog.resume import (
     read_joblog,
 )
 from tests.conftest import Program
-from tests.unit.joblog.test_resume import EDITED, GOLDEN, LINES, NUMBERS, mend
+from tests.unit.joblog.test_resume import EDITED, GOLDEN, LINES, NUMBERS, repair
 
 COMMANDS = "echo 1\nfalse\nkill -9 $$\nexit 3\necho  a\tb\n"
 
@@ -104,7 +104,7 @@ def write_golden() -> None:
         "lines -r": ask_parallel("-r", text=LINES.decode().partition("echo c")[0], log=b""),
         "edited": {name: ask_twice(edited) for name, edited in EDITED.items()},
         "cuts": [ask_twice(cut) for cut in cuts],
-        "mended": [ask_twice(mend(cut)) for cut in cuts],
+        "mended": [ask_twice(repair(cut)) for cut in cuts],
     }
     GOLDEN.write_text(json.dumps(found).replace('"cuts"', '\n"cuts"').replace('"mended"', '\n"mended"') + "\n")
 

@@ -1,4 +1,4 @@
-"""The keeper as jobs meet it: with it everything is as it is without it, but for who their parent is."""
+"""The keeper as jobs meet it: with it everything is as without it, except their parent."""
 
 import json
 import os

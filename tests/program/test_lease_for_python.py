@@ -83,7 +83,7 @@ def has_line(process: "subprocess.Popen[str]") -> str:
 
 
 def is_in_line(process: "subprocess.Popen[str]") -> bool:
-    """Whether it waits for a lock: the kernel lists who does behind an arrow."""
+    """Whether it waits for a lock: the kernel lists waiting processes after an arrow."""
     waits = [line for line in Path("/proc/locks").read_text().splitlines() if "->" in line]
     return any(line.split()[5] == str(process.pid) for line in waits)
 

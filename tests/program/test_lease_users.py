@@ -1,4 +1,4 @@
-"""Schedulers of different users share the directory of leases, whoever made it, and exclude each other."""
+"""Schedulers of different users share the directory of leases, whichever of them made it, and exclude each other."""
 
 import re
 import subprocess
@@ -51,7 +51,7 @@ def test_two_users_exclude_each_other_in_either_order(program: Program, first: i
     for process in processes:
         program.feed(process, f"{lonely(program.directory)}\n" * 2)
     finish(*processes)
-    # Now the files are there, made by whoever was faster.
+    # Now the files are there, made by the faster one.
     again = [start_as(program, uid, *ALONE, umask=umask) for uid in (second, first)]
     for process in again:
         program.feed(process, f"{lonely(program.directory)}\n" * 15)

@@ -1,4 +1,4 @@
-"""Two schedulers never use one GPU at a time, whoever is killed, stopped or runs inside another; by real processes."""
+"""Two schedulers never use one GPU at once, even if one is killed, suspended or inside another. With real processes."""
 
 import ast
 import os

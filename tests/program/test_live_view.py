@@ -37,7 +37,7 @@ def terminal_of(tmp_path: Path, nvml: StandIn) -> Iterator[Callable[..., Termina
 
 @pytest.fixture
 def go(tmp_path: Path) -> Callable[[], None]:
-    """Lets the jobs that wait for it go on."""
+    """Lets the jobs that wait for it continue."""
     return (tmp_path / "go").touch
 
 
@@ -145,7 +145,7 @@ def test_it_survives_being_stopped_and_continued(terminal_of: Callable[..., Term
     until(lambda: terminal.screen().count(HEADINGS) == 2, "what was drawn before stays, and is drawn again below")
     screen = terminal.screen()
     assert screen.index("Stopped") < screen.index("\n42\n") < screen.rindex(HEADINGS)
-    terminal.shows("1.")  # time goes on
+    terminal.shows("1.")  # time passes
     go()
     terminal.shows("2 succeeded")
     assert "42" in terminal.screen()
@@ -366,7 +366,7 @@ def test_a_driver_that_hangs_holds_back_no_message(terminal: Terminal, nvml: Sta
     calls = nvml.calls("nvmlDeviceGetTemperature")
     until(functools.partial(_is_slow, nvml, calls))
     (terminal.directory / "fail").touch()
-    until(lambda: "failed with exit code 1" in terminal.screen(), "the failure is told")
+    until(lambda: "failed with exit code 1" in terminal.screen(), "the failure is shown")
     assert nvml.calls("nvmlDeviceGetTemperature") == calls + 1, "the driver has not answered yet"
     (terminal.directory / "go").touch()
     terminal.shows("code 1")

@@ -1,4 +1,4 @@
-"""Telling somebody: the sink with its thread and real commands, and the whole program."""
+"""Notifications: the sink with its thread and real commands, and the whole program."""
 
 import json
 import os
@@ -38,7 +38,7 @@ from tests.conftest import Program, is_alive, until
 
 FAILED = Outcome("failed", 1)
 BEGAN = RunBegan("20261118-aaaaaa", 1, "0", "deep", "", 1, 1, "/home/ada/x", (), ())
-# What a notifier reads and is told, each in a file of its own, which is there when it is whole.
+# What a notifier gets as input and variables, each in a file of its own, which is there when it is whole.
 KEEP = 'cat > told.$$ && env -0 > env.$$ && mv env.$$ env-$$ && mv told.$$ "$(date +%s.%N).told-$$"'
 
 

@@ -327,7 +327,7 @@ def test_a_log_that_is_a_named_pipe_stops_nothing(program: Program, output: str)
         out, err = process.communicate(b"echo one\necho two\n", timeout=120)
     except subprocess.TimeoutExpired:
         process.kill()
-        pytest.fail("it waits for somebody to read the pipe")
+        pytest.fail("it waits for a reader of the pipe")
     assert process.returncode == 1
     assert b"one\n" in out
     assert b"job 1 prints here, since its log" in err

@@ -1,4 +1,4 @@
-"""Queues that persist: named pipes and files that grow, with the real program, whoever writes, dies or comes again."""
+"""Persistent queues: named pipes and growing files, with the real program, and writers that die or come again."""
 
 import os
 import random
@@ -465,7 +465,7 @@ class TestRestart:
         generator.stdout.close()
         until(lambda: len(fifo.ran) > 20)
         kill(process)
-        until((fifo.directory / "told").exists, "the generator is told")
+        until((fifo.directory / "told").exists, "the generator has noticed")
         generator.wait(timeout=120)
         accepted = int((fifo.directory / "told").read_text())
         resumed = fifo.start_unheard("--resume")

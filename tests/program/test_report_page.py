@@ -1,4 +1,4 @@
-"""The report's page in a real browser: what it shows, how it is used, and that it asks nobody for anything."""
+"""The report's page in a real browser: what it shows, how it is used, and that it loads nothing."""
 
 import json
 import random
@@ -465,7 +465,7 @@ def test_the_page_loads_nothing(view: Page) -> None:
     assert view.requests() == [view.path.as_uri()]
     source = view.path.read_text()
     assert "default-src 'none'" in source
-    assert set(re.findall(r"\w+://[\w./]+", source)) == {"http://www.w3.org/2000/svg"}  # a name, which nobody opens
+    assert set(re.findall(r"\w+://[\w./]+", source)) == {"http://www.w3.org/2000/svg"}  # a name, which is not opened
 
 
 def test_it_is_dark_where_the_system_is(view: Page) -> None:

@@ -64,7 +64,7 @@ class Scene:
             until(lambda: not self.processes(kill=True), "all is gone")
 
     def processes(self, *, kill: bool = False) -> list[int]:
-        """All of these runs; they are told by an environment that is this test's own."""
+        """All of these runs; they are known by an environment that is this test's own."""
         mark = b"XDG_STATE_HOME=%s\0" % os.fsencode(self.directory / "state")
         found = []
         for name in os.listdir("/proc"):
@@ -646,7 +646,7 @@ def test_the_oldest_runs_are_deleted_with_their_side_files_but_no_active_one(sce
     for _ in range(2):
         args = ("--keep-runs", "2") if way == "--keep-runs" else ()
         assert scene.run("--gpus", "1", "-q", *args, name, **settings).returncode == 0
-    assert len(scene.journals()) == 3  # two, and the one that lives
+    assert len(scene.journals()) == 3  # two, and the active one
     assert not [path for path in scene.runs.iterdir() if path.name.startswith(tuple(old))]
     assert (scene.runs / "20010101-not-ours").exists()
     scene.go()

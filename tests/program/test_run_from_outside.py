@@ -356,7 +356,7 @@ def test_a_last_line_without_an_end_is_cut_and_shows_no_control_characters(progr
     run.process.wait(timeout=120)
 
 
-# Those who ask in strange ways.
+# Clients that ask in strange ways.
 
 
 def connect(run: Run) -> socket.socket:
@@ -428,7 +428,7 @@ def bind(path: Path) -> socket.socket:
 
 
 @pytest.mark.open_to_others
-@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can be somebody else")
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can become another user")
 def test_another_user_is_refused_even_where_the_directory_can_be_seen(run: Run) -> None:
     run.write("sleep 100\n")
     until(lambda: run.runs(1))

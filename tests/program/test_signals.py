@@ -1,4 +1,4 @@
-"""Real signals to the real program, and real processes that would outlive their job."""
+"""Real signals to the real program, and real processes that would run on after their job."""
 
 import os
 import pty

@@ -1,4 +1,4 @@
-"""`submit`: whole lines get into named pipes and files that a scheduler reads, whoever else writes, or not at all."""
+"""`submit`: lines get whole into named pipes and files that a scheduler reads, or not at all, whatever others write."""
 
 import fcntl
 import os
@@ -106,11 +106,11 @@ def said(process: "subprocess.Popen[bytes]") -> str:
 
 
 def test_long_lines_of_twenty_submitters_arrive_whole_and_in_order(submit: Submitters, fifo: int) -> None:
-    def lines(who: int) -> list[bytes]:
-        return [b"echo %d %d %s" % (who, number, bytes([97 + who]) * LONG) for number in range(4)]
+    def lines(writer: int) -> list[bytes]:
+        return [b"echo %d %d %s" % (writer, number, bytes([97 + writer]) * LONG) for number in range(4)]
 
-    for who in range(20):
-        submit.start("--to", "queue", text=b"\n".join(lines(who)), env=UNMEASURED)
+    for writer in range(20):
+        submit.start("--to", "queue", text=b"\n".join(lines(writer)), env=UNMEASURED)
     taken = bytearray()
     while any(process.poll() is None for process in submit.started):
         select.select([fifo], [], [], 0.1)
@@ -121,8 +121,8 @@ def test_long_lines_of_twenty_submitters_arrive_whole_and_in_order(submit: Submi
     got = bytes(taken).split(b"\n")
     assert got.pop() == b""
     assert len(got) == 80
-    for who in range(20):
-        assert [line for line in got if line.startswith(b"echo %d " % who)] == lines(who)
+    for writer in range(20):
+        assert [line for line in got if line.startswith(b"echo %d " % writer)] == lines(writer)
     assert [process.returncode for process in submit.started] == [0] * 20
 
 
@@ -339,7 +339,7 @@ def test_a_terminal_is_read_until_ctrl_d(submit: Submitters, file: Path) -> None
 
 
 def living_run(tmp_path: Path, second: int, directory: Path, *inputs: tuple[str, Path]) -> int:
-    """A journal whose scheduler lives for as long as the descriptor is open."""
+    """A journal whose scheduler counts as active for as long as the descriptor is open."""
     runs = tmp_path / "state" / "simple_gpu_scheduler" / "runs"
     files.make_directory(str(runs))
     fd = files.create(str(runs / f"20250101-0000{second:02}-abcdef.jsonl"))

@@ -50,7 +50,7 @@ class Lease:
 
 
 class World:
-    """GPUs with their leases, and a probe that says who is on them."""
+    """GPUs with their leases, and a probe that says which processes are on them."""
 
     def __init__(self, gpus: str = "012") -> None:
         self.line_is_anothers = False

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.inputs.feeds import Followed, Piece, Plain
 from tests.support.feed import read
 
-# A feed lives as long as its process, and so do its sockets.
+# A feed exists as long as its process, and so do its sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 

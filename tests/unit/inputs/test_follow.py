@@ -310,7 +310,7 @@ class TestEditors:
 class TestRestart:
     @pytest.fixture
     def position(self, queue: Path, follow: Follow) -> Position:
-        """Of who has read two lines."""
+        """Of a reader that has read two lines."""
         queue.write_bytes(b"one\ntwo\n")
         reader = follow()
         reader.has(b"one\ntwo\n")

@@ -14,7 +14,7 @@ from simple_gpu_scheduler.system.threads import start_thread
 from tests.support.feed import read
 from tests.support.pipe import Pipe
 
-# A feed lives as long as its process, and so do its sockets.
+# A feed exists as long as its process, and so do its sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 NOT_TOLD = ReadMark("input-0")
 
@@ -102,7 +102,7 @@ class TestSpooled:
         os.write(pipe.spool, b"one\n")
         os.write(ends[0], b"4")
         assert read(feed, 4) == b"one\n"
-        os.write(pipe.spool, b"two\n")  # and did not live to tell of it
+        os.write(pipe.spool, b"two\n")  # and died before it could say so
         os.close(ends[0])
         os.write(writer, b"three\n")
         assert read(feed, 10) == b"two\nthree\n"

@@ -1,4 +1,4 @@
-"""The appender on disks that are full, broken or do not answer: nothing is lost that need not be, and nobody waits."""
+"""The appender on disks that are full, broken or do not answer: nothing is lost without need, and no caller waits."""
 
 import errno
 import os

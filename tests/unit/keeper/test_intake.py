@@ -16,7 +16,7 @@ from simple_gpu_scheduler.system.threads import start_thread
 from tests.conftest import until
 from tests.support.pipe import Pipe, told
 
-# A feed lives as long as its process, and so do its sockets.
+# A feed exists as long as its process, and so do its sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 

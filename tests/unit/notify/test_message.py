@@ -1,4 +1,4 @@
-"""What a notifier is told."""
+"""What a notifier gets."""
 
 import pytest
 

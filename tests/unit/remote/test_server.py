@@ -38,7 +38,7 @@ def read_line(client: socket.socket) -> dict[str, object]:
 
 
 def meanwhile(call: Callable[[], object]) -> list[object]:
-    """What a call comes to that needs the test to go on; empty until then."""
+    """The result of a call that waits for the test; empty until then."""
     results: list[object] = []
 
     def run() -> None:

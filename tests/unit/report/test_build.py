@@ -262,7 +262,7 @@ class Story:
                 job["attempts"][-1] |= {"ended": self.sessions[-1][1], "outcome": "interrupted"}
 
     def exit(self, one: int, other: int) -> None:
-        """What outlived its scheduler ends, and the keeper writes that down."""
+        """An attempt whose scheduler died ends, and the keeper records it."""
         number = self.some(one, "lost")
         if number is not None and not self.is_alive and len(self.jobs[number]["attempts"]) == 1:
             job = self.jobs[number]

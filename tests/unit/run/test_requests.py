@@ -37,7 +37,7 @@ STOP = StopAsked("so", False, False, 0)
 
 
 class Asking(World):
-    """A world in which somebody asks at set times; the answers are kept."""
+    """A world with requests at set times; the answers are kept."""
 
     def __init__(self, gpus: str = "0", **rules) -> None:
         super().__init__(gpus, **{"run_id": b"the-run", "logs": "/logs", **rules})

@@ -1,4 +1,4 @@
-"""Who may pass a wide job that waits: nobody who delays it.
+"""Which jobs may pass a wide job that waits: none that delay it.
 
 What is known of the lengths is exact here, unless a test says otherwise.
 """

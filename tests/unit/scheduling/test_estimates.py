@@ -239,7 +239,7 @@ class Course:
         rooms = dict.fromkeys(free, Room())
         while choice := self.subject.next(now, rooms):
             gpus = choice.attempt.gpus
-            if gpus and self.rng.random() < 1 / 10:  # somebody else was there first
+            if gpus and self.rng.random() < 1 / 10:  # another scheduler was first
                 rooms = {gpu: room for gpu, room in rooms.items() if gpu != gpus[0]}
                 continue
             self.subject.start(choice, now)

@@ -152,7 +152,7 @@ class World:
         self.looks = 0
 
     def others(self, gpu: str, now: int) -> int:
-        """The memory that others have there: it changes all the time, and in the end nobody is there."""
+        """The memory that others have there: it changes all the time, and in the end there are no others."""
         is_there = self.drawn.memory and now < 30_000
         return (now // 50 + 7 * self.gpus.index(gpu) + 3 * self.looks) % 5 if is_there else 0
 
@@ -166,7 +166,7 @@ class World:
         return Room(max(0, TOTAL - self.others(gpu, now) - sum(held.values())), held)
 
     def take(self, attempt: Attempt, now: int) -> bool:
-        """Whether nobody was there first."""
+        """Whether no other was there first."""
         if not self.drawn.refused or not attempt.gpus or self.rng.random() < 3 / 4:
             return True
         gpu = self.rng.choice(attempt.gpus)

@@ -171,7 +171,7 @@ class TestOrder:
         assert starts[at] > 1 + PATIENCE * short  # it was passed for as long as may be
 
     def test_patience_is_kept_among_those_of_one_queue(self):
-        # The second takes about as long as all the others, who come as fast as they can run.
+        # The second takes about as long as all the others, which come as fast as they can run.
         stream = [arrival(number, 10.0 * (number - 2), 10) for number in range(3, 1700)]
         workload = [arrival(1, 0, 10), arrival(2, 0, 15), *stream]
         starts = starts_of(workload, Learned(START), ("0",))

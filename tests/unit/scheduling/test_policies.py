@@ -1,4 +1,4 @@
-"""Who is to start next, under each policy: against plain references, in random workloads."""
+"""Which job starts next, under each policy: against plain references, in random workloads."""
 
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
@@ -56,7 +56,7 @@ def scheduler(policy: Policy, gpus: int) -> Scheduler:
 
 
 class Decision(NamedTuple):
-    """One start: when, who, who else waited (with him), and what ran: label and begin of each."""
+    """One start: when, which job, all that waited (it included), and what ran: label and start of each."""
 
     now: float
     chosen: Arrival
@@ -151,7 +151,7 @@ def test_under_aged_only_jobs_that_come_soon_enough_after_a_job_overtake_it(
 @given(workloads(st.sampled_from([1.0, 50.0, DAY / 2, 3 * DAY]), "abc"), st.integers(1, 3))
 def test_fair_starts_the_label_that_has_used_least_of_late(specs: list[Spec], gpus: int) -> None:
     for now, chosen, waiting, running, over in decisions(POLICIES["fair"](), specs, gpus):
-        if any(now - each.at > DAY / 2 for each in waiting):  # who has waited for very long may go first
+        if any(now - each.at > DAY / 2 for each in waiting):  # a job that has waited for very long may go first
             return
         use = dict.fromkeys("abc", 0.0)
         for label, began, end in over:
@@ -184,7 +184,9 @@ def test_what_was_used_is_forgotten_by_half_in_a_day(runs: list[tuple[int, float
         now += pause
         assert account.use(now) == pytest.approx(expected, abs=1e-3)
         account.add(width, now)
-        assert account.use(now) == pytest.approx(expected + width, abs=1e-3), "who has begun counts for a second"
+        assert account.use(now) == pytest.approx(expected + width, abs=1e-3), (
+            "a job that has started counts for a second"
+        )
         account.end(width, now, now + length)
         now += length
         expected = expected * 2 ** (-length / DAY) + width * length
@@ -243,7 +245,7 @@ def test_labels_that_have_gone_are_forgotten(policy: str) -> None:
 
 
 class TestPatience:
-    """Of equals, who came later by more than so many times the length of a first one does not pass it."""
+    """Of equals, one that came later by more than so many times the length of a first one does not pass it."""
 
     @pytest.mark.parametrize(("since", "first"), [(1000.0, 2), (1000.5, 1)])
     def test_of_hrrn_is_a_hundred_times_the_length(self, since: float, first: int) -> None:

@@ -27,7 +27,7 @@ def running(**runtimes: float) -> Callable[[], list[tuple[Attempt, float]]]:
 
 
 class Told:
-    """A quarantine that is told of ends, each of another job."""
+    """A quarantine that records ends, each of another job."""
 
     def __init__(self, limit: int = 2) -> None:
         self.quarantine = Quarantine(limit)

@@ -132,7 +132,7 @@ class Twins:
         copy = self.rooms if self.policy == "learned" else dict(self.rooms)
         while choice := self.next(copy):
             gpus = choice.attempt.gpus
-            if gpus and self.rng.random() < 1 / 6:  # somebody else was there first
+            if gpus and self.rng.random() < 1 / 6:  # another scheduler was first
                 self.rooms = {name: room for name, room in self.rooms.items() if name != gpus[0]}
                 copy = self.rooms
                 continue

@@ -176,7 +176,7 @@ def test_a_gpu_that_others_came_to_is_free_when_the_last_of_ours_has_ended() -> 
     took(subject, 1, 0, until=10)
     took(subject, 2, 0, until=20)
     assert subject.keep(rooms("1"), 2, 0, 0).start == 20
-    assert subject.keep(rooms("0"), 2, 0, 0).start == NEVER, "nobody knows when gpu 1 is free"
+    assert subject.keep(rooms("0"), 2, 0, 0).start == NEVER, "it is unknown when gpu 1 is free"
 
 
 def test_within_reach_is_what_others_leave_were_all_of_ours_to_end() -> None:
@@ -204,7 +204,7 @@ def test_a_run_has_one_place_on_each_gpu_and_one_for_cpu_jobs_unless_it_says_oth
     took(subject, 2)
     assert subject.open == []
     assert not subject.has_cpu()
-    assert subject.could_ever_fit(1, 10**12), "nobody knows how much memory it has"
+    assert subject.could_ever_fit(1, 10**12), "its memory is unknown"
 
 
 def test_a_cpu_job_needs_no_memory_and_where_a_cluster_chooses_no_job_needs_gpus() -> None:

@@ -1,6 +1,7 @@
-"""Nobody waits for ever, however long others keep coming; but under two policies, of which that is said.
+"""No job waits forever, however long others keep coming, except under the two policies documented to allow it.
 
-A stream is cut after so many jobs. Who starts when the last of it has, or later when it is longer, waits for its end.
+A stream is cut after a number of jobs. A job that starts only after the last of it, and later for a longer one, waits
+for its end.
 """
 
 from collections.abc import Callable

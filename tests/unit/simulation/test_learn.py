@@ -1,4 +1,4 @@
-"""Learning: what it is told of, what it finds, and how it is compared."""
+"""Learning: what it learns from, what it finds, and how it is compared."""
 
 from random import Random
 
@@ -70,7 +70,7 @@ class TestSchool:
 
 class TestStanding:
     def test_is_of_all_jobs_and_paired(self):
-        # One GPU. Behind 10 s wait 8 s and 1 s: fifo (10 + 18), sjf (11 + 10). In the other workload nobody waits.
+        # One GPU. Behind 10 s wait 8 s and 1 s: fifo (10 + 18), sjf (11 + 10). In the other workload no job waits.
         busy = [arrival(1, 0, 10), arrival(2, 0, 8), arrival(3, 0, 1)]
         busy = [busy[0], *(each._replace(at=1.0) for each in busy[1:])]
         idle = [arrival(1, 0, 1)]
