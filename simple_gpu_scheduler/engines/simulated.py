@@ -104,7 +104,7 @@ class Simulated:
     def start(self, attempt: Attempt) -> None:
         """Plan its end."""
         if self._has_lengths:
-            self._end_at(self._now + _seconds(attempt.job), attempt, _outcome(attempt.job))
+            self._end_at(self._now + _length_of(attempt.job), attempt, _outcome(attempt.job))
         else:
             self._end_at(self._now, attempt, SUCCESS)
 
@@ -148,7 +148,7 @@ def build(setting: Setting) -> World:
     return World(simulated, simulated, simulated, simulated.read_more)
 
 
-def _seconds(job: Job) -> float:
+def _length_of(job: Job) -> float:
     words = [word for words in _SLEEP.findall(job.command) for word in words.split() if len(word) < _LONGEST]
     lengths = [float(found[1]) * _UNITS[found[2]] for word in words if (found := _LENGTH.match(word))]
     return sum(lengths) if lengths else job.time or 0.0

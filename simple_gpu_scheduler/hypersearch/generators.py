@@ -9,7 +9,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from .sweep import WrittenValues, shown
 from .values import LISTED, MOST, Computed, Draw, Fixed, Values, is_number, parse_fixed, show_fixed
 
-_PARTS = 10**5  # so many values, or more, can be told apart
+_PARTS = 10**5  # at least this many values differ
 _DIGITS = 6
 _SMALLEST = 1e-17
 

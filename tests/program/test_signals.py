@@ -246,7 +246,7 @@ def test_closed_streams_are_no_error(program: Program) -> None:
 
 
 def test_a_full_pipe_does_not_stop_the_jobs(program: Program) -> None:
-    """Nobody reads stderr, and 2,000 lines are more than a pipe holds."""
+    """Stderr has no reader, and 2,000 lines are more than a pipe holds."""
     process = program.start("--gpus", "0-3", "--joblog", "log")
     program.feed(process, "true\n" * 2000 + "touch done\n")
     until(has_text(program.directory / "log", "touch done"))

@@ -1,6 +1,6 @@
 """`submit`: a command, or the lines of stdin, for a running scheduler.
 
-What stands here is which queue is meant, and what a text must be so that it can stand in one; `submitting` writes it.
+It finds the queue that is meant, and checks that the text may be submitted; `inputs.submit` writes it.
 """
 
 import os
