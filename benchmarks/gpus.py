@@ -1,4 +1,4 @@
-"""What waiting for GPUs and sharing them among schedulers costs: no peer does it, so there is nobody beside us.
+"""What waiting for GPUs and sharing them among schedulers costs: no peer does it, so there is nothing to compare with.
 
 NVML is the stand-in of the tests, whose answers cost nothing like a driver's: what is measured is our own part.
 """
@@ -22,7 +22,7 @@ from tests.support.nvml import GIB, Process, StandIn, a_gpu, compiler  # noqa: E
 
 
 def hand_over(directory: Path, jobs: int) -> None:
-    """Two schedulers, one GPU: who gets it, and how long it is nobody's in between."""
+    """Two schedulers, one GPU: who gets it, and how long it is free in between."""
     stamp = directory / "stamp"
     subprocess.run([str(shutil.which("cc")), "-O2", "-o", stamp, ROOT / "benchmarks/stamp.c"], check=True)
     out = directory / "turns"

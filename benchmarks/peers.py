@@ -1,4 +1,4 @@
-"""How each program is told to run the lines of its stdin in parallel. A peer that is not installed is left out."""
+"""How each program is made to run the lines of its stdin in parallel. A peer that is not installed is left out."""
 
 import atexit
 import os
@@ -68,7 +68,7 @@ def run(peer: Peer, slots: int, stdin: Path) -> None:
 
 @cache
 def home() -> str:
-    """A home with nobody's settings. It is kept for the whole run: GNU parallel makes itself at home the first time."""
+    """A home without settings. It is kept for the whole run: GNU parallel makes itself at home the first time."""
     directory = tempfile.mkdtemp(prefix="bench-home-")
     atexit.register(shutil.rmtree, directory)
     (Path(directory) / ".parallel").mkdir()

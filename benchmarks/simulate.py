@@ -28,12 +28,10 @@ from simple_gpu_scheduler.simulation.compare import Site, compare, replay
 from simple_gpu_scheduler.simulation.learn.lessons import Lessons
 from simple_gpu_scheduler.simulation.learn.search import BUDGET, learn
 from simple_gpu_scheduler.simulation.significance import Standing, standing
-from simple_gpu_scheduler.simulation.simulate import Arrival
+from simple_gpu_scheduler.simulation.simulate import Workload
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals
+from simple_gpu_scheduler.simulation.workloads.jobs import WorkloadJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate
-
-Workload = Sequence[Arrival]
 
 TRACES = ROOT.parent / "shared/traces"
 PUBLISHED = Synthetic(jobs=20, gap=25.0, time=(10.0, 1000.0))
@@ -103,19 +101,19 @@ def replayed(name: str, gpus: int, estimates: str, most: int | None) -> None:
     jobs = read_csv(path.read_text())[0][:most]
     found = under(TRIED, jobs, gpus, "exact")
     found["fifo, strict order"] = strict = under(["fifo"], jobs, gpus, "none")["fifo"]
-    load = sum(job.duration * job.gpus for job in jobs) / (gpus * (jobs[-1].submit - jobs[0].submit))
+    load = sum(job.length * job.gpus for job in jobs) / (gpus * (jobs[-1].submit - jobs[0].submit))
     title = f"{name}, {len(jobs):,} jobs on {gpus:,} GPUs, load {load:.2f}, lengths"
     show_replayed(f"{title} exact", found)
     fifo, sjf, hrrn = (found[each].wait for each in ("fifo", "sjf", "hrrn"))
     print(
-        f"\nThe traps: with strict order, where nobody passes a wide job, the mean wait is "
-        f"{strict.wait.mean / fifo.mean:.1f} times that of fifo; with pure sjf somebody waits {hours(sjf.max)} h, "
-        f"while with hrrn nobody waits longer than {hours(hrrn.max)} h."
+        f"\nThe traps: with strict order, where no job passes a wide one, the mean wait is "
+        f"{strict.wait.mean / fifo.mean:.1f} times that of fifo; with pure sjf a job waits {hours(sjf.max)} h, "
+        f"while with hrrn no job waits longer than {hours(hrrn.max)} h."
     )
     show_replayed(f"{title} {estimates}", under(TRIED, jobs, gpus, estimates))
 
 
-def under(names: Sequence[str], jobs: Sequence[TraceJob], gpus: int, estimates: str) -> dict[str, measures.Measures]:
+def under(names: Sequence[str], jobs: Sequence[WorkloadJob], gpus: int, estimates: str) -> dict[str, measures.Measures]:
     workload = arrivals(jobs, gpus, estimates)[0]
     site = Site(gpus, lambda: Estimates(learns=estimates != "none"))
     results = compare([workload], [Chosen(name, POLICIES[name]) for name in names], site)
@@ -189,7 +187,7 @@ def plans(workload: Workload, name: str, ends: int) -> list[float]:
     for arrival in workload:
         scheduler.add(arrival.job, arrival.at)
     now = workload[-1].at
-    running = [(now + workload[number - 1].duration, number, each) for number, each in start_all(scheduler, now, rooms)]
+    running = [(now + workload[number - 1].length, number, each) for number, each in start_all(scheduler, now, rooms)]
     heapify(running)
     took = []
     for _ in range(ends):
@@ -199,7 +197,7 @@ def plans(workload: Workload, name: str, ends: int) -> list[float]:
         started = start_all(scheduler, now, rooms)
         took.append(time.perf_counter() - began)
         for number, each in started:
-            heappush(running, (now + workload[number - 1].duration, number, each))
+            heappush(running, (now + workload[number - 1].length, number, each))
     gc.enable()
     return took
 
@@ -242,16 +240,16 @@ def in_simpy(workload: Workload, *, by_length: bool) -> Sequence[float]:
     servers = simpy.PriorityResource(world, SERVERS) if by_length else simpy.Resource(world, SERVERS)
     starts = [0.0] * len(workload)
 
-    def job(at: int, duration: float) -> Iterator[Any]:
-        with servers.request(duration) if by_length else servers.request() as turn:
+    def job(at: int, length: float) -> Iterator[Any]:
+        with servers.request(length) if by_length else servers.request() as turn:
             yield turn
             starts[at] = world.now
-            yield world.timeout(duration)
+            yield world.timeout(length)
 
     def source() -> Iterator[Any]:
         for at, arrival in enumerate(workload):
             yield world.timeout(arrival.at - world.now)
-            world.process(job(at, arrival.duration))
+            world.process(job(at, arrival.length))
 
     world.process(source())
     world.run()

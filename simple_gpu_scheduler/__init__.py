@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """What takes time to load is loaded by those who ask for it."""
+    """Load what takes long to load when it is asked for."""
     if name == "UserError":
         from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415 - as above
 

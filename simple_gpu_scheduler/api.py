@@ -52,7 +52,7 @@ def lease(
     `timeout` is how long to wait, in seconds or as "30m"; 0 does not wait, None waits for as long as it takes.
     `gpus` are those to choose among: indexes, UUIDs, "0-3"; all that this process may see, when it is left out.
     `free_memory` ("10G") must be free; processes of the users in `share_with` ("me") do not matter, and with
-    `ignore_occupancy` nobody's do.
+    `ignore_occupancy` no processes do.
 
     A `LeaseTimeout` is raised when the time is over, a `UserError` when it cannot be done at all. It is for one thread
     of a process at a time, since the environment is the whole process's; forked workers may each call it.

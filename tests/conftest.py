@@ -150,7 +150,7 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _leases_and_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test shares its GPUs with no other, nor with whoever uses this machine; and so with its runs."""
+    """A test shares its GPUs with no other, nor with other users of this machine; and likewise its runs."""
     for variable, directory in (("SGS_LEASE_DIR", "leases"), ("XDG_STATE_HOME", "state")):
         monkeypatch.setenv(variable, str(tmp_path / directory))
         monkeypatch.setitem(UNMEASURED, variable, str(tmp_path / directory))
@@ -177,7 +177,7 @@ def _measures_one_of_a_kind(request: pytest.FixtureRequest, monkeypatch: pytest.
 
 @pytest.fixture
 def idle_gpus(nvml: StandIn, monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """Every program that the test starts finds four GPUs that nobody uses."""
+    """Every program that the test starts finds four unused GPUs."""
     for name, value in nvml.environment.items():
         monkeypatch.setenv(name, value)
     return nvml

@@ -1,4 +1,4 @@
-"""Very many jobs that wait, very many writers at once; and nobody: the terminal is gone."""
+"""Very many jobs that wait, very many writers at once; and a terminal that is gone."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def many_writers(directory: Path, chance: random.Random, writers: int = 1000) ->
 def terminal_gone(directory: Path, chance: random.Random, jobs: int = 60) -> Counts:
     """The terminal is closed in mid-run, with a run and its jobs that print to it."""
     ground = Ground(directory, chance)
-    lines = [f"echo somebody; {ground.command(number, 0, 0.1, 'gpus=0')}" for number in range(1, jobs + 1)]
+    lines = [f"echo waited; {ground.command(number, 0, 0.1, 'gpus=0')}" for number in range(1, jobs + 1)]
     given = ground.write("jobs", "".join(lines))
     ours, its = os.openpty()
     try:

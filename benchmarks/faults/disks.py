@@ -116,7 +116,7 @@ def _journal_full_and_killed(ground: Ground, jobs: int) -> int:
 
 
 def _pipe_on_a_full_disk(ground: Ground, jobs: int) -> int:
-    """What a pipe brings cannot be kept, and is run all the same."""
+    """What comes from a pipe cannot be saved, and is run anyway."""
     lines = "".join(_commands(ground, jobs)) + "# as much again\n" * 1000
     reader, writer = os.pipe()
     with small_disk(ground.state) as disk:

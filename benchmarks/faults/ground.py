@@ -144,12 +144,12 @@ class Ground:
     def check(self, expected: Collection[int], possible: Collection[int] = (), *, may_repeat: bool = False) -> Counts:
         """Every expected job has run to its end, once or again only because it had not ended; others may have not.
 
-        `may_repeat` where nobody could learn that a job had ended.
+        `may_repeat` where the end of a job may be unknown.
         """
         counts: Counts = Counter()
         allowed = {str(number) for number in (*expected, *possible)}
         strange = [path.name for path in self.ledger.iterdir() if path.name not in allowed]
-        assert not strange, f"nobody asked for these: {strange}"
+        assert not strange, f"these were never asked for: {strange}"
         for number in expected:
             entries = self.entries(number)
             counts["lost"] += not entries

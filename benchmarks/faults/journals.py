@@ -116,10 +116,10 @@ def _check_cut(path: Path, data: bytes) -> None:
         sys.path.insert(0, str(ROOT))
     from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415
     from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
-    from simple_gpu_scheduler.resume.remaining import what_is_left  # noqa: PLC0415
+    from simple_gpu_scheduler.resume.unfinished_jobs import what_is_left  # noqa: PLC0415
 
     begins, read, ended = _told(data)
-    path.unlink(missing_ok=True)  # who refuses one does not give up its lock, which ends with his process
+    path.unlink(missing_ok=True)  # a process that refuses one keeps its lock until it exits
     path.write_bytes(data)
     try:
         resumed = find.take(str(path))
@@ -203,7 +203,7 @@ class _Clock:
 
 
 def _check_shown(ground: Ground) -> None:
-    """What is told of it is no nonsense."""
+    """What is shown of it makes sense."""
     for args in (("status", "--json"), ("status",), ("history",), ("history", "--json")):
         asked = ground.ask(*args)
         assert asked.returncode == 0, f"{args}: {asked.stderr}"

@@ -91,7 +91,7 @@ def stopped_and_continued(directory: Path, chance: random.Random, jobs: int = 50
 
 
 def keeper_killed(directory: Path, chance: random.Random, jobs: int = 100, kills: int = 20) -> Counts:
-    """SIGKILL of the keeper: the run goes on, every exit code is right, and it is said."""
+    """SIGKILL of the keeper: the run continues, every exit code is right, and it is reported."""
     counts: Counts = Counter()
     for at in range(kills):
         ground = Ground(directory / f"run-{at}", chance)
@@ -114,7 +114,7 @@ def _run_without_keeper(ground: Ground, jobs: int) -> Counts:
     os.kill(keeper, signal.SIGKILL)
     ground.finish(process, 1)
     assert "keeper process was killed" in ground.said, ground.said[-2000:]
-    # A job that it had started and that ended before it could say so: nobody knows of it, and it is started once more.
+    # A job that it had started and that ended before it could say so: its end is unknown, and it is started once more.
     counts = ground.check(codes, may_repeat=True)
     assert counts["started again"] <= 1, counts
     found = ground.history()
@@ -127,7 +127,7 @@ def _run_without_keeper(ground: Ground, jobs: int) -> Counts:
 def both_killed(directory: Path, chance: random.Random, jobs: int = 200, kills: int = 40) -> Counts:
     """SIGKILL of scheduler and keeper at once: no job runs beside itself, and none is lost.
 
-    Nobody has learned how the jobs ended that ran then, so these are run again when they are gone.
+    How the jobs that ran then ended is unknown, so they are run again when they are gone.
     """
     counts: Counts = Counter()
     while counts["kills"] < kills:

@@ -15,11 +15,11 @@ from .kills import kill_at_random
 
 
 class _Writers:
-    """Threads that keep writing numbered commands to a pipe, until they are told to stop."""
+    """Threads that keep writing numbered commands to a pipe, until they are asked to stop."""
 
     def __init__(self, ground: Ground, path: Path) -> None:
         self.accepted: list[int] = []
-        self.refused: list[int] = []  # may have been written all the same, where `submit` cannot know
+        self.refused: list[int] = []  # may have been written anyway, where `submit` cannot know
         self._last = 0
         self._ground = ground
         self._path = path
@@ -35,7 +35,7 @@ class _Writers:
             thread.start()
 
     def stop(self) -> None:
-        """Only while somebody reads the pipe: else who waits to open it waits on."""
+        """Only while the pipe has a reader: otherwise a writer that waits to open it keeps waiting."""
         self._is_over.set()
         for thread in self._threads:
             thread.join(30)
@@ -108,7 +108,7 @@ def scheduler_of_a_pipe_killed(directory: Path, chance: random.Random, kills: in
 
 
 def _last_reader(ground: Ground, path: Path) -> Popen:
-    """One that nobody kills; of a new run when none had begun."""
+    """One that is not killed; of a new run if none had started."""
     for args in (["--resume"], [*ON_CPU, "--follow", str(path)]):
         process = ground.start(*args)
         until(lambda: process.poll() is not None or ground.has_begun(process.pid), "it reads")  # noqa: B023

@@ -6,7 +6,7 @@ import re
 from rich.console import Console
 from rich.text import Text
 
-# rich's own, without its comment and its fonts, which have addresses: whoever looks at it has a monospaced one.
+# rich's own, without its comment and its fonts, which have addresses: the viewer has a monospaced one.
 FORMAT = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
   <style>

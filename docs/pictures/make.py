@@ -90,7 +90,7 @@ def put_programs(directory: Path) -> None:
 
 
 def environment_of(directory: Path) -> dict[str, str]:
-    """That of somebody who has just logged in on a machine of his own."""
+    """That of a user who has just logged in on a machine with no other users."""
     return {
         "HOME": str(directory),
         "LANG": "C.UTF-8",

@@ -61,7 +61,7 @@ def browser_in(directory: Path) -> Iterator[webdriver.Chrome]:
 
 
 def smaller(png: bytes) -> bytes:
-    """The same picture in 256 colours, which nobody sees; it takes a third of the room."""
+    """The same picture in 256 colours, which looks the same; it takes a third of the room."""
     out = io.BytesIO()
     few = Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
     few.save(out, "PNG", optimize=True)

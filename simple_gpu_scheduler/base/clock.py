@@ -11,7 +11,7 @@ class Clock(Protocol):
         """Seconds that never jump; compare them only with each other."""
 
     def wall(self) -> float:
-        """Seconds since the epoch; somebody may set this clock."""
+        """Seconds since the epoch; this clock may be set."""
 
 
 class SystemClock:

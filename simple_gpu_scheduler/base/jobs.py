@@ -17,10 +17,10 @@ class Place(NamedTuple):
     """Where a job was read: line 12, or line 12 of more.txt."""
 
     line: int
-    source: str = ""
+    input: str = ""
 
     def __str__(self) -> str:
-        return f"line {self.line} of {self.source}" if self.source else f"line {self.line}"
+        return f"line {self.line} of {self.input}" if self.input else f"line {self.line}"
 
 
 class Job(NamedTuple):

@@ -83,12 +83,12 @@ class Command(click.Command):
         ctx.meta["argv"] = tuple(args)  # as they were typed
         several = [param for param in self.params if isinstance(param, SeveralValues)]
         if not ctx.resilient_parsing:
-            # Behind the first word of another program everything is that program's.
+            # Everything after the first word of another program belongs to that program.
             with_value = None if ctx.allow_interspersed_args else _names_of_valued(self.params)
             try:
                 args = join_values(args, several, with_value)
             except click.UsageError as error:
-                error.ctx = ctx  # whose help it names
+                error.ctx = ctx  # the message names the help of this command
                 raise
             args = join_optional(args, [param for param in self.params if isinstance(param, OptionalValue)])
         try:
@@ -117,7 +117,7 @@ class Command(click.Command):
 
 
 def _like(word: str, params: Iterable[click.Parameter]) -> str:
-    """What may have been meant by an option that is none."""
+    """A hint at the option that may have been meant by an unknown one."""
     from difflib import get_close_matches  # noqa: PLC0415 - 4 ms that only an error needs
 
     known = [name for param in params for name in param.opts if name.startswith("--")]
@@ -133,9 +133,10 @@ def _names_of_valued(params: Iterable[click.Parameter]) -> set[str]:
 def join_values(
     args: Iterable[str], options: Iterable[SeveralValues], with_value: Collection[str] | None = None
 ) -> list[str]:
-    """`--gpus 0 1 -v` with the 0 and the 1 made one word; what follows `--` is left alone.
+    """In `--gpus 0 1 -v`, join the 0 and the 1 to one word; leave what follows `--` alone.
 
-    With the names of all options `with_value` so is what stands behind the first word that is neither option nor value.
+    If `with_value` has the names of all options with a value, also leave alone what follows the first word that is
+    neither an option nor a value.
     """
     by_name = {name: option for option in options for name in option.opts}
     rest = list(args)

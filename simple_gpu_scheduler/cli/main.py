@@ -1,6 +1,6 @@
 """The two programs: argv -> options -> one call -> exit code.
 
-What stands here is what holds for both: open streams, and a sentence for every way to fail.
+Here is what both need: open streams, and a sentence for every way to fail.
 """
 
 import errno
@@ -43,19 +43,22 @@ def _may_run_jobs(args: Sequence[str]) -> bool:
 
 
 def _make_keeper() -> "KeeperClient | None":
-    """Before the rest is loaded: it takes half the time, and what is forked shares less with it."""
+    """Make it before the rest is loaded: that takes half the time, and less memory is shared with the fork."""
     from simple_gpu_scheduler.keeper.client import KeeperClient  # noqa: PLC0415 - as below
 
     try:
         return KeeperClient()
-    except (OSError, RuntimeError):  # no more processes; that exit codes may be lost is no reason to run nothing
+    except (
+        OSError,
+        RuntimeError,
+    ):  # there can be no more processes; jobs can run without it, though exit codes may be lost
         return None
 
 
 def simple_hypersearch() -> NoReturn:
     """The command `simple_hypersearch`."""
 
-    is_open = _is_open(1)  # if not, it would run on for nobody
+    is_open = _is_open(1)  # if stdout is closed, all output would be lost
 
     def call() -> object:
         if not is_open:
@@ -80,12 +83,12 @@ def _is_open(fd: int) -> bool:
 
 
 def _exit_with(name: str, call: Callable[[], object]) -> NoReturn:
-    gc.disable()  # loading makes no garbage, and looking for it takes 2 ms
+    gc.disable()  # loading makes no garbage, and searching for it takes 2 ms
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the run takes it over, Ctrl-C ends us without a word
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # until a run handles it, Ctrl-C ends us without a message
     _open_closed_streams()
     code = _code_of(name, call)
-    # Taking the interpreter apart takes 4 ms, and it would pull the ground from under the threads that still wait.
+    # Finalizing the interpreter takes 4 ms, and would crash threads that still wait.
     os._exit(code)
 
 
@@ -105,7 +108,7 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
 
         _say("\n".join(safe(line) for line in f"{name}: {error}".split("\n")))
         return error.code
-    except BrokenPipeError:  # the reader of our own output has left: that ends a filter, and is no failure of it
+    except BrokenPipeError:  # the reader of our own output has gone: that ends a filter, and is not a failure
         return 0
     except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and its report is all that helps
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
@@ -116,7 +119,7 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
 
 
 def _say(text: str) -> None:
-    with suppress(OSError):  # stderr is closed or full: there is nobody to tell, and the exit code tells the rest
+    with suppress(OSError):  # stderr is closed or full: the exit code has to be enough
         print(text, file=sys.stderr, flush=True)
 
 

@@ -75,9 +75,9 @@ class EventWords:
         if outcome.kind == "succeeded" and not self._verbose:
             return ""
         if fate_of(outcome.kind, is_cancelled=event.is_cancelled) == "cancelled":
-            return f"{show_job(job)} was cancelled after {show_duration(event.runtime)}: {show_command(job.command)}"
+            return f"{show_job(job)} was cancelled after {show_duration(event.length)}: {show_command(job.command)}"
         again = "" if event.is_final else ", retrying"
-        took = "" if outcome.kind == "not started" else f" after {show_duration(event.runtime)}"
+        took = "" if outcome.kind == "not started" else f" after {show_duration(event.length)}"
         return f"{show_job(job)} {show_outcome(outcome)}{took}{again}: {show_command(job.command)}"
 
     def _left_behind(self, event: LeftBehind) -> str:

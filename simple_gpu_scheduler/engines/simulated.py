@@ -16,7 +16,7 @@ from typing import Any
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome
 from simple_gpu_scheduler.gpus.pool import Demand
-from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.scheduling.slots import Room, Rooms
 from simple_gpu_scheduler.system.signals import Signalled
 
@@ -68,7 +68,7 @@ class Simulated:
             return self._next_end(_NEVER if timeout is None else self._now + timeout)
         # Nothing is read after a message that stops the run.
         stops = isinstance(message, Signalled) and message.number != signal.SIGUSR1
-        if stops or isinstance(message, Batch | SourceEnded):
+        if stops or isinstance(message, Batch | EndOfInput):
             self._is_read = True
         return message
 
@@ -104,7 +104,7 @@ class Simulated:
     def start(self, attempt: Attempt) -> None:
         """Plan its end."""
         if self._has_lengths:
-            self._end_at(self._now + _seconds(attempt.job), attempt, _outcome(attempt.job))
+            self._end_at(self._now + _length_of(attempt.job), attempt, _outcome(attempt.job))
         else:
             self._end_at(self._now, attempt, SUCCESS)
 
@@ -148,7 +148,7 @@ def build(setting: Setting) -> World:
     return World(simulated, simulated, simulated, simulated.read_more)
 
 
-def _seconds(job: Job) -> float:
+def _length_of(job: Job) -> float:
     words = [word for words in _SLEEP.findall(job.command) for word in words.split() if len(word) < _LONGEST]
     lengths = [float(found[1]) * _UNITS[found[2]] for word in words if (found := _LENGTH.match(word))]
     return sum(lengths) if lengths else job.time or 0.0

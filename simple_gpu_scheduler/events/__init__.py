@@ -29,7 +29,8 @@ class RunBegan(NamedTuple):
 class ReadMark(NamedTuple):
     """How far a growing input was read: `offset` bytes, the number of the next line, and the defaults in force there.
 
-    `device`, `inode` and the checksum of all bytes before it show whether a file is still the same.
+    `device`, `inode` and the checksum of all bytes before it show whether a file is still the same. `source` is the
+    input's name in the journal, whose fields these are.
     """
 
     source: str
@@ -87,14 +88,15 @@ class JobBegan(NamedTuple):
 class JobEnded(NamedTuple):
     """An attempt has ended and no process of it is left; `is_final` unless the job is retried.
 
-    `is_interrupted` if the run was stopped, so that it was ended, or is not retried; `is_cancelled` if somebody
+    `length` is how long its main process ran.
+    `is_interrupted` if the run was stopped, so that it was ended, or is not retried; `is_cancelled` if the user
     cancelled it.
     """
 
     attempt: Attempt
     outcome: Outcome
     started_at: float
-    runtime: float
+    length: float
     is_final: bool
     is_interrupted: bool = False
     is_cancelled: bool = False
@@ -147,7 +149,7 @@ class StopAsked(NamedTuple):
 
 
 class StatusAsked(NamedTuple):
-    """Somebody asked what is running and what is waiting."""
+    """The user asked what is running and what is waiting."""
 
     running: Sequence[tuple[Attempt, float]]
     waiting: int

@@ -1,4 +1,4 @@
-"""Estimates when a run will be done, from how long its jobs took so far. Pure."""
+"""Estimates when a run will be done, from how long its jobs have taken so far. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class ExpectedLengths(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The basis of an estimate: the mean runtime of the jobs that succeeded, and the `time=` of those that have one."""
+    """The basis of an estimate: the mean length of the jobs that succeeded, and the `time=` of those that have one."""
 
     mean: float | None
     running: Sequence[tuple[float | None, float]]  # the `time=` of each, and how long it has been running
@@ -31,18 +31,18 @@ class Known(NamedTuple):
     estimates: ExpectedLengths = ExpectedLengths()  # of the waiting jobs that have one
 
 
-def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
+def eta_of(known: Known, *, starts: bool, all_read: bool) -> Eta:
     """Assumes that as many jobs as now keep running until none waits; `starts`: whether jobs are started at all."""
     waiting = known.waiting if starts else 0
     if starts and not all_read:
         return Eta(None, "still reading the input")
     if waiting and not known.running:
         return Eta(None, "no job is running")
-    has_unknown = waiting > known.estimates.jobs or any(time is None for time, _ in known.running)
+    has_unknown = waiting > known.estimates.jobs or any(estimate is None for estimate, _ in known.running)
     if has_unknown and known.mean is None:
         return Eta(None, "no job has succeeded yet")
     mean = known.mean or 0.0
-    left = [max(0.0, (mean if time is None else time) - runtime) for time, runtime in known.running]
+    left = [max(0.0, (mean if estimate is None else estimate) - runtime) for estimate, runtime in known.running]
     to_come = known.estimates if waiting else ExpectedLengths()
     others = max(0, waiting - to_come.jobs) * mean
     longest = max([*left, to_come.longest, mean if others else 0.0])
@@ -51,36 +51,36 @@ def estimate(known: Known, *, starts: bool, all_read: bool) -> Eta:
 
 
 class Lengths:
-    """Collects the basis of an estimate: runtimes of jobs that succeeded, and the `time=` of waiting jobs."""
+    """Collects the basis of an estimate: lengths of jobs that succeeded, and the `time=` of waiting jobs."""
 
     def __init__(self) -> None:
         self._succeeded = 0
-        self._runtime = 0.0
-        self._times: Counter[float] = Counter()  # how many waiting jobs have each
+        self._lengths = 0.0  # their sum
+        self._estimates: Counter[float] = Counter()  # how many waiting jobs have each
         self._total = 0.0
 
-    def succeeded(self, runtime: float) -> None:
-        """A job succeeded after this long."""
+    def succeeded(self, length: float) -> None:
+        """A job of this length succeeded."""
         self._succeeded += 1
-        self._runtime += runtime
+        self._lengths += length
 
-    def expect(self, time: float) -> None:
+    def expect(self, estimate: float) -> None:
         """A job with this `time=` waits."""
-        self._times[time] += 1
-        self._total += time
+        self._estimates[estimate] += 1
+        self._total += estimate
 
-    def expect_no_more(self, time: float) -> None:
+    def expect_no_more(self, estimate: float) -> None:
         """It no longer waits."""
-        self._total -= time
-        self._times[time] -= 1
-        if not self._times[time]:
-            del self._times[time]
+        self._total -= estimate
+        self._estimates[estimate] -= 1
+        if not self._estimates[estimate]:
+            del self._estimates[estimate]
 
     def known(self, running: Sequence[tuple[Job, float]], waiting: int) -> Known:
         """The basis of an estimate, given the running jobs, how long each has run, and how many wait."""
-        mean = self._runtime / self._succeeded if self._succeeded else None
+        mean = self._lengths / self._succeeded if self._succeeded else None
         if mean is not None:  # jobs that have already run for longer will raise it
             longer = [runtime for job, runtime in running if job.time is None and runtime > mean]
-            mean = (self._runtime + sum(longer)) / (self._succeeded + len(longer))
-        estimates = ExpectedLengths(self._times.total(), self._total, max(self._times, default=0.0))
+            mean = (self._lengths + sum(longer)) / (self._succeeded + len(longer))
+        estimates = ExpectedLengths(self._estimates.total(), self._total, max(self._estimates, default=0.0))
         return Known(mean, [(job.time, runtime) for job, runtime in running], waiting, estimates)

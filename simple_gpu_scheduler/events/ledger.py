@@ -29,7 +29,7 @@ from . import (
     StopAsked,
     Waited,
 )
-from .eta import Eta, Lengths, estimate
+from .eta import Eta, Lengths, eta_of
 
 State = Literal["waiting", "running", "succeeded", "failed", "not started", "cancelled"]
 _STATES: Mapping[Fate, State] = {
@@ -182,7 +182,7 @@ class Ledger:
     def eta(self, running: Sequence[tuple[Job, float]]) -> Eta:
         """When all will be done, given the running jobs and how long each has run."""
         known = self._lengths.known(running, len(self.waiting))
-        return estimate(known, starts=not (self.is_paused or self.is_stopping), all_read=self.all_read)
+        return eta_of(known, starts=not (self.is_paused or self.is_stopping), all_read=self.all_read)
 
     def summary(self, elapsed: float, signal: int) -> RunEnded:
         """The last event; jobs that still wait were not started, or were interrupted."""
@@ -245,7 +245,7 @@ class Ledger:
         job = attempt.job
         self.running.pop(attempt.key, None)
         if kind == "succeeded":  # a job that fails in its first second tells nothing about the others
-            self._lengths.succeeded(event.runtime)
+            self._lengths.succeeded(event.length)
         if event.is_interrupted:
             self._wait(job)
             self.interrupted.add(job.number)

@@ -255,7 +255,7 @@ class Pool:
             self._release(place)
 
     def _look_past_line(self, place: GpuState, now: float) -> None:
-        """The first scheduler in line may be suspended, and then nobody would get the free GPU."""
+        """The first scheduler in line may be suspended, and then no other would get the free GPU."""
         is_free = self._pause >= 1 and place.lease.take(past_the_line=True)
         if is_free and place.was_free_behind_line:
             place.in_line = False

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from simple_gpu_scheduler.base.errors import UserError
 
 from .pattern import NAME, Pattern, Placeholder
-from .quoting import COMMENT, ENDS_ESCAPED, WORDS, left_open
+from .shell_quotes import COMMENT, ENDS_ESCAPED, WORDS, left_open
 from .space import Factor, Space
 from .sweep import IN_ORDER, Sweep, bare, shown
 from .values import NUMBER, Values

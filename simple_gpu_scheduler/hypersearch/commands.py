@@ -14,7 +14,7 @@ from .lines import Filling, Names
 from .order import fold
 from .pattern import COUNTED, Pattern, parse_command, parse_text
 from .points import Order, Point, indexes, points
-from .quoting import OPTIONS
+from .shell_quotes import OPTIONS
 from .space import Space, make_space
 from .sweep import IN_ORDER, Sweep
 
@@ -218,8 +218,8 @@ class Sweeps:
         for commands in self._all:
             yield from commands.lines(self._output)
         if not self._output.count:
-            who = "none of the combinations tried" if self._output.gave_up else "no combination"
-            raise UserError(f"{who} meets the conditions, so there is nothing to print; loosen --where")
+            tried = "none of the combinations tried" if self._output.gave_up else "no combination"
+            raise UserError(f"{tried} meets the conditions, so there is nothing to print; loosen --where")
 
     def notes(self) -> list[str]:
         """Notes for the user, complete once the lines have ended."""

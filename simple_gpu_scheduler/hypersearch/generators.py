@@ -9,7 +9,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from .sweep import WrittenValues, shown
 from .values import LISTED, MOST, Computed, Draw, Fixed, Values, is_number, parse_fixed, show_fixed
 
-_PARTS = 10**5  # so many values, or more, can be told apart
+_PARTS = 10**5  # at least this many values differ
 _DIGITS = 6
 _SMALLEST = 1e-17
 
@@ -75,8 +75,8 @@ def _range(first: Fixed, last: Fixed, step: Fixed = _ONE) -> Values:
         raise ValueError("a step of 0 never reaches the end")
     if span * each < 0:
         raise ValueError("the step never reaches the end; flip its sign")
-    begin, by = first.scaled(decimals), step.scaled(decimals)
-    return _computed(span // each + 1, lambda place: show_fixed(begin + by * place, decimals))
+    start, by = first.scaled(decimals), step.scaled(decimals)
+    return _computed(span // each + 1, lambda place: show_fixed(start + by * place, decimals))
 
 
 def _linspace(first: Fixed, last: Fixed, count: Fixed) -> Values:

@@ -64,7 +64,7 @@ class Filling:
         return {placeholder.name for placeholder in self._counted}
 
     def check(self) -> None:
-        """Check now that values fit; of computed or drawn values, one stands for all."""
+        """Check now that values fit; of computed or drawn values, checking one is enough."""
         for factor, (size, table) in zip(self._space.factors[::-1], self.tables, strict=True):
             for place in range(size if factor.is_listed else 1):
                 table[place]

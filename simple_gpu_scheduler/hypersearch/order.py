@@ -56,11 +56,13 @@ def _keys(bits: int, seed: int) -> list[int]:
 
 
 def _feistel(size: int, keys: list[int]) -> Iterator[int]:
-    """A number is a place in a near square; each step turns its rows or its columns, by what the other one is.
+    """A number is a place in a near square. Each step moves its row by an amount that depends on its column, or the
+    column by one that depends on the row.
 
-    Every step can be undone, so no number comes twice. Those beyond the size, fewer than one row, go on until they are
-    within. The squares are what makes it random: without them a step is nearly a straight line. Written out because
-    this is the inner loop: a call for each step would take half the time again.
+    Every step can be undone, so no number comes twice. A number beyond the size takes more steps until it is within;
+    there are fewer of these than one row has. The squares make it random: without them a step is nearly a straight
+    line. The steps are written out because this is the inner loop: calling a function for each would take half as long
+    again.
     """
     k1, k2, k3, k4 = keys
     rows = isqrt(size - 1) + 1
@@ -76,7 +78,7 @@ def _feistel(size: int, keys: list[int]) -> Iterator[int]:
             row = (row + (mixed * mixed >> 32)) % rows
             mixed = (row ^ k4) * k1 >> 20
             column = (column + (mixed * mixed >> 32)) % columns
-            number = row * columns + column  # noqa: PLW2901 - it goes on from there
+            number = row * columns + column  # noqa: PLW2901 - the next steps start from there
             if number < size:
                 break
         yield number

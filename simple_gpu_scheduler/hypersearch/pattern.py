@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 
-from .quoting import COMMANDS, COMMENT, ENDS_ESCAPED, OPTIONS, SINGLE, WORD, WORDS, left_open, place_behind, quoted
+from .shell_quotes import COMMANDS, COMMENT, ENDS_ESCAPED, OPTIONS, SINGLE, WORD, WORDS, left_open, place_behind, quoted
 from .sweep import bare, meant, shown
 from .values import is_number, is_whole
 

@@ -1,4 +1,4 @@
-"""Sources of the bytes of an input: a file read to its end, a file that grows; `pipes` has the pipes.
+"""Feeds, which give the bytes of an input: a file read to its end, a file that grows; `pipes` has the pipes.
 
 A feed returns bytes; feeds that can be resumed remember how far their bytes were used. It knows nothing of lines.
 """
@@ -74,9 +74,9 @@ class Followed:
         self._name = path
         from .follow import FollowedFile, Position  # noqa: PLC0415 - most runs follow no file
 
-        begin = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else Position()
-        self._file = FollowedFile(path, begin)
-        self._used = begin
+        start = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else Position()
+        self._file = FollowedFile(path, start)
+        self._used = start
         self._unused = bytearray()
 
     def begin(self) -> None:

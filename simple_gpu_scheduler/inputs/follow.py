@@ -3,14 +3,15 @@
 It returns bytes, and for each piece the position after it, from which a later process can resume. It knows nothing of
 lines or jobs.
 
-What is promised: bytes that stay in the file, or in a file that is rotated to a name beside it (`queue.txt.1`,
-`queue.txt-20260131`), are given once and in order, those of the rotated file first, and those of what was rotated on
-meanwhile (`.2`, `.1`). A rotated file is left when nobody has it open for writing. Where the system does not tell, or a
-writer stays, that is when nothing came for a second, at the latest after ten; what he writes then is not read.
+It promises to return all bytes that stay in the file, or in a file that is rotated to a name beside it
+(`queue.txt.1`, `queue.txt-20260131`), once and in order: those of the rotated file first, then those of files that were
+rotated further meanwhile (`.2`, `.1`). It leaves a rotated file when no process has it open for writing. If the system
+does not say, or a writer keeps it open, it leaves after a second without new bytes, and after ten seconds at most; it
+does not read what is written to the file later.
 
-What cannot be told: a file that is cut, and by the next look longer than before, is taken for the old one; so are the
-same bytes in a file that is deleted and made again by then. One that was compressed, or moved to another directory,
-while nobody followed it is not found, nor are those between it and the new one.
+It cannot notice everything. It takes a file that is cut and then grows beyond its old size before the next look for the
+old one, and also a file that is deleted and created again with the same bytes. A file that was compressed or moved to
+another directory while it was not followed is not found, nor are the files between that and the new one.
 """
 
 import errno
@@ -44,13 +45,13 @@ class Position(NamedTuple):
         return self._replace(offset=self.offset + len(data), crc=zlib.crc32(data, self.crc))
 
 
-_BEGIN = Position()
+_AT_START = Position()
 
 
 class FilePiece(NamedTuple):
-    """Bytes, and the position behind them. With `is_new_file` another content begins here: what came before is whole.
+    """Bytes, and the position after them. With `is_new_file` they start new content, and the old content is complete.
 
-    Without it the bytes go on where the last piece ended, though an editor may have given the file another inode.
+    Otherwise they continue the last piece, though an editor may have given the file another inode.
     """
 
     data: bytes
@@ -67,13 +68,13 @@ class FilePiece(NamedTuple):
 
 
 class FollowedFile:
-    """A regular file that grows, or is still to come; read by one thread. ValueError if it is another kind of file.
+    """A regular file that grows, or does not exist yet; read by one thread. ValueError if it is another kind of file.
 
-    A file that an editor has put in the place of the old one goes on where the old one was read to, if all bytes before
-    that are the same; else it is new. An editor gets a second to write that much.
+    If an editor has replaced the file, reading continues at the same place if all bytes before it are the same;
+    otherwise the file is new. The editor gets a second to write that much.
     """
 
-    def __init__(self, path: str, position: Position = _BEGIN, *, uses_inotify: bool | None = None) -> None:
+    def __init__(self, path: str, position: Position = _AT_START, *, uses_inotify: bool | None = None) -> None:
         self._path = os.path.abspath(path)
         with suppress(OSError):  # `read` will report it too
             if not stat.S_ISREG(os.stat(path).st_mode):

@@ -17,7 +17,7 @@ from simple_gpu_scheduler.journal import files
 from . import InputOptions
 from .feeds import Followed
 from .pipes import HandOver, Rest, Spooled
-from .reader import Source, check
+from .reader import OpenInput, check
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.journal.run_state import RunState
@@ -50,10 +50,10 @@ def is_of(fd: int, name: str = "") -> Input:
     return Input("file", path, name) if stat.S_ISREG(mode) else Input("other", path, name)
 
 
-def open_file(path: str, *, waits: bool) -> Source:
+def open_file(path: str, *, waits: bool) -> OpenInput:
     """Open one of FILES. With `waits`, wait for the first writer of a named pipe."""
     if path == "-":
-        return Source(_STDIN)
+        return OpenInput(_STDIN)
     try:
         if not waits and _is_named_pipe(path):
             return _place_of(path)
@@ -64,7 +64,7 @@ def open_file(path: str, *, waits: bool) -> Source:
     if stat.S_ISDIR(os.fstat(fd).st_mode):
         raise UserError(f"cannot read {path}: it is a directory")
     os.set_blocking(fd, True)
-    return Source(fd, path)
+    return OpenInput(fd, path)
 
 
 def _is_named_pipe(path: str) -> bool:
@@ -78,39 +78,39 @@ def _is_named_pipe(path: str) -> bool:
         os.close(fd)
 
 
-def _place_of(path: str) -> Source:
+def _place_of(path: str) -> OpenInput:
     """A named pipe, not opened: an open one takes lines from writers, which would be lost if we are killed."""
     if not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return Source(os.open(path, os.O_PATH | os.O_CLOEXEC), path)
+    return OpenInput(os.open(path, os.O_PATH | os.O_CLOEXEC), path)
 
 
-def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, Source]:
+def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, OpenInput]:
     """The input given by `--follow`: a pipe, created if nothing is there, or a growing file."""
     try:
         if not os.path.lexists(path):
             if mark:  # a file that was followed before is being rotated, or will be created again
-                return Input("follow", path), Source(-1, "", Followed(path, mark), mark)
+                return Input("follow", path), OpenInput(-1, "", Followed(path, mark), mark)
             os.mkfifo(path, 0o600)
         mode = os.stat(path).st_mode
         if stat.S_ISFIFO(mode):
-            source = open_file(path, waits=False)._replace(name="")
-            return is_of(source.fd), source
+            opened = open_file(path, waits=False)._replace(name="")
+            return is_of(opened.fd), opened
         if not stat.S_ISREG(mode):
             raise UserError(f"--follow {path}: it is neither a pipe nor a regular file")
         os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-        return Input("follow", os.path.realpath(path)), Source(-1, "", Followed(os.path.realpath(path), mark), mark)
+        return Input("follow", os.path.realpath(path)), OpenInput(-1, "", Followed(os.path.realpath(path), mark), mark)
     except OSError as error:
         raise UserError(f"--follow {path}: {error.strerror}") from None
 
 
-def open_held(source: Source) -> Source:
+def open_held(opened: OpenInput) -> OpenInput:
     """A named pipe that is read directly; its other end is held open, so it does not end with its last writer."""
-    place = f"/proc/self/fd/{source.fd}"
+    place = f"/proc/self/fd/{opened.fd}"
     fd = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.open(place, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.set_blocking(fd, True)
-    return source._replace(fd=fd)
+    return opened._replace(fd=fd)
 
 
 def check_holdable(fd: int) -> None:
@@ -123,20 +123,20 @@ def check_holdable(fd: int) -> None:
 
 
 def spooled(
-    kind: Input, source: Source, spool: int, hand_over: HandOver | None, mark: ReadMark | None, *, follows: bool
-) -> Source:
+    kind: Input, opened: OpenInput, spool: int, hand_over: HandOver | None, mark: ReadMark | None, *, follows: bool
+) -> OpenInput:
     """A pipe that is copied to the open file `spool`."""
     is_named = kind.kind == "fifo"
     offset = mark.offset if mark else 0
     feed = Spooled(
-        kind.spool, source.fd, spool, hand_over, is_named=is_named, holds=is_named and follows, offset=offset
+        kind.spool, opened.fd, spool, hand_over, is_named=is_named, holds=is_named and follows, offset=offset
     )
-    return source._replace(feed=feed, mark=mark)
+    return opened._replace(feed=feed, mark=mark)
 
 
-def rest(kind: Input, spool: int, mark: ReadMark | None) -> Source:
+def rest(kind: Input, spool: int, mark: ReadMark | None) -> OpenInput:
     """The saved content of a pipe that no longer exists."""
-    return Source(spool, kind.name, Rest(kind.spool, spool, mark.offset if mark else 0), mark)
+    return OpenInput(spool, kind.name, Rest(kind.spool, spool, mark.offset if mark else 0), mark)
 
 
 def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
@@ -146,9 +146,9 @@ def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
     return ReadMark(**{name: record[name] for name in ReadMark._fields if name in record})  # type: ignore[arg-type]
 
 
-def refuse_errors(sources: Sequence[Source], parser: LineParser, *, by_null: bool) -> None:
+def refuse_errors(open_inputs: Sequence[OpenInput], parser: LineParser, *, by_null: bool) -> None:
     """Refuse wrong options in the first part of regular files before anything starts."""
-    refusals = check([source for source in sources if source.feed is None], parser, by_null=by_null)
+    refusals = check([opened for opened in open_inputs if opened.feed is None], parser, by_null=by_null)
     if not refusals:
         return
     lines = [f"  {refusal.place}: {refusal.problem}" for refusal in refusals[:_MOST_ERRORS_SHOWN]]
@@ -157,13 +157,13 @@ def refuse_errors(sources: Sequence[Source], parser: LineParser, *, by_null: boo
     raise UserError("\n".join(["nothing was started; the input has errors:", *lines]))
 
 
-def keep_input(sources: Sequence[Source], joblog: str | None) -> None:
+def keep_input(open_inputs: Sequence[OpenInput], joblog: str | None) -> None:
     """Refuse a job log that is also the input: it would be truncated before it was read."""
     try:
         log = os.stat(joblog) if joblog else None
     except OSError:  # it does not exist yet
         return
-    fds = [source.fd for source in sources if source.fd >= 0]
+    fds = [opened.fd for opened in open_inputs if opened.fd >= 0]
     if log and any(os.path.samestat(log, os.fstat(fd)) for fd in fds) and stat.S_ISREG(log.st_mode):
         raise UserError(f"--joblog {joblog}: that is the file that the commands are read from")
 
@@ -177,16 +177,16 @@ def introduce(kind: Input, *, follows: bool) -> str:
     return "the file is followed for more commands until the run is stopped" if kind.kind == "follow" else ""
 
 
-Typed = tuple[Input, Source]
+Typed = tuple[Input, OpenInput]
 QUEUES = ("fifo", "follow")
 _TEMPORARY = "/tmp"  # noqa: S108 - a file created there has no name
 
 
 class Gathered(NamedTuple):
-    """The inputs for the journal, the sources to read, messages about them, and what went wrong."""
+    """The inputs as in the journal, those to read, messages about them, and what went wrong."""
 
     inputs: Sequence[Input] = ()
-    sources: Sequence[Source] = ()
+    open_inputs: Sequence[OpenInput] = ()
     introductions: Sequence[str] = ()
     problems: Sequence[str] = ()
 
@@ -199,18 +199,18 @@ class Gathered(NamedTuple):
 def open_typed(options: InputOptions, state: "RunState | None") -> list[Typed]:
     """The inputs on the command line, otherwise stdin; for a resumed run, stdin only if it has jobs."""
     waits = options.no_follow
-    sources = [open_file(name, waits=waits) for name in options.files]
-    typed = [(is_of(source.fd, source.name), source) for source in sources]
+    open_inputs = [open_file(name, waits=waits) for name in options.files]
+    typed = [(is_of(opened.fd, opened.name), opened) for opened in open_inputs]
     if options.follow:
         mark = mark_of(state.marks.get(os.path.realpath(options.follow))) if state else None
         typed.append(open_followed(options.follow, mark))
     if not typed:
         stdin = is_of(0)
         if not state or stdin.kind in ("file", "fifo", "pipe"):
-            typed.append((stdin, Source(0)))
-    for each, source in typed:
+            typed.append((stdin, OpenInput(0)))
+    for each, opened in typed:
         if each.kind == "fifo" and not waits:
-            check_holdable(source.fd)
+            check_holdable(opened.fd)
     return typed
 
 
@@ -225,8 +225,8 @@ def gather(
         if each.path not in paths or not each.path:
             gathering.resume(each)
     spools = {each.path: each.spool for each in had if each.spool and each.path}
-    for each, source in typed:
-        gathering.add(each._replace(spool=spools.get(each.path, "")), source)
+    for each, opened in typed:
+        gathering.add(each._replace(spool=spools.get(each.path, "")), opened)
     return gathering.all()
 
 
@@ -245,58 +245,58 @@ class _Gathering:
         self._follows = follows
         had = state.began["inputs"] if state else []
         self._taken = {each.get("spool", "") for each in had} | set(state.marks if state else ())
-        self._found: list[tuple[Input, Source | None]] = []
+        self._found: list[tuple[Input, OpenInput | None]] = []
         self._problems: list[str] = []
 
     def all(self) -> Gathered:
         found = sorted(self._found, key=lambda pair: pair[0].kind in QUEUES)
-        sources = [source for _, source in found if source]
-        introductions = [introduce(each, follows=self._follows) for each, source in found if source]
+        open_inputs = [opened for _, opened in found if opened]
+        introductions = [introduce(each, follows=self._follows) for each, opened in found if opened]
         return Gathered(
-            [each for each, _ in self._found], sources, [each for each in introductions if each], self._problems
+            [each for each, _ in self._found], open_inputs, [each for each in introductions if each], self._problems
         )
 
-    def add(self, each: Input, source: Source) -> None:
+    def add(self, each: Input, opened: OpenInput) -> None:
         """Add an input that was typed."""
         is_pipe = each.kind == "fifo" or (each.kind == "pipe" and self._stem)
         if not is_pipe or (not self._stem and self._follows):
             if each.kind == "fifo":
-                source = open_held(source)
+                opened = open_held(opened)
             path = each.path if each.kind == "file" else ""
-            self._found.append((each, source._replace(path=path)))
+            self._found.append((each, opened._replace(path=path)))
             return
         try:
             each, spool = (each, self._open_spool(each)) if each.spool else self._new_spool(each)
         except OSError as error:
             self._problems.append(f"the input from the pipe cannot be saved beside the journal: {error.strerror}")
-            self._found.append((each._replace(spool=""), source))
+            self._found.append((each._replace(spool=""), opened))
             return
         mark = self._mark(each.spool)
-        attached = spooled(each, source, spool, self._hand_over, mark, follows=self._follows)
+        attached = spooled(each, opened, spool, self._hand_over, mark, follows=self._follows)
         self._found.append((each, attached))
 
     def resume(self, each: Input) -> None:
         """Continue an input that the run had."""
-        source: Source | None = None
+        opened: OpenInput | None = None
         try:
             if each.kind == "file":
                 if not self._state or each.path not in self._state.ended_inputs:
-                    source = Source(os.open(each.path, os.O_RDONLY | os.O_CLOEXEC), each.name, path=each.path)
+                    opened = OpenInput(os.open(each.path, os.O_RDONLY | os.O_CLOEXEC), each.name, path=each.path)
             elif each.kind == "follow":
                 mark = self._mark(each.path) or ReadMark(each.path)
-                source = open_followed(each.path, mark)[1]
+                opened = open_followed(each.path, mark)[1]
             elif each.kind == "fifo" and self._follows and os.path.exists(each.path):
-                source = open_file(each.path, waits=False)._replace(name=each.name)
-                check_holdable(source.fd)
-                self.add(each, source)
+                opened = open_file(each.path, waits=False)._replace(name=each.name)
+                check_holdable(opened.fd)
+                self.add(each, opened)
                 return
             elif each.spool:
-                source = rest(each, self._open_spool(each), self._mark(each.spool))
+                opened = rest(each, self._open_spool(each), self._mark(each.spool))
         except OSError as error:
             self._problems.append(
                 f"{each.path or 'the pipe'} cannot be read again: {error.strerror}; its unread lines are missing"
             )
-        self._found.append((each, source))
+        self._found.append((each, opened))
 
     def _mark(self, name: str) -> ReadMark | None:
         return mark_of(self._state.marks.get(name)) if self._state else None

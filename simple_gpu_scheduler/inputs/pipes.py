@@ -59,7 +59,7 @@ class Spooled:
     def __init__(
         self,
         name: str,
-        source: int,
+        pipe: int,
         spool: int,
         hand_over: HandOver | None,
         *,
@@ -69,7 +69,7 @@ class Spooled:
     ) -> None:
         """`offset`: where to resume. Without a keeper to `hand_over` the pipe to, a thread reads it. See `Intake`."""
         self._name = name
-        self._source = source
+        self._pipe = pipe
         self._spool = spool
         self._is_named = is_named
         self._holds = holds
@@ -127,9 +127,9 @@ class Spooled:
     def stop(self) -> bool:
         """See `Feed`. Our own end is closed, so that the other reader's is the last."""
         with self._lock:
-            if self._source >= 0:
+            if self._pipe >= 0:
                 null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-                os.dup2(null, self._source, inheritable=False)  # not closed: stdin's number must stay taken
+                os.dup2(null, self._pipe, inheritable=False)  # not closed: stdin's number must stay taken
                 os.close(null)
             if self._own is not None:
                 os.close(self._own)
@@ -145,12 +145,12 @@ class Spooled:
     def _keep_open(self) -> None:
         with self._lock, suppress(OSError):
             if self._is_named and self._own is None:
-                self._own = os.open(f"/proc/self/fd/{self._source}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._own = os.open(f"/proc/self/fd/{self._pipe}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _give_over(self, hand_over: HandOver) -> Socket:
         ours, its_end = pair()
         try:
-            files = [self._source, self._spool, its_end.fileno()]
+            files = [self._pipe, self._spool, its_end.fileno()]
             hand_over(self._granted, files, is_named=self._is_named, holds=self._holds)
         except OSError:  # it was killed
             return self._take_in_here()
@@ -159,8 +159,8 @@ class Spooled:
 
     def _take_in_here(self) -> Socket:
         ours, its_end = pair()
-        source, spool = os.dup(self._source), os.dup(self._spool)
-        intake = Intake(source, spool, its_end, self._granted, is_named=self._is_named, holds=self._holds)
+        pipe, spool = os.dup(self._pipe), os.dup(self._spool)
+        intake = Intake(pipe, spool, its_end, self._granted, is_named=self._is_named, holds=self._holds)
         start_thread(intake.run)
         return ours
 
@@ -181,7 +181,7 @@ class Spooled:
         if self._unused:
             data, self._unused = self._unused[:CHUNK], self._unused[CHUNK:]
             return Piece(data)
-        fd = self._source if self._own is None else self._own
+        fd = self._pipe if self._own is None else self._own
         poll = select.poll()
         poll.register(fd, select.POLLIN)
         while True:

@@ -23,7 +23,7 @@ READ_AHEAD = 10_000
 _CHECKED = 1024 * 1024
 
 
-class Source(NamedTuple):
+class OpenInput(NamedTuple):
     """An open input: its file descriptor, its name if it needs one to be told apart, and how it is read.
 
     `path` is that of a file for which reaching the end must be recorded.
@@ -43,8 +43,8 @@ class Parser(Protocol):
     def defaults(self) -> dict[str, object]:
         """The defaults for the next line."""
 
-    def begin(self, source: str, mark: ReadMark | None = None) -> None:
-        """The next lines come from another input, from its start or from a mark reached before."""
+    def begin(self, name: str, mark: ReadMark | None = None) -> None:
+        """The next lines come from the input of this name, from its start or from a mark reached before."""
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
         """Parse one line."""
@@ -63,7 +63,7 @@ class FileRead(NamedTuple):
     path: str
 
 
-class SourceEnded(NamedTuple):
+class EndOfInput(NamedTuple):
     """No more jobs will come; `problem` says why, unless the input simply ended.
 
     With `more_may_come`, only for now: a named pipe may get another writer until it is stopped.
@@ -74,31 +74,31 @@ class SourceEnded(NamedTuple):
 
 
 class Reader:
-    """The reader thread: puts every job of the sources on the inbox, in order, and then the end. It never raises."""
+    """The reader thread: puts every job of the inputs on the inbox, in order, and then the end. It never raises."""
 
     def __init__(
         self,
-        sources: list[Source],
+        inputs: list[OpenInput],
         parser: Parser,
-        put: Callable[[Batch | FileRead | SourceEnded | Trouble | Broken], None],
+        put: Callable[[Batch | FileRead | EndOfInput | Trouble | Broken], None],
         wait_for_room: Callable[[], object],
         *,
         by_null: bool = False,
     ) -> None:
-        self._sources = sources
+        self._inputs = inputs
         self._parser = parser
         self._put = put
         self._wait_for_room = wait_for_room
         self._by_null = by_null
         self._feed: Feed | None = None
-        self.has_begun = threading.Event()  # whether others can write to the sources
+        self.has_begun = threading.Event()  # whether others can write to the inputs
 
     def run(self) -> None:
         """Read everything."""
         try:
-            for source in self._sources:
-                if source.feed:
-                    source.feed.begin()
+            for each in self._inputs:
+                if each.feed:
+                    each.feed.begin()
             self.has_begun.set()
             self._put(self._read_all())
         except Exception as error:  # noqa: BLE001 - the loop raises it; raised here, the end would never come
@@ -108,25 +108,23 @@ class Reader:
         """Stop reading inputs that would not end by themselves; whether the end will now come soon."""
         return self._feed is not None and self._feed.stop()
 
-    def _read_all(self) -> SourceEnded:
+    def _read_all(self) -> EndOfInput:
         problems = []
-        for source in self._sources:
-            self._feed = source.feed or Plain(source.fd)
+        for each in self._inputs:
+            self._feed = each.feed or Plain(each.fd)
             try:
-                self._read(source, self._feed, is_last=source is self._sources[-1])
+                self._read(each, self._feed, is_last=each is self._inputs[-1])
             except OSError as error:
                 # Part of a line is not a line: half a command may mean anything.
-                problems.append(
-                    f"reading {source.name or 'stdin'} failed: {error.strerror}; the rest of it was not read"
-                )
+                problems.append(f"reading {each.name or 'stdin'} failed: {error.strerror}; the rest of it was not read")
             else:
-                if source.path:
-                    self._put(FileRead(source.path))
-        return SourceEnded("; ".join(problems))
+                if each.path:
+                    self._put(FileRead(each.path))
+        return EndOfInput("; ".join(problems))
 
-    def _read(self, source: Source, feed: Feed, *, is_last: bool) -> None:
-        mark = source.mark
-        self._parser.begin(source.name, mark)
+    def _read(self, each: OpenInput, feed: Feed, *, is_last: bool) -> None:
+        mark = each.mark
+        self._parser.begin(each.name, mark)
         cutter = LineCutter(by_null=self._by_null, line=mark.line if mark else 1, at_start=not (mark and mark.offset))
         while True:
             piece = feed.read()
@@ -136,7 +134,7 @@ class Reader:
             if piece.is_new:
                 self._take(cutter.finish(), cutter, feed)
                 cutter = LineCutter(by_null=self._by_null)
-                self._parser.begin(source.name)
+                self._parser.begin(each.name)
             if piece.data:
                 self._take(cutter.feed(piece.data), cutter, feed)
                 continue
@@ -144,7 +142,7 @@ class Reader:
             if not piece.more_may_come:
                 return
             if is_last:
-                self._put(SourceEnded(more_may_come=True))
+                self._put(EndOfInput(more_may_come=True))
             else:
                 feed.stop()
 
@@ -157,18 +155,18 @@ class Reader:
             self._wait_for_room()
 
 
-def check(sources: list[Source], parser: Parser, *, by_null: bool = False) -> list[Refusal]:
+def check(inputs: list[OpenInput], parser: Parser, *, by_null: bool = False) -> list[Refusal]:
     """Wrong options in the first part of each regular file, found without consuming it."""
     found: list[Refusal] = []
-    for source in sources:
+    for each in inputs:
         try:
-            if not stat.S_ISREG(os.fstat(source.fd).st_mode):
+            if not stat.S_ISREG(os.fstat(each.fd).st_mode):
                 return found  # inputs after a pipe may use names that are still in it
-            data = os.pread(source.fd, _CHECKED, os.lseek(source.fd, 0, os.SEEK_CUR))
+            data = os.pread(each.fd, _CHECKED, os.lseek(each.fd, 0, os.SEEK_CUR))
         except OSError:  # the reader will notice and report it
             return found
         if b"#:" in data:
-            parser.begin(source.name)
+            parser.begin(each.name)
             jobs = (parser.parse(*line) for line in _cut(data, by_null=by_null))
             found += [job for job in jobs if isinstance(job, Refusal) and job.is_bad_option]
         if len(data) == _CHECKED:

@@ -38,7 +38,7 @@ class LineParser:
     def __init__(self, totals: Callable[[], Sequence[float]]) -> None:
         """`totals` gives the memory of each GPU of the run; it is called only for lines that state their needs."""
         self._totals = totals
-        self._source = ""
+        self._input = ""
         self._count = 0
         self._numbers: dict[str, int] = {}
         self._defaults: dict[str, Any] = {}
@@ -54,9 +54,9 @@ class LineParser:
         self._count = count
         self._numbers = numbers
 
-    def begin(self, source: str, mark: ReadMark | None = None) -> None:
+    def begin(self, name: str, mark: ReadMark | None = None) -> None:
         """The next lines come from another file, or from a mark in it: defaults end, names and numbers continue."""
-        self._source = source
+        self._input = name
         self._defaults = dict(mark.defaults) if mark else {}
         self._bad_default = None
 
@@ -93,7 +93,7 @@ class LineParser:
             options = parse_options(stripped[len(_OPTIONS) :], default=True)
             self._check_need(self._defaults | options)
         except ValueError as error:
-            self._bad_default = Place(line, self._source)
+            self._bad_default = Place(line, self._input)
             return self._refuse(line, str(error), is_bad_option=True)
         self._defaults = self._defaults | options if options else {}
         return None
@@ -133,11 +133,11 @@ class LineParser:
         if self._bad_default:  # without the intended default, what this line needs is unknown
             return self._refuse(line, f"the defaults in {self._bad_default} are invalid", is_bad_option=True)
         self._count += 1
-        return Job(self._count, command, Place(line, self._source), **settings)
+        return Job(self._count, command, Place(line, self._input), **settings)
 
     def _refuse(self, line: int, problem: str, *, is_bad_option: bool = False) -> Refusal:
         self._count += 1
-        return Refusal(self._count, Place(line, self._source), problem, is_bad_option)
+        return Refusal(self._count, Place(line, self._input), problem, is_bad_option)
 
 
 def _is_comment(stripped: bytes) -> bool:

@@ -189,7 +189,7 @@ class CommentScanner:
             self.comments.append(self.at)
         end = self.text.find(b"\n", self.at)
         end = len(self.text) if end < 0 else end
-        if self.backtick >= 0:  # it ends its command wherever it stands
+        if self.backtick >= 0:  # a backtick ends its command even in a comment
             quote = self.text.find(b"`", self.at, end)
             end = end if quote < 0 else quote
         self.ends_in_comment = end == len(self.text)

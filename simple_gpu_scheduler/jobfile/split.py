@@ -68,7 +68,7 @@ class LineCutter:
         return self._whole - taken
 
     def _keep(self, piece: bytes) -> None:
-        """Add to the unfinished line; of one that is too long the begin and the end, which says whether it goes on."""
+        """Add to the unfinished line. Of one that is too long, keep the start, and the end, which may continue it."""
         self._partial += piece
         self._partial_size += len(piece)
         if len(self._partial) > _LONGEST_LINE:

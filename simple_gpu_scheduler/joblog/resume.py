@@ -150,9 +150,9 @@ class SkippingParser:
         """See `LineParser`."""
         return self._parser.defaults
 
-    def begin(self, source: str, mark: ReadMark | None = None) -> None:
+    def begin(self, name: str, mark: ReadMark | None = None) -> None:
         """See `LineParser`."""
-        self._parser.begin(source, mark)
+        self._parser.begin(name, mark)
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
         """See `LineParser`; nothing for a job that is left out. A job waits no more for one that has succeeded."""

@@ -73,7 +73,7 @@ def _is_simulated(fd: int) -> bool:
 def row(event: JobEnded, host: bytes = _HERE) -> bytes:
     """One row; a newline in the command is a NUL there, as GNU parallel has it, so that a row stays a line."""
     exit_code, signal = _codes(event.outcome)
-    times = f"{event.started_at:.3f}\t{event.runtime:10.3f}"
+    times = f"{event.started_at:.3f}\t{event.length:10.3f}"
     start = f"{event.attempt.job.number}\t{host.decode()}\t{times}\t0\t0\t{exit_code}\t{signal}\t"
     return start.encode() + event.attempt.job.command.replace(b"\n", b"\0") + b"\n"
 

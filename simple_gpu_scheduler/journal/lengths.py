@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, RUNS_KEPT, Recalled
+from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, RUNS_KEPT, PastLengths
 from simple_gpu_scheduler.scheduling.templates import template_of
 
 from . import files
@@ -23,7 +23,7 @@ _READ = b'{"event":"job read"'
 _SUCCEEDED = b'"succeeded"'
 
 
-def recall(environment: Mapping[str, str]) -> Recalled:
+def past_lengths(environment: Mapping[str, str]) -> PastLengths:
     """Read the journals; unreadable ones are skipped."""
     newest: list[tuple[str, int]] = []
     left = _MOST_BYTES
@@ -33,7 +33,7 @@ def recall(environment: Mapping[str, str]) -> Recalled:
             left -= os.stat(path).st_size
         if left <= 0:
             break
-    return Recalled(history_of(_read(newest[::-1])))
+    return PastLengths(history_of(_read(newest[::-1])))
 
 
 def _read(parts: list[tuple[str, int]]) -> Iterator[bytes]:
@@ -51,8 +51,8 @@ def history_of(journals: Iterable[bytes]) -> dict[str, list[float]]:
     """
     found: dict[str, deque[float]] = {}
     for journal in journals:
-        for template, runtime in _successes(journal):
-            found.setdefault(template, deque(maxlen=RUNS_KEPT)).append(runtime)
+        for template, length in _successes(journal):
+            found.setdefault(template, deque(maxlen=RUNS_KEPT)).append(length)
     return {template: list(runs) for template, runs in found.items()}
 
 
@@ -67,9 +67,9 @@ def _successes(journal: bytes) -> Iterator[tuple[str, float]]:
             if type(command) is str:
                 commands[number] = command
         elif number in commands and record.get("outcome") == "succeeded":
-            runtime: Any = record.get("runtime")
-            if type(runtime) in (float, int) and 0 <= runtime < MOST_SECONDS:
-                yield template_of(commands[number]), runtime
+            length: Any = record.get("runtime")
+            if type(length) in (float, int) and 0 <= length < MOST_SECONDS:
+                yield template_of(commands[number]), length
 
 
 def _telling(journal: bytes) -> Iterator[Record]:

@@ -52,7 +52,7 @@ def option_values(job: Job) -> dict[str, Any]:
 
 
 def _job_read(job: Job, at: float) -> str:
-    place = f',"source":{quote(job.place.source)}' if job.place.source else ""
+    place = f',"source":{quote(job.place.input)}' if job.place.input else ""
     rest = "".join(f',"{name}":{_option(value)}' for name, value in option_values(job).items())
     if job.name:
         rest += f',"name":{quote(job.name)}'
@@ -88,7 +88,7 @@ def _ended(event: events.JobEnded, at: float) -> str:
     return (
         f'{{"event":"job ended","at":{at:.3f},"job":{event.attempt.job.number},"attempt":{event.attempt.number}'
         f',"outcome":"{outcome.kind}","code":{outcome.code},"started":{event.started_at:.3f}'
-        f',"runtime":{event.runtime:.3f},"final":{"true" if event.is_final else "false"}{rest}}}\n'
+        f',"runtime":{event.length:.3f},"final":{"true" if event.is_final else "false"}{rest}}}\n'
     )
 
 
@@ -117,7 +117,7 @@ _LINES: Mapping[type, Callable[[Any, float], str]] = {
     events.JobsRead: _jobs_read,
     events.InputEnded: lambda event, at: record("input ended", at, path=event.path),
     events.LineRefused: lambda event, at: record(
-        "line refused", at, job=event.number, line=event.place.line, source=event.place.source, problem=event.problem
+        "line refused", at, job=event.number, line=event.place.line, source=event.place.input, problem=event.problem
     ),
     events.JobStarted: _started,
     events.JobBegan: lambda event, at: record(

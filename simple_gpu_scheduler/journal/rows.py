@@ -85,7 +85,7 @@ class JobRow(NamedTuple):
             "ended": self.ended,
             "runtime": self.runtime,
             "line": self.place.line,
-            "source": self.place.source or None,
+            "source": self.place.input or None,
             "options": option_values(job) if job else {},
             "after": job.after if job else (),
             "command": text(job.command) if job else None,
@@ -130,7 +130,7 @@ def _refused_row(number: int, record: Record) -> JobRow:
 
 def _job_row(each: JobState, if_running: str, now: float) -> JobRow:
     is_open, group = each.state == "running", _group(each.state)
-    runtime = each.runtime if each.ended_at else None
+    runtime = each.length if each.ended_at else None
     if is_open:
         runtime = max(0.0, round(now - each.started_at, 3)) if if_running == "running" else None
     row = JobRow(each.job.number, each.job.place, if_running if is_open else each.state, group, each.job)

@@ -32,11 +32,11 @@ class JobState:
         "gpus",
         "interrupted",
         "job",
+        "length",
         "log",
         "outcome",
         "read_at",
         "reason",
-        "runtime",
         "started_at",
         "state",
     )
@@ -50,7 +50,7 @@ class JobState:
         self.exited: int | None = None  # the wait status that its keeper recorded and no scheduler has acted on
         self.reason = self.log = ""
         self.read_at = read_at
-        self.started_at = self.ended_at = self.runtime = 0.0
+        self.started_at = self.ended_at = self.length = 0.0
 
 
 class RunState:
@@ -159,7 +159,7 @@ class RunState:
             state.interrupted += 1
         state.state = "running"
         state.attempts = max(state.attempts, record["attempt"])
-        state.started_at, state.ended_at, state.runtime = record["at"], 0.0, 0.0
+        state.started_at, state.ended_at, state.length = record["at"], 0.0, 0.0
         state.gpus = tuple(record["gpus"])
         state.log = record.get("log", "")
 
@@ -172,7 +172,7 @@ class RunState:
         self.survivors.pop((record["job"], record["attempt"]), None)
         state.attempts = max(state.attempts, record["attempt"])
         state.outcome = Outcome(record["outcome"], record["code"], record.get("reason", ""))
-        state.started_at, state.runtime, state.ended_at = record["started"], record["runtime"], record["at"]
+        state.started_at, state.length, state.ended_at = record["started"], record["runtime"], record["at"]
         state.exited = None
         is_interrupted = record.get("interrupted", False)
         # If it was to be retried, it had ended by itself before.
@@ -193,7 +193,7 @@ class RunState:
             state.exited = record["status"]
             state.outcome = outcome_of(record["status"])
             state.ended_at = record["at"]
-            state.runtime = max(0.0, record["at"] - state.started_at)
+            state.length = max(0.0, record["at"] - state.started_at)
             state.state = state_after(state.outcome.kind)
 
     def _alone(self, record: Record) -> None:

@@ -25,12 +25,13 @@ _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 class Intake:
     """One pipe, its file, and the socket to the scheduler.
 
-    A named pipe `is_named`, and `source` may be nothing but its place: it is opened here, since from then on writers
-    write. When its last writer has gone, another may come; with `holds` its other end is held open from the beginning.
+    With `is_named` it is a named pipe, and `pipe` may be a descriptor of its place alone: it is opened here, since
+    from then on writers write. When its last writer has gone, another may come; with `holds` its other end is held open
+    from the start.
     """
 
-    def __init__(self, source: int, spool: int, notify: Socket, granted: int, *, is_named: bool, holds: bool) -> None:
-        self._source = source
+    def __init__(self, pipe: int, spool: int, notify: Socket, granted: int, *, is_named: bool, holds: bool) -> None:
+        self._pipe = pipe
         self._spool = spool
         self._notify = notify
         self._is_named = is_named
@@ -53,7 +54,7 @@ class Intake:
             is_open = self._size < self._granted and not self._has_ended
             poll.register(self._notify.fileno(), select.POLLIN)
             if is_open:
-                poll.register(self._source, select.POLLIN)
+                poll.register(self._pipe, select.POLLIN)
             ready = dict(poll.poll(0) if unsynced else poll.poll())
             if not ready or unsynced > _MOST_UNSYNCED:
                 self._sync()
@@ -61,22 +62,22 @@ class Intake:
                 continue
             unsynced += 1
             if is_open:
-                poll.unregister(self._source)
+                poll.unregister(self._pipe)
             if self._notify.fileno() in ready and not self._heed():
                 break
-            if self._source in ready and not self._take_some():
+            if self._pipe in ready and not self._take_some():
                 return
         self._finish()
 
     def _open(self) -> None:
         # Keep it open: a pipe opened after its last writer has gone never reports its end.
-        if fcntl.fcntl(self._source, fcntl.F_GETFL) & os.O_PATH:
-            opened = os.open(f"/proc/self/fd/{self._source}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            os.close(self._source)
-            self._source = opened
+        if fcntl.fcntl(self._pipe, fcntl.F_GETFL) & os.O_PATH:
+            opened = os.open(f"/proc/self/fd/{self._pipe}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.close(self._pipe)
+            self._pipe = opened
         if self._holds:
             with suppress(OSError):
-                self._held = os.open(f"/proc/self/fd/{self._source}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._held = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _heed(self) -> bool:
         """Do what the scheduler says; False if it says stop."""
@@ -94,7 +95,7 @@ class Intake:
             return True
         except OSError as error:
             self._tell(b"failed", (error.strerror or "").encode(), self._unwritten)
-            for fd in (self._source, self._held):  # the scheduler's own end is the last
+            for fd in (self._pipe, self._held):  # the scheduler's own end is the last
                 if fd is not None:
                     os.close(fd)
             return False
@@ -111,21 +112,21 @@ class Intake:
         self._has_ended = True
         if self._is_named:
             with suppress(OSError):  # it may be read and not written to; then it is closed with the run
-                self._held = os.open(f"/proc/self/fd/{self._source}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._held = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                 self._has_ended = False
 
     def _move(self) -> int:
         """Copy bytes from the pipe to the file; if possible in one system call, so that no kill can lose them."""
         if self._splices:
             try:
-                return os.splice(self._source, self._spool, _AT_ONCE, offset_dst=self._size, flags=_NONBLOCK)
+                return os.splice(self._pipe, self._spool, _AT_ONCE, offset_dst=self._size, flags=_NONBLOCK)
             except BlockingIOError:
                 raise
             except (OSError, AttributeError) as error:
                 if isinstance(error, OSError) and error.errno in _NO_ROOM:
                     raise
                 self._splices = False  # not every file system can, and some C libraries have no way to say it
-        self._unwritten = os.read(self._source, _AT_ONCE)
+        self._unwritten = os.read(self._pipe, _AT_ONCE)
         written = 0
         while self._unwritten:
             count = os.pwrite(self._spool, self._unwritten, self._size + written)
@@ -140,14 +141,14 @@ class Intake:
         """
         with suppress(OSError):
             if self._held is None:
-                self._held = os.open(f"/proc/self/fd/{self._source}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._held = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with suppress(OSError):
             self._drain()
-            os.close(self._source)
+            os.close(self._pipe)
             while self._held is not None and _is_unread(self._held) and _bytes_in(self._held):
-                self._source = os.open(f"/proc/self/fd/{self._held}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+                self._pipe = os.open(f"/proc/self/fd/{self._held}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                 self._drain()
-                os.close(self._source)
+                os.close(self._pipe)
         if self._held is not None:
             os.close(self._held)
         self._sync()
@@ -160,9 +161,9 @@ class Intake:
 
     def _drain(self) -> None:
         """Copy what is in it now, not what a writer keeps adding: it will get an error soon."""
-        left = fcntl.fcntl(self._source, _GET_PIPE_SIZE)
+        left = fcntl.fcntl(self._pipe, _GET_PIPE_SIZE)
         with suppress(BlockingIOError):  # another reader was faster
-            while left > 0 and _bytes_in(self._source) and (moved := self._move()):
+            while left > 0 and _bytes_in(self._pipe) and (moved := self._move()):
                 self._size += moved
                 left -= moved
 

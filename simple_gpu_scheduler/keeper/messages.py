@@ -15,7 +15,7 @@ _SHORT = 256
 
 
 class Socket(_socket.socket):
-    """One end of a connection. It is closed when nobody holds it any more: that is how the other end learns of it."""
+    """One end of a connection. It closes once the program has no reference to it, which the other end notices."""
 
     def __del__(self) -> None:
         """Close it, without the warning that Python's own gives."""

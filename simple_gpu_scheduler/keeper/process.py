@@ -67,9 +67,9 @@ class Keeper:
         self._threads.append(start_thread(lambda: _or_end(lambda: self._serve_thread(connection))))
 
     def _take_in(self, fields: list[bytes], descriptors: list[int]) -> None:
-        source, spool, notify = descriptors
+        pipe, spool, notify = descriptors
         granted, is_named, holds = (int(field) for field in fields)
-        intake = Intake(source, spool, Socket(fileno=notify), granted, is_named=bool(is_named), holds=bool(holds))
+        intake = Intake(pipe, spool, Socket(fileno=notify), granted, is_named=bool(is_named), holds=bool(holds))
         self._intakes.append(start_thread(lambda: _or_end(intake.run)))
 
     def _serve_thread(self, connection: Socket) -> None:

@@ -54,13 +54,13 @@ def mark_of(run_id: bytes, key: Key) -> bytes:
 def find_alive(run_id: bytes) -> dict[Key, list[int]]:
     """The attempts of a run that have processes."""
     found: dict[Key, list[int]] = {}
-    begin = b"/%s." % run_id
+    prefix = b"/%s." % run_id
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         for each in read_variable(int(name), TREE).split(b"/"):
-            job, _, attempt = each[len(begin) - 1 :].partition(b".")
-            if (b"/" + each).startswith(begin) and job.isdigit() and attempt.isdigit():
+            job, _, attempt = each[len(prefix) - 1 :].partition(b".")
+            if (b"/" + each).startswith(prefix) and job.isdigit() and attempt.isdigit():
                 found.setdefault((int(job), int(attempt)), []).append(int(name))
     return found
 

@@ -2,23 +2,21 @@
 
 from typing import Literal, NamedTuple, get_args
 
-Occasion = Literal["end", "fail", "each"]
-OCCASIONS: tuple[Occasion, ...] = get_args(Occasion)
+Trigger = Literal["end", "fail", "each"]
+TRIGGERS: tuple[Trigger, ...] = get_args(Trigger)
 
 
 class NotifyOptions(NamedTuple):
     """The section "Notifications" of --help: the command, if any, and when it is run."""
 
     command: str = ""
-    on: frozenset[Occasion] = frozenset()
+    on: frozenset[Trigger] = frozenset()
 
 
-def parse_occasions(text: str) -> frozenset[Occasion]:
+def parse_triggers(text: str) -> frozenset[Trigger]:
     """`end,fail` as a set; a ValueError names an unknown word."""
     words = [word.strip() for word in text.split(",")]
     for word in words:
-        if word not in OCCASIONS:
-            raise ValueError(
-                f"'{word}' is not one of {', '.join(OCCASIONS)}; write one, or several separated by commas"
-            )
-    return frozenset(occasion for occasion in OCCASIONS if occasion in words)
+        if word not in TRIGGERS:
+            raise ValueError(f"'{word}' is not one of {', '.join(TRIGGERS)}; write one, or several separated by commas")
+    return frozenset(trigger for trigger in TRIGGERS if trigger in words)

@@ -1,4 +1,4 @@
-"""What a notification of a run says, and on which occasion it is sent. Pure; it does not know how."""
+"""What a notification of a run says, and when it is sent. Pure; it does not know how it is sent."""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.events import JobDropped, JobEnded, RunEnded
 from simple_gpu_scheduler.events.ledger import fate_of
 
-from . import Occasion
+from . import Trigger
 
 JobEnd = JobEnded | JobDropped
 
@@ -47,7 +47,7 @@ class Told(NamedTuple):
     fate: Fate
     outcome: Outcome
     attempt: Attempt | None = None
-    runtime: float | None = None
+    length: float | None = None
     log: str = ""
     last_lines: Sequence[str] = ()
 
@@ -55,7 +55,7 @@ class Told(NamedTuple):
 class Notification(NamedTuple):
     """A notification. `code` is the run's exit code, at its end; `more` counts jobs that are not listed."""
 
-    occasion: Occasion
+    trigger: Trigger
     summary: str
     run: str = ""
     host: str = ""
@@ -80,7 +80,7 @@ def is_end(event: JobEnd) -> bool:
     return isinstance(event, JobDropped) or (event.is_final and not event.is_interrupted)
 
 
-def occasion_of(events: Sequence[JobEnd], on: frozenset[Occasion]) -> Occasion:
+def trigger_of(events: Sequence[JobEnd], on: frozenset[Trigger]) -> Trigger:
     """The kind of a notification about these jobs."""
     return "fail" if "fail" in on and any(is_failure(event) for event in events) else "each"
 
@@ -109,14 +109,14 @@ def told(event: JobEnd) -> Told:
         fate = fate_of("not started", is_cancelled=event.is_cancelled)
         return Told(event.job, fate, Outcome("not started", reason=event.reason))
     fate = fate_of(event.outcome.kind, is_cancelled=event.is_cancelled)
-    return Told(event.attempt.job, fate, event.outcome, event.attempt, event.runtime)
+    return Told(event.attempt.job, fate, event.outcome, event.attempt, event.length)
 
 
 def variables(notification: Notification, longest: int = LONGEST) -> dict[bytes, bytes]:
     """The environment variables, always all of them; none reaches `longest`, the limit of exec."""
-    first = notification.jobs[0] if notification.jobs and notification.occasion != "end" else None
+    first = notification.jobs[0] if notification.jobs and notification.trigger != "end" else None
     values: dict[str, object] = {
-        "EVENT": notification.occasion,
+        "EVENT": notification.trigger,
         "RUN": notification.run,
         "SUMMARY": notification.summary,
         **{name.upper(): count for name, count in notification.numbers._asdict().items()},
@@ -142,7 +142,7 @@ def environment(user: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
 def document(notification: Notification) -> bytes:
     """What is on its stdin: one JSON object, on one line."""
     fields: dict[str, Any] = {
-        "event": notification.occasion,
+        "event": notification.trigger,
         "run": notification.run,
         "summary": notification.summary,
         **notification.numbers._asdict(),
@@ -166,7 +166,7 @@ def _fields(each: Told) -> dict[str, Any]:
         "outcome": each.fate,
         "code": each.outcome.code,
         "reason": _text(each.outcome.reason),
-        "runtime": None if each.runtime is None else round(each.runtime, 3),
+        "runtime": None if each.length is None else round(each.length, 3),
         "gpus": list(attempt.gpus) if attempt else [],
         "attempt": attempt.number if attempt else 0,
         "log": _text(each.log),

@@ -17,7 +17,7 @@ from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.output.log_file import last_lines, read_tail
 from simple_gpu_scheduler.system.threads import start_thread
 
-from . import Occasion
+from . import Trigger
 from .command import Notifier
 from .message import (
     MOST_JOBS,
@@ -30,9 +30,9 @@ from .message import (
     is_end,
     is_failure,
     numbers_of,
-    occasion_of,
     summarize,
     told,
+    trigger_of,
 )
 
 _LIMIT = 60.0
@@ -52,7 +52,7 @@ class Notify:
     def __init__(
         self,
         notifier: Notifier,
-        on: frozenset[Occasion],
+        on: frozenset[Trigger],
         log_of: Callable[[Job], str],
         *,
         limit: float = _LIMIT,
@@ -151,7 +151,7 @@ class Notify:
     def _of_jobs(self, ends: Sequence[JobEnd], now: float) -> Callable[[], Notification]:
         blank = self._blank._replace(numbers=self._news.numbers, seconds=now - self._began_at)
         return lambda: blank._replace(
-            occasion=occasion_of(ends, self._on),
+            trigger=trigger_of(ends, self._on),
             summary=summarize(ends, [self._words.line(end) for end in ends[:MOST_SENTENCES]]),
             jobs=[self._told(end) for end in ends[:MOST_JOBS]],
             more=max(0, len(ends) - MOST_JOBS),
@@ -180,7 +180,7 @@ class Notify:
 class News:
     """`untold` are the ends still to be reported, `failed` all jobs that have failed; both by job."""
 
-    def __init__(self, on: frozenset[Occasion]) -> None:
+    def __init__(self, on: frozenset[Trigger]) -> None:
         self._on = on
         self._ledger = Ledger()  # its own, since another thread reads it
         self._untold: dict[int, JobEnd] = {}

@@ -20,7 +20,7 @@ class Grouped:
         self._ended: SimpleQueue[Printed | None] = SimpleQueue()
         self._thread = need_thread(self._show_all)
 
-    def started(self, attempt: Attempt, log: str, begin: int) -> None:
+    def started(self, attempt: Attempt, log: str, start: int) -> None:
         """Nothing to show yet."""
 
     def ended(self, printed: Printed) -> None:
@@ -46,9 +46,9 @@ class Grouped:
         fd = open_to_read(printed.log)
         try:
             end = os.fstat(fd).st_size if printed.end is None else printed.end
-            begin = after_header(fd, printed.begin)
-            if begin != UNKNOWN:
-                self._stdout.copy(fd, begin, end)
+            start = after_header(fd, printed.start)
+            if start != UNKNOWN:
+                self._stdout.copy(fd, start, end)
         finally:
             os.close(fd)
         if not self._stdout.is_gone:  # otherwise it is nowhere else

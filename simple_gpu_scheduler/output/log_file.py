@@ -35,10 +35,10 @@ def header(attempt: Attempt, run: str, at: float) -> bytes:
     return f"{_MARK}{first}\n{_COMMAND}{show_command(attempt.job.command)}\n".encode("utf-8", "backslashreplace")
 
 
-def footer(outcome: Outcome, runtime: float, at: float) -> bytes:
+def footer(outcome: Outcome, length: float, at: float) -> bytes:
     """The text after the output of an attempt that has ended."""
     how = "succeeded with exit code 0" if outcome.kind == "succeeded" else show_outcome(outcome)
-    return f"{_ENDED}{_moment(at)} after {show_duration(runtime)}: {how}\n".encode()
+    return f"{_ENDED}{_moment(at)} after {show_duration(length)}: {how}\n".encode()
 
 
 def create(path: str, its_header: bytes) -> int:
@@ -73,23 +73,23 @@ def _open_plain(path: str, flags: int) -> int:
     return fd
 
 
-def after_header(fd: int, begin: int) -> int:
-    """Where the output starts whose header is at `begin`; UNKNOWN while the header is missing.
+def after_header(fd: int, start: int) -> int:
+    """Where the output starts whose header is at `start`; UNKNOWN while the header is missing.
 
     A job that reopens /dev/stderr truncates its log: then the output starts at 0.
     """
-    begin = max(0, begin)
-    start = os.pread(fd, _LONGEST_HEADER, begin)
-    if not start and os.fstat(fd).st_size >= begin:
+    start = max(0, start)
+    head = os.pread(fd, _LONGEST_HEADER, start)
+    if not head and os.fstat(fd).st_size >= start:
         return UNKNOWN
-    at = int(start.startswith(b"\n"))
-    if not start.startswith(_MARK.encode(), at):
+    at = int(head.startswith(b"\n"))
+    if not head.startswith(_MARK.encode(), at):
         return 0
     for _ in range(_HEADER_LINES):
-        at = start.find(b"\n", at) + 1
+        at = head.find(b"\n", at) + 1
         if not at:
             return UNKNOWN
-    return begin + at
+    return start + at
 
 
 def newest_header(fd: int) -> int:
@@ -103,16 +103,16 @@ def part_of(fd: int, run: str) -> tuple[int, int]:
     One directory may hold the logs of several runs, one after the other.
     """
     size = os.fstat(fd).st_size
-    begin, has_others = -1, False
+    start, has_others = -1, False
     its_own = f" of run {run}, attempt ".encode()
     for at, line in _headers(fd) if run else ():
         if its_own in line:
-            begin = at if begin < 0 else begin
-        elif begin >= 0:
-            return begin, at
+            start = at if start < 0 else start
+        elif start >= 0:
+            return start, at
         else:
             has_others = True
-    return (begin if begin >= 0 else size if has_others else 0), size
+    return (start if start >= 0 else size if has_others else 0), size
 
 
 def _headers(fd: int) -> Iterator[tuple[int, bytes]]:
@@ -123,8 +123,8 @@ def _headers(fd: int) -> Iterator[tuple[int, bytes]]:
         data = kept + block
         found = data.find(b"\n" + _HEADER)
         while found >= 0:
-            begin = at - len(kept) + found + 1
-            yield begin, os.pread(fd, _LONGEST_HEADER, begin).partition(b"\n")[0]
+            start = at - len(kept) + found + 1
+            yield start, os.pread(fd, _LONGEST_HEADER, start).partition(b"\n")[0]
             found = data.find(b"\n" + _HEADER, found + 1)
         at += len(block)
         kept = data[-len(_HEADER) :]
@@ -137,9 +137,9 @@ def read_tail(path: str, most: int = TAIL, run: str = "") -> str:
     except OSError:
         return ""
     try:
-        begin, end = part_of(fd, run)
-        start = max(begin, end - most)
-        return output_of(os.pread(fd, end - start, start).decode("utf-8", "backslashreplace"))
+        start, end = part_of(fd, run)
+        at = max(start, end - most)
+        return output_of(os.pread(fd, end - at, at).decode("utf-8", "backslashreplace"))
     finally:
         os.close(fd)
 

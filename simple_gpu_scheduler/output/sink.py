@@ -27,7 +27,7 @@ class Printed(NamedTuple):
 
     attempt: Attempt
     log: str
-    begin: int
+    start: int
     end: int | None = None
     cut_at: int | None = None
 
@@ -47,8 +47,8 @@ class Relay(Protocol):
     def problem(self) -> str:
         """Why it can show no more; empty while it can."""
 
-    def started(self, attempt: Attempt, log: str, begin: int) -> None:
-        """An attempt will print there, after its header, which will be at `begin`."""
+    def started(self, attempt: Attempt, log: str, start: int) -> None:
+        """An attempt will print there, after its header, which will be at `start`."""
 
     def ended(self, printed: Printed) -> None:
         """It has ended."""
@@ -64,7 +64,7 @@ class Logs:
         self._log_of = log_of
         self._relay = relay
         self._failed_only = failed_only
-        self._begins: dict[Key, int] = {}
+        self._starts: dict[Key, int] = {}
         self._firsts: dict[int, int] = {}  # where the first attempt of a job begins, if succeeding deletes them all
         self._earlier_logs: dict[Key, str] = {}  # the logs of attempts that an earlier scheduler had started
         self._to_retry: set[Key] = set()  # whose end may be reported again, as final
@@ -92,28 +92,28 @@ class Logs:
             self._complain("relay", self._relay.problem)
 
     def _start(self, attempt: Attempt, log: str) -> None:
-        begin = 0
+        start = 0
         with suppress(OSError):  # it is the first attempt
-            begin = os.stat(log).st_size
-        self._begins[attempt.key] = begin
+            start = os.stat(log).st_size
+        self._starts[attempt.key] = start
         self._to_retry.discard((attempt.job.number, attempt.number - 1))
         if self._failed_only:
-            self._firsts.setdefault(attempt.job.number, begin)
+            self._firsts.setdefault(attempt.job.number, start)
         if self._relay:
-            self._relay.started(attempt, log, begin)
+            self._relay.started(attempt, log, start)
 
     def _end(self, event: JobEnded, log: str) -> None:
-        printed = Printed(event.attempt, log, self._begins.pop(event.attempt.key, UNKNOWN))
+        printed = Printed(event.attempt, log, self._starts.pop(event.attempt.key, UNKNOWN))
         fd = None
         try:
             fd = open_to_finish(log)
-            if event.outcome.kind == "not started" and os.fstat(fd).st_size == printed.begin:
+            if event.outcome.kind == "not started" and os.fstat(fd).st_size == printed.start:
                 self._show(printed)  # it has no header here: the content belongs to another run
                 return
             printed = self._look(printed, fd, has_succeeded=event.outcome.kind == "succeeded")
             self._show(printed)  # before there is a footer, which must not be shown
             if printed.cut_at is None:
-                write_all(fd, footer(event.outcome, event.runtime, time.time()))
+                write_all(fd, footer(event.outcome, event.length, time.time()))
         except OSError as error:
             if fd is None:
                 self._show(printed)
@@ -130,9 +130,9 @@ class Logs:
     def _look(self, printed: Printed, fd: int, *, has_succeeded: bool) -> Printed:
         """Where the output ends, at the end of a line, and what is not needed."""
         size = os.fstat(fd).st_size
-        if printed.begin == UNKNOWN:  # an earlier scheduler had started it
-            printed = printed._replace(begin=newest_header(fd))
-        first = self._firsts.pop(printed.attempt.job.number, printed.begin) if has_succeeded else 0
+        if printed.start == UNKNOWN:  # an earlier scheduler had started it
+            printed = printed._replace(start=newest_header(fd))
+        first = self._firsts.pop(printed.attempt.job.number, printed.start) if has_succeeded else 0
         printed = printed._replace(end=size, cut_at=first if self._failed_only and has_succeeded else None)
         if size and os.pread(fd, 1, size - 1) != b"\n":
             with suppress(OSError):  # the disk is full; the content is shown anyway

@@ -1,4 +1,4 @@
-"""Copies parts of job logs to stdout, and copes if nobody reads it. It knows nothing of jobs."""
+"""Copies parts of job logs to stdout, and copes with a reader that has gone. It knows nothing of jobs."""
 
 import os
 import select
@@ -22,9 +22,9 @@ class Stdout:
         """Write everything, however long that takes."""
         self._or_give_up(lambda: write_all(_STDOUT, data))
 
-    def copy(self, fd: int, begin: int, end: int) -> None:
+    def copy(self, fd: int, start: int, end: int) -> None:
         """Write this part of a file."""
-        self._or_give_up(lambda: self._copy(fd, begin, end))
+        self._or_give_up(lambda: self._copy(fd, start, end))
 
     def _or_give_up(self, write: Callable[[], None]) -> None:
         if self.is_gone:
@@ -37,10 +37,10 @@ class Stdout:
             self.is_gone = True
             self.problem = f"cannot show the jobs' output any more ({error.strerror}); it is kept in their logs"
 
-    def _copy(self, fd: int, begin: int, end: int) -> None:
-        while begin < end and self._can_send:
+    def _copy(self, fd: int, start: int, end: int) -> None:
+        while start < end and self._can_send:
             try:
-                sent = os.sendfile(_STDOUT, fd, begin, min(end - begin, _AT_ONCE))
+                sent = os.sendfile(_STDOUT, fd, start, min(end - start, _AT_ONCE))
             except BlockingIOError:  # the other end was made non-blocking
                 select.select([], [_STDOUT], [])
                 continue
@@ -51,10 +51,10 @@ class Stdout:
                 break
             if not sent:
                 return
-            begin += sent
-        while begin < end and (data := os.pread(fd, min(end - begin, _AT_ONCE), begin)):
+            start += sent
+        while start < end and (data := os.pread(fd, min(end - start, _AT_ONCE), start)):
             write_all(_STDOUT, data)
-            begin += len(data)
+            start += len(data)
 
 
 def may_colour() -> bool:

@@ -29,7 +29,7 @@ _COLOURS = (36, 33, 32, 35, 34, 31)
 class _Started(NamedTuple):
     attempt: Attempt
     log: str
-    begin: int
+    start: int
 
 
 class Tagged:
@@ -44,9 +44,9 @@ class Tagged:
         self._is_closing = False
         self._thread = need_thread(self._show_all)
 
-    def started(self, attempt: Attempt, log: str, begin: int) -> None:
+    def started(self, attempt: Attempt, log: str, start: int) -> None:
         """See `Relay`."""
-        self._told.put(_Started(attempt, log, begin))
+        self._told.put(_Started(attempt, log, start))
 
     def ended(self, printed: Printed) -> None:
         """See `Relay`."""
@@ -100,7 +100,7 @@ class Tagged:
             printed.cut()
 
     def _follow(self, started: _Started) -> "_Followed":
-        return _Followed(started.log, started.begin, tag(started.attempt.job, coloured=self._coloured))
+        return _Followed(started.log, started.start, tag(started.attempt.job, coloured=self._coloured))
 
 
 def tag(job: Job, *, coloured: bool) -> bytes:
@@ -123,9 +123,9 @@ def tagged(lines: bytes, its_tag: bytes) -> bytes:
 class _Followed:
     """The part of an attempt's log that has not been shown."""
 
-    def __init__(self, log: str, begin: int, its_tag: bytes) -> None:
+    def __init__(self, log: str, start: int, its_tag: bytes) -> None:
         self._log = log
-        self._header = begin
+        self._header = start
         self._tag = its_tag
         self._fd = -1
         self._at = UNKNOWN

@@ -148,7 +148,7 @@ def serve(path: str, put: Callable[[Asked], object]) -> Server | str:
 
 
 def _listen(listener: socket, path: str) -> None:
-    """It has its name only once it listens, so that nobody finds it too early.
+    """It gets its name only once it listens, so that no client finds it too early.
 
     It is bound by the directory's descriptor: the path of a socket has at most 107 bytes.
     """

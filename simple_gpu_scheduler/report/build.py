@@ -105,7 +105,7 @@ def _run(basis: Basis, sessions: Sequence[tuple[float, float]]) -> Report:
 
 
 def _runtime(row: JobRow, spans: Sequence[Span]) -> float | None:
-    """For an attempt that outlived its scheduler, the journal has the time until its end was recorded."""
+    """For an attempt that ran on when its scheduler died, the journal has the time until its end was recorded."""
     if row.runtime is None or not spans or spans[-1].lost is None or spans[-1].ended is None:
         return row.runtime
     return min(row.runtime, round(spans[-1].ended - spans[-1].started, 3))
@@ -151,7 +151,7 @@ def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans
         "reason": visible(reason) or None,
         "code": outcome.code if outcome and counted.state in _HAS_CODE else None,
         "line": row.place.line,
-        "source": visible(row.place.source) or None,
+        "source": visible(row.place.input) or None,
         "read": read,
         "started": started,
         "ended": None if is_open else (spans[-1].ended if spans and not row.reason else row.ended),

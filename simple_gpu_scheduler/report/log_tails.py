@@ -50,19 +50,19 @@ def read_result(log: str, name: str, run: str = "") -> float | None:
         os.close(fd)
 
 
-def _search(fd: int, begin: int, end: int, name: str) -> float | None:
+def _search(fd: int, start: int, end: int, name: str) -> float | None:
     wanted = name.encode("utf-8", "surrogateescape")
     for most in _BLOCKS:
-        start = max(begin, end - most)
-        data = os.pread(fd, end - start, start)
-        if start > begin:  # of a line that is cut, a name may be too
+        at = max(start, end - most)
+        data = os.pread(fd, end - at, at)
+        if at > start:  # of a line that is cut, a name may be too
             cut = _END.search(data)
             data = data[cut.end() :] if cut else b""
         if wanted in data:
             found = last_number(output_of(data.decode("utf-8", "surrogateescape")), name)
             if found is not None:
                 return found
-        if start == begin:
+        if at == start:
             break
     return None
 

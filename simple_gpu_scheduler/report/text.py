@@ -166,10 +166,10 @@ def _how(job: Report) -> str:
 def _waits(report: Report) -> list[str]:
     sums: dict[str, tuple[float, list[str]]] = {}
     for wait in report["waits"]:
-        who = _AS_IT_WAS.sub("", wait["for"])
-        seconds, gpus = sums.get(who, (0.0, []))
+        reason = _AS_IT_WAS.sub("", wait["for"])
+        seconds, gpus = sums.get(reason, (0.0, []))
         gpus = gpus if wait["gpu"] in gpus else [*gpus, wait["gpu"]]
-        sums[who] = seconds + max(0.0, wait["to"] - wait["from"]), gpus
+        sums[reason] = seconds + max(0.0, wait["to"] - wait["from"]), gpus
     longest_first = sorted(sums.items(), key=lambda each: -each[1][0])
     rows = [(show_duration(seconds), safe(",".join(gpus)), _short(reason)) for reason, (seconds, gpus) in longest_first]
     lines = aligned([("WAITED", "GPU", "FOR"), *rows[:_MOST_FAILURES]], ">") if rows else []

@@ -26,9 +26,8 @@ class Span:
         self.ended: float | None = None
         self.outcome = ""
         self.code: int | None = None
-        self.lost: float | None = (
-            None  # when its scheduler was last heard of, if that died; the attempt may have outlived it
-        )
+        # When its scheduler was last heard of, if that died; the attempt may have run on.
+        self.lost: float | None = None
 
     def end(self, at: float, outcome: str, code: int | None) -> None:
         """It has ended; a later record may change how, but not when."""

@@ -31,7 +31,7 @@ def next_wake(state: State) -> float:
 def ended(state: State, event: JobEnded, dropped: Iterable[Dropped]) -> None:
     """An attempt has ended, and these jobs were dropped because of it."""
     failure = Failure(event.attempt, event.outcome, [job for job, _ in dropped])
-    verdict = state.quarantine.record(failure, event.runtime, is_final=event.is_final)
+    verdict = state.quarantine.record(failure, event.length, is_final=event.is_final)
     for gpu in verdict.convicted:
         state.scheduler.lose(gpu)
     for gpu in verdict.cleared:

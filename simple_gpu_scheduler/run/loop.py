@@ -22,11 +22,11 @@ from simple_gpu_scheduler.events import (
     LineRefused,
     StatusAsked,
 )
-from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, FileRead, SourceEnded
+from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, EndOfInput, FileRead
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.scheduling.backfill import Choice
-from simple_gpu_scheduler.scheduling.estimates import Recalled
+from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from simple_gpu_scheduler.system.signals import Signalled
 
 from . import attempts, ends, gpu_watch, requests, stop
@@ -34,7 +34,7 @@ from .ends import drop
 from .state import Message, State
 
 if TYPE_CHECKING:
-    from simple_gpu_scheduler.resume.remaining import Resumption
+    from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 
 # The system's own limit for a wait is not much longer.
 _LONGEST_WAIT = 86_400.0
@@ -72,9 +72,9 @@ def run(state: State) -> None:
         attempts.enforce_deadlines(state)
         start_what_fits(state)
         _resume_reader(state)
-        if state.recall and state.scheduler.asks_times:
-            state.recall()
-            state.recall = None
+        if state.load_history and state.scheduler.asks_lengths:
+            state.load_history()
+            state.load_history = None
     state.engine.close()
     ends.give_up_retries(state)
     state.publish(state.ledger.summary(state.clock.now() - began, state.signal))
@@ -122,7 +122,7 @@ def _on_batch(state: State, batch: Batch) -> None:
     state.reader_waits = True
 
 
-def _on_source_ended(state: State, ended: SourceEnded) -> None:
+def _on_end_of_input(state: State, ended: EndOfInput) -> None:
     state.reader_has_ended = True
     state.publish(AllRead())
     state.may_read_more = ended.more_may_come
@@ -186,12 +186,12 @@ def _raise(_state: State, message: Broken) -> None:
 _ON: Mapping[type, Callable[[State, Any], object]] = {
     Batch: _on_batch,
     FileRead: lambda state, message: state.publish(InputEnded(message.path)),
-    SourceEnded: _on_source_ended,
+    EndOfInput: _on_end_of_input,
     ForEngine: _on_engine,
     Trouble: lambda state, message: state.complain(message.sentence),
     Broken: _raise,
     Signalled: _on_signal,
-    Recalled: lambda state, message: state.scheduler.recall(message.history),
+    PastLengths: lambda state, message: state.scheduler.add_history(message.history),
     Asked: lambda state, asked: asked.reply(requests.answer(state, asked.request)),
 }
 

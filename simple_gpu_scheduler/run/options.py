@@ -36,7 +36,7 @@ class ExecutionOptions(NamedTuple):
 
     @property
     def runs_nothing(self) -> bool:
-        """Whether no process is started; then nothing is leased or recorded, and nobody is notified."""
+        """Whether no process is started; then nothing is leased or recorded, and no notification is sent."""
         return self.dry_run or ENGINES[self.engine].runs_nothing
 
 

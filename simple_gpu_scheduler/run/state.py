@@ -14,11 +14,11 @@ from simple_gpu_scheduler.engines.protocol import NEVER, ForEngine, World
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand
-from simple_gpu_scheduler.inputs.reader import Batch, FileRead, SourceEnded
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput, FileRead
 from simple_gpu_scheduler.output import log_of
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.run.options import FailureOptions
-from simple_gpu_scheduler.scheduling.estimates import Recalled
+from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from simple_gpu_scheduler.scheduling.quarantine import Quarantine
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.system.signals import Signalled
@@ -68,11 +68,11 @@ class State:
         world: World,
         publisher: Publisher,
         stop_reading: Callable[[], bool] = lambda: True,
-        recall: Callable[[], object] | None = None,
+        load_history: Callable[[], object] | None = None,
     ) -> None:
         """`stop_reading` closes inputs that may continue, and returns whether something had arrived by then.
 
-        `recall` puts the lengths of earlier runs on the inbox; it is called as soon as lengths matter.
+        `load_history` puts the lengths of earlier runs on the inbox; it is called as soon as lengths matter.
         """
         self.rules = rules
         self.scheduler = scheduler
@@ -80,7 +80,7 @@ class State:
         self.publisher = publisher
         self.ledger = publisher.ledger
         self.stop_reading = stop_reading
-        self.recall = recall
+        self.load_history = load_history
         # The attempts under way, in the order in which they were started, and the next deadline of those that have one:
         # the time-out or, once they are being ended, the end of the grace period.
         self.attempts: dict[Key, UnderWay] = {}
@@ -119,4 +119,4 @@ class State:
         self.publisher.publish(Noticed(what, is_failure=True))
 
 
-Message = Batch | FileRead | SourceEnded | ForEngine | Broken | Trouble | Signalled | Asked | Recalled
+Message = Batch | FileRead | EndOfInput | ForEngine | Broken | Trouble | Signalled | Asked | PastLengths

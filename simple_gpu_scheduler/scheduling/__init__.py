@@ -1,6 +1,6 @@
 """Which job starts where, and when: the scheduler, its queues and policies, places, estimates, quarantine. Pure.
 
-Here are the values that it is told and that it answers with.
+This file has the values that the scheduler takes and returns.
 """
 
 from typing import NamedTuple

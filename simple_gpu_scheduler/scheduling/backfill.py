@@ -63,7 +63,7 @@ def _choose_passing(front: Front, lineup: Lineup, slots: Slots) -> Choice | None
         gpus, mem, _, _ = waiting.kind
         if not gpus:
             return Choice(waiting, slots.attempt(waiting.job, waiting.attempt), front)
-        positions = slots.with_places(rooms, mem, NOTHING if waiting.time <= gap.seconds else kept)
+        positions = slots.with_places(rooms, mem, NOTHING if waiting.estimate <= gap.seconds else kept)
         if len(positions) >= gpus:
             return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions), front)
     return None

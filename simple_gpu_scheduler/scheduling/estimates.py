@@ -16,7 +16,7 @@ from .templates import template_of_job
 # Seconds: from the epoch to the year 4147. Anything larger is milliseconds, or nonsense.
 MOST_SECONDS = 2.0**36
 RUNS_KEPT = 20  # of each template
-_NOBODY = 0  # by job number, while others of its template wait
+_NO_SCOUT = 0  # instead of a job number, while others of its template wait
 _MOST_TEMPLATES = 100_000
 UNKNOWN = float("inf")
 _AN_HOUR = 3600.0  # the length of the others of an unknown template while no length is known
@@ -24,13 +24,13 @@ _AN_HOUR = 3600.0  # the length of the others of an unknown template while no le
 History = Mapping[str, Sequence[float]]
 
 
-class Recalled(NamedTuple):
-    """Lengths from earlier runs, arriving late."""
+class PastLengths(NamedTuple):
+    """Lengths from earlier runs, which arrive during the run."""
 
     history: History
 
 
-def said(job: Job) -> float:
+def own_estimate(job: Job) -> float:
     """Its own `time=`."""
     return job.time if job.time is not None else job.timeout or UNKNOWN  # a time-out of 0 is none
 
@@ -43,17 +43,17 @@ class Estimates:
         self._learns = learns
         self._runs = {name: list(runs[-RUNS_KEPT:]) for name, runs in (history or {}).items() if runs}
         self._scouts: dict[str, int] = {}
-        # Of each template that nobody knows those that were taken in, of which some do not wait any more; those that
-        # have a time-out apart, since they are no scouts.
+        # The jobs of each template of unknown length; some may no longer wait. Jobs with a time-out are kept
+        # apart, since they are never scouts.
         self._unknown: dict[str, deque[int]] = {}
         self._limited: dict[str, deque[int]] = {}
         self._given = 0
         self._total = 0.0
 
     def take_in(self, job: Job) -> tuple[float, float]:
-        """The length that decides its place in the order, and its length as far as is known."""
-        time = job.time
-        if time is None:
+        """The length that decides its place in the order, maybe a guess; and its estimate, or `UNKNOWN`."""
+        estimate = job.time
+        if estimate is None:
             template = template_of_job(job)
             runs = self._runs.get(template)
             if not runs:
@@ -61,34 +61,34 @@ class Estimates:
                 if not job.timeout:
                     return self._guess(job, template), UNKNOWN
                 return job.timeout, job.timeout
-            time = sum(runs) / len(runs)
+            estimate = sum(runs) / len(runs)
         self._given += 1
-        self._total += time
-        return time, time
+        self._total += estimate
+        return estimate, estimate
 
-    def time_of(self, job: Job) -> float:
-        """The length of a running job, as far as is known."""
+    def estimate_of(self, job: Job) -> float:
+        """The length of a running job, as far as is known; else infinity."""
         runs = self._runs.get(template_of_job(job)) if job.time is None else None
-        return sum(runs) / len(runs) if runs else said(job)
+        return sum(runs) / len(runs) if runs else own_estimate(job)
 
     def _guess(self, job: Job, template: str) -> float:
         if self._scouts.setdefault(template, job.number) == job.number:
             return 0.0
         return self._total / self._given if self._given else _AN_HOUR
 
-    def recall(self, history: History) -> Iterable[int]:
-        """Lengths from earlier runs arrived late: the numbers of the jobs whose length is now known better."""
+    def add_history(self, history: History) -> Iterable[int]:
+        """Lengths from earlier runs have arrived: the numbers of the jobs whose length is now known better."""
         new = {name: list(runs[-RUNS_KEPT:]) for name, runs in history.items() if runs and name not in self._runs}
         self._runs |= new
         return [number for name in new for number in self._known(name)]
 
-    def learn(self, job: Job, runtime: float) -> Iterable[int]:
+    def learn(self, job: Job, length: float) -> Iterable[int]:
         """A job has succeeded: the numbers of the jobs whose length is now known better."""
         if job.time is not None or not self._learns:
             return ()
         template = template_of_job(job)
         runs = self._runs.setdefault(template, [])
-        runs.append(runtime)
+        runs.append(length)
         del runs[:-RUNS_KEPT]
         if len(self._runs) > _MOST_TEMPLATES:
             del self._runs[next(iter(self._runs))]
@@ -113,12 +113,12 @@ class Estimates:
             if not numbers:
                 waiting.pop(template, None)
         scout = self._scouts.get(template)
-        if scout not in (job.number, _NOBODY):
+        if scout not in (job.number, _NO_SCOUT):
             return None
         if template not in self._unknown:
             del self._scouts[template]
-        elif has_failed or scout == _NOBODY:
-            self._scouts[template] = _NOBODY
+        elif has_failed or scout == _NO_SCOUT:
+            self._scouts[template] = _NO_SCOUT
         else:
             del self._scouts[template]
             return self._unknown[template].popleft()

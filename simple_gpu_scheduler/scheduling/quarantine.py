@@ -13,7 +13,7 @@ from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
 # Returns what is running, and for how long.
 Running = Callable[[], Sequence[tuple[Attempt, float]]]
 
-# An attempt that ran for this long has not failed at once.
+# An attempt of at least this length has not failed at once.
 QUICK = 10.0
 _MOST_REMEMBERED = 1000
 _CHANCE = 1e-6
@@ -67,13 +67,13 @@ class Quarantine:
         self._on_trial: dict[str, set[int]] = {}
         self.suspended: Collection[str] = ()
 
-    def record(self, failure: Failure, runtime: float, *, is_final: bool) -> Ruling:
+    def record(self, failure: Failure, length: float, *, is_final: bool) -> Ruling:
         """An attempt has ended; what that says about GPUs that were set aside."""
         attempt, outcome = failure.attempt, failure.outcome
         if not self._limit or not attempt.gpus or outcome.kind == "not started":
             return _NO_VERDICT
         succeeded = outcome.kind == "succeeded"
-        is_bad = outcome.kind in ("failed", "killed") and runtime < QUICK
+        is_bad = outcome.kind in ("failed", "killed") and length < QUICK
         if succeeded or is_bad:
             for gpu in attempt.gpus:
                 self._ends[gpu, is_bad] += 1

@@ -40,7 +40,7 @@ class Lineup:
         self._estimates = estimates
         self._label = label
         self._need = need
-        self.by_time = policy.by_time
+        self.by_length = policy.by_length
         self._queues: dict[Kind, list[WaitingJob]] = {}
         self._heads: dict[Kind, WaitingJob] = {}  # the first of each queue
         self._by_gpus: dict[int, dict[Kind, WaitingJob]] = {}  # the same, by how many GPUs are needed
@@ -52,19 +52,19 @@ class Lineup:
 
     def add(self, job: Job, attempt: int, since: float) -> None:
         """Add a job."""
-        length, time = 0.0, UNKNOWN
+        length, estimate = 0.0, UNKNOWN
         gpus, mem = self._need(job)
-        if self.by_time:
-            length, time = self._estimates.take_in(job)
+        if self.by_length:
+            length, estimate = self._estimates.take_in(job)
         elif gpus > 1 or mem:  # from now on jobs may start ahead of others
-            self.by_time = True
+            self.by_length = True
             self._place_anew(list(self._here))
-            length, time = self._estimates.take_in(job)
-        roughly = frexp(length)[1] + (_NO_LENGTH if time == UNKNOWN else 0)  # a guess is no length
+            length, estimate = self._estimates.take_in(job)
+        roughly = frexp(length)[1] + (_NO_LENGTH if estimate == UNKNOWN else 0)  # a guess is no length
         label = self._label(job) if self._policy.by_label else ""
         kind = (gpus, mem, roughly, label)
         rank = self._policy.rank(job, since, length)
-        self._push(WaitingJob(rank, job.number, attempt, job, since, length, time, kind))
+        self._push(WaitingJob(rank, job.number, attempt, job, since, length, estimate, kind))
 
     def in_order(self, now: float, load: Load) -> Iterator[WaitingJob]:
         """The first of each queue, in the order of starting."""
@@ -77,7 +77,7 @@ class Lineup:
             if gpus <= gap.beyond:
                 found += heads.values() if gpus or gap.has_cpu else ()
             elif gpus <= gap.gpus:
-                found += [head for head in heads.values() if head.time <= gap.seconds]
+                found += [head for head in heads.values() if head.estimate <= gap.seconds]
         return self._in_order(found, now, load)
 
     def _in_order(self, heads: Heads, now: float, load: Load) -> Iterator[WaitingJob]:
@@ -95,23 +95,23 @@ class Lineup:
         if not passes:
             self._policy.started(waiting, now)
 
-    def ended(self, waiting: WaitingJob, runtime: float, now: float, *, succeeded: bool) -> None:
+    def ended(self, waiting: WaitingJob, length: float, now: float, *, succeeded: bool) -> None:
         """A started job has ended; its length may say something about others of its kind."""
         self._policy.ended(waiting, now)
-        if not self.by_time:
+        if not self.by_length:
             return
         if succeeded:
-            self._place_anew(self._estimates.learn(waiting.job, runtime))
+            self._place_anew(self._estimates.learn(waiting.job, length))
         else:
             self._forget(waiting.job, has_failed=True)
 
-    def recall(self, history: History) -> None:
+    def add_history(self, history: History) -> None:
         """The lengths from earlier runs have arrived."""
-        self._place_anew(self._estimates.recall(history))
+        self._place_anew(self._estimates.add_history(history))
 
-    def time_of(self, job: Job) -> float:
+    def estimate_of(self, job: Job) -> float:
         """The length of a running job, as far as is known by now."""
-        return self._estimates.time_of(job)
+        return self._estimates.estimate_of(job)
 
     def remove(self, number: int) -> Job | None:
         """Remove a job; None if it is not here."""
@@ -119,7 +119,7 @@ class Lineup:
             return None
         waiting = self._leave(number)
         self._pass_over_gone(waiting.kind)
-        if self.by_time:
+        if self.by_length:
             self._forget(waiting.job, has_failed=False)
         return waiting.job
 

@@ -16,7 +16,7 @@ from simple_gpu_scheduler.scheduling.policies import Policy, WaitingJob
 from . import AT_FIRST, Dropped, NextAttempt, Rules, Verdict
 from .backfill import Choice, Front, choose
 from .dependencies import Dependencies
-from .estimates import UNKNOWN, Estimates, History, said
+from .estimates import UNKNOWN, Estimates, History, own_estimate
 from .queues import Label, Lineup
 from .slots import Limits, Rooms, Slots
 
@@ -109,17 +109,17 @@ class Scheduler:
         self._line_up(attempt.job, since)
 
     @property
-    def asks_times(self) -> bool:
+    def asks_lengths(self) -> bool:
         """Whether lengths matter."""
-        return self._lineup.by_time
+        return self._lineup.by_length
 
-    def recall(self, history: History) -> None:
+    def add_history(self, history: History) -> None:
         """Take in how long such jobs took in earlier runs."""
         self._front = None
-        self._lineup.recall(history)
+        self._lineup.add_history(history)
         for attempt, since, waiting in self._running.values():
             if waiting:
-                self._slots.expect(attempt, since + self._lineup.time_of(attempt.job))
+                self._slots.expect(attempt, since + self._lineup.estimate_of(attempt.job))
 
     def add(self, job: Job, now: float, next_attempt: NextAttempt = AT_FIRST) -> tuple[Dropped, ...]:
         """Add a job. The jobs returned can never start."""
@@ -157,8 +157,9 @@ class Scheduler:
     def start(self, choice: Choice, now: float) -> None:
         """Commit what `next` has just chosen: from here on the attempt runs."""
         waiting, attempt, self._front = choice
-        time = said(waiting.job) if waiting.time == UNKNOWN else waiting.time  # `next` may not have been called before
-        self._slots.take(attempt, now + time)
+        # A lineup that is not `by_length` looks up no estimates.
+        estimate = own_estimate(waiting.job) if waiting.estimate == UNKNOWN else waiting.estimate
+        self._slots.take(attempt, now + estimate)
         self._lineup.take(waiting, now, passes=self._front is not None and waiting.kind[0] > 0)
         self._running[attempt.key] = _Running(attempt, now, waiting)
         self._no_start_before = now + self._rules.delay

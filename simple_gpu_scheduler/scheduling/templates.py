@@ -50,6 +50,6 @@ def template_of_job(job: Job) -> str:
 
 LABELS: Mapping[str, Callable[[Job], str]] = {
     "label": lambda job: job.label,
-    "source": lambda job: job.place.source,
+    "source": lambda job: job.place.input,
     "template": template_of_job,
 }

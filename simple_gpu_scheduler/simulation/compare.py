@@ -10,7 +10,7 @@ from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
 
 from .measures import Replay
-from .simulate import Arrival, simulate
+from .simulate import Workload, simulate
 
 
 class Site(NamedTuple):
@@ -28,13 +28,13 @@ class Result(NamedTuple):
     simulated: Sequence[Replay]
 
 
-def compare(workloads: Sequence[Sequence[Arrival]], policies: Iterable[Chosen], site: Site) -> Iterator[Result]:
+def compare(workloads: Sequence[Workload], policies: Iterable[Chosen], site: Site) -> Iterator[Result]:
     """The results of the policies, computed lazily."""
     for policy in policies:
         yield Result(policy.name, [Replay(workload, replay(workload, policy, site)) for workload in workloads])
 
 
-def replay(workload: Sequence[Arrival], policy: Chosen, site: Site) -> Sequence[float]:
+def replay(workload: Workload, policy: Chosen, site: Site) -> Sequence[float]:
     """When each job starts, with a new scheduler."""
     gpus = tuple(map(str, range(site.gpus)))
     scheduler = Scheduler(Limits(gpus), policy.make(), estimates=site.estimates(), label=site.label)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import NamedTuple
 
-from .simulate import Arrival
+from .simulate import Workload
 
 _SHORT = 10.0
 
@@ -39,7 +39,7 @@ class Measures(NamedTuple):
 class Replay(NamedTuple):
     """A workload and the start of each job."""
 
-    workload: Sequence[Arrival]
+    workload: Workload
     starts: Sequence[float]
 
     def waits(self) -> list[float]:
@@ -51,8 +51,8 @@ def measure(simulated: Sequence[Replay], gpus: int) -> Measures:
     """Over the jobs of all workloads; measures of whole workloads are averaged."""
     waits = [wait for each in simulated for wait in each.waits()]
     jobs = [job for each in simulated for job in each.workload]
-    responses = [wait + job.duration for job, wait in zip(jobs, waits, strict=True)]
-    slowdowns = [max(1.0, response / max(job.duration, _SHORT)) for job, response in zip(jobs, responses, strict=True)]
+    responses = [wait + job.length for job, wait in zip(jobs, waits, strict=True)]
+    slowdowns = [max(1.0, response / max(job.length, _SHORT)) for job, response in zip(jobs, responses, strict=True)]
     return Measures(
         len(jobs),
         spread(waits),
@@ -82,12 +82,12 @@ def _makespan(simulated: Replay) -> float:
     jobs, starts = simulated
     if not jobs:
         return 0.0
-    return max(start + job.duration for job, start in zip(jobs, starts, strict=True)) - jobs[0].at
+    return max(start + job.length for job, start in zip(jobs, starts, strict=True)) - jobs[0].at
 
 
 def _utilisation(simulated: Replay, gpus: int) -> float:
     """The share of the available GPU time that was used."""
-    work = sum(job.duration * job.job.gpus for job in simulated.workload)
+    work = sum(job.length * job.job.gpus for job in simulated.workload)
     makespan = _makespan(simulated)
     return work / (gpus * makespan) if makespan else 0.0
 

@@ -13,7 +13,7 @@ from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Room
 
 _NEVER = float("inf")
-_NOBODY = Attempt(Job(0, b"", Place(0)), 0, (), ())
+_NO_ATTEMPT = Attempt(Job(0, b"", Place(0)), 0, (), ())
 
 
 class Arrival(NamedTuple):
@@ -21,19 +21,24 @@ class Arrival(NamedTuple):
 
     at: float
     job: Job
-    duration: float
+    length: float
 
 
-def simulate(workload: Sequence[Arrival], scheduler: Scheduler, gpus: Sequence[str]) -> "array[float]":
+Workload = Sequence[Arrival]
+
+
+def simulate(workload: Workload, scheduler: Scheduler, gpus: Sequence[str]) -> "array[float]":
     """When each job starts. The jobs of the workload must be numbered from 1 and sorted by arrival.
 
     Nothing else uses the GPUs, and all jobs succeed. Every job must fit.
     """
     rooms = dict.fromkeys(gpus, Room())
     starts = array("d", [_NEVER]) * len(workload)
-    ends: list[tuple[float, int, Attempt]] = [(_NEVER, 0, _NOBODY)]  # so that there is a next end, and it is the last
+    ends: list[tuple[float, int, Attempt]] = [
+        (_NEVER, 0, _NO_ATTEMPT)
+    ]  # so that there is a next end, and it is the last
     add, end, choose, start = scheduler.add, scheduler.end, scheduler.next, scheduler.start
-    coming = iter([*workload, Arrival(_NEVER, _NOBODY.job, 0)])
+    coming = iter([*workload, Arrival(_NEVER, _NO_ATTEMPT.job, 0)])
     next_one = next(coming)
     while (now := min(next_one.at, ends[0][0])) < _NEVER:
         while ends[0][0] <= now:
@@ -45,5 +50,5 @@ def simulate(workload: Sequence[Arrival], scheduler: Scheduler, gpus: Sequence[s
             start(choice, now)
             number = choice.waiting.number
             starts[number - 1] = now
-            heappush(ends, (now + workload[number - 1].duration, number, choice.attempt))
+            heappush(ends, (now + workload[number - 1].length, number, choice.attempt))
     return starts

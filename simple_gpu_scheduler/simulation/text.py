@@ -6,7 +6,7 @@ from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.display.table import aligned
 
 from .measures import Measures
-from .traces import Trace
+from .scenario import Scenario
 
 _KNOWN = {
     "exact": "known exactly",
@@ -22,17 +22,17 @@ _MANY, _FEW = 1000, 9.95  # above the first, tenths do not matter; below the sec
 _GROUPS = (("WAIT", 5), ("RESPONSE", 3), ("SLOWDOWN", 2))
 
 
-def introduction(trace: Trace) -> list[str]:
+def introduction(scenario: Scenario) -> list[str]:
     """What was simulated."""
-    count = sum(map(len, trace.workloads))
+    count = sum(map(len, scenario.workloads))
     jobs = f"{count:,} job{'' if count == 1 else 's'}"
-    several = f" in {len(trace.workloads):,} workloads" if len(trace.workloads) > 1 else ""
-    work = sum(each.duration * each.job.gpus for workload in trace.workloads for each in workload)
-    span = sum(workload[-1].at - workload[0].at for workload in trace.workloads)
-    load = f", load {work / span / trace.site.gpus:.2f}" if span * _MANY > work else ""  # otherwise all came at once
-    gpus = f"{trace.site.gpus:,} GPU{'' if trace.site.gpus == 1 else 's'}"
-    head = f"{safe(trace.name)}: {jobs}{several} on {gpus}{load}; job lengths {_KNOWN[trace.estimates]}"
-    return [head, *map(safe, trace.remarks)]
+    several = f" in {len(scenario.workloads):,} workloads" if len(scenario.workloads) > 1 else ""
+    work = sum(each.length * each.job.gpus for workload in scenario.workloads for each in workload)
+    span = sum(workload[-1].at - workload[0].at for workload in scenario.workloads)
+    load = f", load {work / span / scenario.site.gpus:.2f}" if span * _MANY > work else ""  # otherwise all came at once
+    gpus = f"{scenario.site.gpus:,} GPU{'' if scenario.site.gpus == 1 else 's'}"
+    head = f"{safe(scenario.name)}: {jobs}{several} on {gpus}{load}; job lengths {_KNOWN[scenario.estimates]}"
+    return [head, *map(safe, scenario.remarks)]
 
 
 def heading() -> list[str]:

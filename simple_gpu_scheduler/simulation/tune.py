@@ -13,7 +13,7 @@ from simple_gpu_scheduler.scheduling.queues import Label
 
 from .measures import Measures, Replay
 from .significance import Standing, standing
-from .simulate import Arrival
+from .simulate import Workload
 
 BASE = "fifo"
 AGEINGS = ("0.1", "0.3", "1", "3", "10")
@@ -54,7 +54,7 @@ class Tuned(NamedTuple):
         return self.parts >= FEW_PARTS and beside.difference < -_ERRORS * beside.error
 
 
-def settings(workloads: Iterable[Sequence[Arrival]], label: Label) -> list[str]:
+def settings(workloads: Iterable[Workload], label: Label) -> list[str]:
     """The settings to try: policies for labels or priorities only if there are any."""
     jobs = [each.job for workload in workloads for each in workload]
     names = [BASE, *(f"aged:{ageing}" for ageing in AGEINGS), "hrrn", "sjf", "lpt"]
@@ -99,5 +99,5 @@ def in_parts(simulated: Sequence[Replay]) -> Parts:
         waits = [wait for each in simulated for wait in each.waits()]
         count = max(1, min(_PARTS, len(waits) // _FEW))
         ends = [len(waits) * number // count for number in range(count + 1)]
-        parts = [waits[begin:end] for begin, end in pairwise(ends)]
+        parts = [waits[start:end] for start, end in pairwise(ends)]
     return Parts([sum(part) for part in parts], [len(part) for part in parts])

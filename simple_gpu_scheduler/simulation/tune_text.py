@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from simple_gpu_scheduler.scheduling.policies.names import SHARING
 from simple_gpu_scheduler.simulation.learn.lessons import Exam
 
+from .scenario import Scenario
 from .text import duration
 from .text import to_json as policy_to_json
-from .traces import Trace
 from .tune import BASE, FEW_PARTS, Candidate, Tuned
 
 
@@ -62,14 +62,14 @@ def _typed(policy: str, fair_by: str) -> str:
     return f"{name} --fair-by {fair_by}" if name in SHARING and fair_by != "label" else name
 
 
-def to_json(trace: Trace, tuned: Tuned, exams: Sequence[Exam]) -> Mapping[str, object]:
+def to_json(scenario: Scenario, tuned: Tuned, exams: Sequence[Exam]) -> Mapping[str, object]:
     """All of it."""
     return {
-        "trace": trace.name,
-        "jobs": sum(map(len, trace.workloads)),
-        "gpus": trace.site.gpus,
-        "estimates": trace.estimates,
-        "remarks": trace.remarks,
+        "trace": scenario.name,
+        "jobs": sum(map(len, scenario.workloads)),
+        "gpus": scenario.site.gpus,
+        "estimates": scenario.estimates,
+        "remarks": scenario.remarks,
         "parts": tuned.parts,
         "best": tuned.best.policy,
         "is_sure": tuned.is_sure,

@@ -107,6 +107,6 @@ def unlock(fd: int) -> None:
     _libc.flock(fd, fcntl.LOCK_UN)
 
 
-def write_at_begin(fd: int, data: bytes) -> bool:
+def write_at_start(fd: int, data: bytes) -> bool:
     """Overwrite the first bytes of a file; False if that failed."""
     return int(_libc.pwrite(fd, data, len(data), ctypes.c_int64(0))) == len(data)

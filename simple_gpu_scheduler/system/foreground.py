@@ -33,16 +33,16 @@ def run_in_foreground(
     environment: Mapping[bytes, bytes],
     inherits: Sequence[int],
     started: Callable[[int], object],
-    heeded: Sequence[int],
+    not_ignored: Sequence[int],
 ) -> int:
     """Run a command until it and everything it left behind has ended; its wait status.
 
-    `heeded` are the signals of `FOR_THE_COMMAND` that nobody had us ignore. From here on they end nobody but the
-    command: those that come to us alone are forwarded, the terminal's it has already.
+    `not_ignored` are the signals of `FOR_THE_COMMAND` that this program does not ignore. From here on they end only the
+    command: a signal sent to us alone is forwarded; one from the terminal has reached the command too.
     """
     processes.adopt_orphans()
     before = leftovers.children(os.getpid())
-    awaited = {*heeded, signal.SIGCHLD} - {signal.SIGTTOU}
+    awaited = {*not_ignored, signal.SIGCHLD} - {signal.SIGTTOU}
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
         pid = os.posix_spawnp(
@@ -51,7 +51,7 @@ def run_in_foreground(
             environment,
             file_actions=[(os.POSIX_SPAWN_DUP2, *pair) for pair in processes.inherited_as(inherits)],
             setsigmask=[],
-            setsigdef=[*heeded, *_BY_PYTHON],
+            setsigdef=[*not_ignored, *_BY_PYTHON],
         )
     except OSError as error:
         failed = CannotStartError(f"cannot start {argv[0]}: {error.strerror}")

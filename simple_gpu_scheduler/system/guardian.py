@@ -1,7 +1,8 @@
 """A separate program: runs a command, and stays until everything that the command left running has ended, for a while.
 
-`mail` exits once it has started the process that sends the mail. Without a guardian the scheduler would adopt that,
-take it for a leftover of a job, and end it. It is run by path, imports no other file, and exits as the command does.
+`mail` exits once it has started the process that sends the mail. Without a guardian, that process would become a
+child of the scheduler, which would take it for a leftover of a job and end it. This program is run by path, imports no
+other file, and exits as the command does.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ def guard(argv: list[str]) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     main = os.posix_spawn(argv[0], argv, os.environ, setsigdef=_TO_DEFAULT)
     signal.signal(signal.SIGALRM, lambda *_: os._exit(code))
-    with suppress(ChildProcessError):  # nobody is left
+    with suppress(ChildProcessError):  # nothing is left
         while True:
             pid, status = os.wait()
             if pid == main:

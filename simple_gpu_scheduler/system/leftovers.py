@@ -1,8 +1,8 @@
 """Finds what an attempt leaves behind after its main process has ended, and ends it: TERM, a grace period, KILL.
 
-Daemons make a session of their own and outlive their parent; as orphans they become children of this process. Which of
-those may belong to an attempt that still runs is decided by a pure function over a snapshot of /proc. How an attempt
-marks its processes is the engine's.
+Daemons make a session of their own and run on when their parent has ended; as orphans they become children of this
+process. A pure function over a snapshot of /proc decides which of them may belong to an attempt that still runs. How
+an attempt marks its processes is up to the engine.
 """
 
 import os
@@ -81,9 +81,9 @@ def end_strays(
 ) -> tuple[int, list[int]]:
     """End all strays and wait until they are gone: how many there were at first, and the pids owned by other users.
 
-    A snapshot is not atomic, and a process that forks and exits meanwhile may slip through one: so it
-    takes two clean ones in a row. With `hurry` the grace period is over. Who is in one of `told_groups` has had its
-    TERM: a second one means to many programs that there is no time left.
+    A snapshot is not atomic, and may miss a process that forks and exits meanwhile: so it takes two clean ones in a
+    row. With `hurry` the grace period is over. The processes in `told_groups` have had a TERM: to many programs a
+    second one means that there is no time left.
     """
     kill_at = time.monotonic() + grace
     told: set[tuple[int, int]] = set()

@@ -24,11 +24,11 @@ def mark(attempt: Attempt, run_id: bytes) -> bytes:
 
 def mark_in(tree: bytes, run_id: bytes) -> bytes:
     """The mark of an attempt of this run in a process's `TREE`; empty if there is none."""
-    begin = tree.find(b"/%s." % run_id)
-    if begin < 0:
+    start = tree.find(b"/%s." % run_id)
+    if start < 0:
         return b""
-    end = tree.find(b"/", begin + 1)
-    return tree[begin : end if end >= 0 else None]
+    end = tree.find(b"/", start + 1)
+    return tree[start : end if end >= 0 else None]
 
 
 class Family:

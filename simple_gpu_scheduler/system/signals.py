@@ -1,8 +1,8 @@
 """Signals as messages: a thread waits for them and puts each on the inbox. It does not know what they mean.
 
-Python's own handlers run in the main thread, between two of its instructions. A signal that comes when it is just about
-to wait is noted, and the wait begins all the same: seldom, and under load, Ctrl-C and TERM did nothing until the next
-message. What a thread waits for is never lost.
+Python's own handlers run in the main thread, between two of its instructions. If a signal comes just before that thread
+starts to wait, Python notes it, but the thread still waits: under load, Ctrl-C and TERM sometimes did nothing until the
+next message. A signal that a thread waits for with `sigwait` is never lost.
 """
 
 import signal

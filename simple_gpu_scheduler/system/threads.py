@@ -44,7 +44,7 @@ class Meanwhile(Generic[T]):
         self._is_done = False
         try:
             self._thread: threading.Thread | None = start_thread(self._run)
-        except RuntimeError:  # there can be no more threads: made by who needs it
+        except RuntimeError:  # there can be no more threads: `get` makes it
             self._thread = None
 
     def get(self) -> T:

@@ -1,8 +1,7 @@
 """Writes to a terminal or pipe that may be full, stopped or closed, without ever waiting for it.
 
-What can be written at once is written by the caller, so that it stands before what a job prints next. The rest is left
-to a thread, which also takes over when lines come quickly: one write for many lines. It knows nothing of what is
-written.
+The caller writes what can be written at once, so that it comes before what a job prints next. A thread writes the
+rest, and also everything while lines come quickly: one write for many lines. It knows nothing of what is written.
 """
 
 import os
@@ -26,7 +25,7 @@ class Writer:
     def __init__(self, fd: int) -> None:
         self._blocking = fd
         self._direct = _without_waiting(fd)
-        self._lock = threading.Lock()  # over the three below, and over the begin of `_is_writing`
+        self._lock = threading.Lock()  # guards the next three, and setting `_is_writing`
         self._kept: list[bytes] = []
         self._size = 0
         self._dropped = 0
@@ -52,7 +51,7 @@ class Writer:
 
     def close(self) -> None:
         """Wait until all is written or there is no reader."""
-        with self._lock:  # or the thread, between looking at the one and clearing the other, would wait forever
+        with self._lock:  # or the thread, between checking the first and clearing the second, would wait forever
             self._closing.set()
             self._has_text.set()
         if self._thread:
@@ -91,7 +90,7 @@ class Writer:
             self._is_writing = False
 
     def _next(self) -> bytes:
-        """All that is to be written, after a pause in which more may come; empty at the end."""
+        """Everything to write, after a pause in which more may come; empty at the end."""
         self._has_text.wait()
         self._closing.wait(max(0.0, self._written_at + _PAUSE - time.monotonic()))
         with self._lock:

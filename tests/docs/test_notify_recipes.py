@@ -1,4 +1,4 @@
-"""The recipes of the README for telling somebody, each with stand-ins for what it uses."""
+"""The README's recipes for notifications, each with stand-ins for what it uses."""
 
 import json
 import os
@@ -164,7 +164,7 @@ def test_ntfy(teller: Teller) -> None:
     assert re.fullmatch(rf"\d{{8}}-\d{{6}}-[0-9a-f]{{6}} on {os.uname().nodename}", headers["Title"])
 
 
-def test_a_server_that_refuses_is_said(teller: Teller) -> None:
+def test_a_server_that_refuses_is_reported(teller: Teller) -> None:
     teller.web.status = 404
     said = teller.run("ntfy", "true\n")
     assert re.search(r"the notifier failed with exit code 22: curl: \(22\) .*404", said)

@@ -53,7 +53,7 @@ def test_no_picture_is_without_a_test_here() -> None:
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
-def test_a_drawing_is_well_formed_small_and_asks_nobody_for_anything(name: str) -> None:
+def test_a_drawing_is_well_formed_small_and_loads_nothing(name: str) -> None:
     svg = (PICTURES / name).read_text()
     assert ET.fromstring(svg).tag == f"{{{NAMESPACE}}}svg"
     assert len(svg.encode()) < 60_000
@@ -122,7 +122,7 @@ def test_only_the_gpus_that_jobs_are_on_are_shown_as_busy() -> None:
     assert all(gpu.used < 80 * GIB and gpu.power < gpu.power_limit for gpu in gpus)
 
 
-def test_a_run_is_moved_to_a_machine_that_is_nobodys_and_else_left_as_it_was() -> None:
+def test_a_run_is_moved_to_an_invented_machine_and_otherwise_unchanged() -> None:
     make = importlib.import_module("make")
     began = {"event": "run began", "at": 1.5, "host": "mine", "directory": "/tmp/x", "argv": ["/tmp/x"]}
     job = {"event": "job queued", "command": "echo \udcff /tmp/x"}

@@ -92,7 +92,7 @@ def test_no_job_runs_beside_itself_when_scheduler_and_keeper_are_killed_at_once(
     assert survive("both-killed")["kills"] == 6
 
 
-def test_a_full_disk_stops_no_job_and_is_said(survive):
+def test_a_full_disk_stops_no_job_and_is_reported(survive):
     counts = survive("full-disk")
 
     assert counts.pop("jobs, leases full") == 0  # nothing is started without a lease

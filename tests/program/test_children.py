@@ -1,4 +1,4 @@
-"""Attempts as children, in a process of its own: it adopts orphans, and that is for a whole process."""
+"""Attempts as children, in a process of its own: collecting orphans is a setting of a whole process."""
 
 import subprocess
 import sys
@@ -62,7 +62,7 @@ assert inbox.get(timeout=120).outcome == Outcome("killed", signal.SIGTERM)
 """)
 
 
-def test_a_stop_of_what_has_ended_signals_nobody() -> None:
+def test_a_stop_of_what_has_ended_sends_no_signal() -> None:
     run("""
 subject = engine()
 one = attempt(b"true")
@@ -73,7 +73,7 @@ assert subject.settle(ended)
 """)
 
 
-def test_what_cannot_be_started_is_said() -> None:
+def test_what_cannot_be_started_is_reported() -> None:
     run("""
 subject = engine(shell="/no/such/shell")
 subject.start(attempt(b"true"), Hold())
@@ -144,7 +144,7 @@ assert owner(b"") == owner(b"/other.3.1") == "unknown"
 """)
 
 
-def test_a_tag_outlives_the_environment_and_is_found_in_descendants() -> None:
+def test_a_tag_stays_when_the_environment_is_cleared_and_is_found_in_descendants() -> None:
     run("""
 from simple_gpu_scheduler.system.processes import Tags
 subject = engine()
@@ -168,7 +168,7 @@ os.unlink("tagged")
 """)
 
 
-def test_a_bug_in_a_thread_is_told_and_not_waited_for() -> None:
+def test_a_bug_in_a_thread_is_reported_and_not_waited_for() -> None:
     run("""
 subject = engine()
 subject._starter = None

@@ -362,7 +362,7 @@ def test_a_dry_run_prints_what_would_run_where_and_runs_nothing(program: Program
     assert list(program.directory.iterdir()) == []
 
 
-def test_output_that_nobody_reads_any_more_ends_quietly() -> None:
+def test_output_whose_reader_has_gone_ends_quietly() -> None:
     for args in (["--dry-run", "--gpus", "0"], ["--help"]):
         command = " ".join([*SCHEDULER, *args])
         done = subprocess.run(

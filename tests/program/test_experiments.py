@@ -1,4 +1,4 @@
-"""Long simulations: what was published comes out again, learning pays, nobody starves, and real traces are read."""
+"""Long simulations: what was published comes out again, learning pays, no job starves, and real traces are read."""
 
 from statistics import fmean, quantiles
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from simple_gpu_scheduler.scheduling.policies.names import parse_policy
 from simple_gpu_scheduler.simulation.compare import Site, compare
 from simple_gpu_scheduler.simulation.learn.search import START, learn
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals
+from simple_gpu_scheduler.simulation.workloads.jobs import WorkloadJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import generate, parse_synthetic
 from tests.conftest import ROOT
 from tests.support.lessons import lessons, queues, standings_of
@@ -96,16 +96,16 @@ class TestStanding:
 @pytest.mark.parametrize(
     ("name", "count", "first", "remarks"),
     [
-        ("philly", 82_247, TraceJob(0, 2240194, 8, "7f04ca"), []),
-        ("gaia", 51_987 - 28, TraceJob(0, 35541, 160, "1", 108000), ["28 rows without a duration are left out"]),
+        ("philly", 82_247, WorkloadJob(0, 2240194, 8, "7f04ca"), []),
+        ("gaia", 51_987 - 28, WorkloadJob(0, 35541, 160, "1", 108000), ["28 rows without a duration are left out"]),
     ],
 )
 def test_real_traces_are_read_whole(name, count, first, remarks) -> None:
-    rows, said = read_csv((TRACES / f"{name}.csv").read_text())
-    assert (len(rows), rows[0], said) == (count, first, remarks)
-    found, _ = arrivals(rows, 4096, "past")
+    jobs, said = read_csv((TRACES / f"{name}.csv").read_text())
+    assert (len(jobs), jobs[0], said) == (count, first, remarks)
+    found, _ = arrivals(jobs, 4096, "past")
     assert len(found) == count
-    assert len(set(templates(rows))) == len({(row.user, row.gpus) for row in rows})
+    assert len(set(templates(jobs))) == len({(job.user, job.gpus) for job in jobs})
 
 
 class Flow(NamedTuple):
@@ -132,10 +132,10 @@ lengths = st.integers(100, 3000).map(float)
 
 @st.composite
 def specs(draw: st.DrawFn, latest: int = 0) -> Spec:
-    duration = draw(lengths)
-    said = draw(st.sampled_from([None, duration, duration, duration / 2, duration * 2]))
+    length = draw(lengths)
+    said = draw(st.sampled_from([None, length, length, length / 2, length * 2]))
     return Spec(
-        draw(st.integers(0, latest)), duration, said, draw(st.sampled_from("ab")), draw(st.integers(1, GPUS)),
+        draw(st.integers(0, latest)), length, said, draw(st.sampled_from("ab")), draw(st.integers(1, GPUS)),
         draw(st.integers(0, 2)), draw(st.sampled_from(["train", "eval"])),
     )  # fmt: skip
 
@@ -151,7 +151,7 @@ def test_no_job_starves_in_random_streams(policy: str, victim: Spec, streams: li
         jobs = [victim._replace(name="victim"), *(spec for flow in streams for spec in flow.until(end))]
         return start_among(jobs, policy, GPUS)[0]
 
-    # Who comes later than these passes nobody: 200 lengths of 6,000 s at most, or some turns of a day each.
+    # A job that comes later than these passes none: 200 lengths of 6,000 s at most, or some turns of a day each.
     days = 15 if policy == "hrrn" else 6
     assert start(days * DAY) == start((days + 1) * DAY)
 

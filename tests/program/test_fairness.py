@@ -48,7 +48,7 @@ def test_each_has_its_share_of_a_gpu_at_any_time(
         assert least <= min(shares) <= max(shares) <= most, name
 
 
-def test_who_has_given_it_back_comes_last(program: Program) -> None:
+def test_a_scheduler_that_gave_it_back_comes_last(program: Program) -> None:
     """Between two jobs of one scheduler runs hardly more or less than one of the other."""
     start_together(program, {name: f"{lonely(program.directory, 0.01, name)}\n" * 60 for name in "ab"})
     shared = while_all_had_jobs((program.directory / "done").read_text().split())
@@ -65,7 +65,7 @@ def test_two_take_turns_through_a_whole_run(program: Program) -> None:
     assert sum(before[2] != after[2] for before, after in pairwise(rows)) > 50
 
 
-def test_who_waits_is_woken_by_the_kernel(program: Program) -> None:
+def test_a_waiting_scheduler_is_woken_by_the_kernel(program: Program) -> None:
     with held():
         process = program.start(*ALONE)
         program.feed(process, "date +%s%N > began\n")
@@ -74,7 +74,7 @@ def test_who_waits_is_woken_by_the_kernel(program: Program) -> None:
     assert (program.directory / "began").exists()
 
 
-def test_who_waits_uses_no_processor(program: Program) -> None:
+def test_a_waiting_scheduler_uses_no_processor(program: Program) -> None:
     def ticks(pid: int) -> int:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
         return int(fields[11]) + int(fields[12])

@@ -1,4 +1,4 @@
-"""Which GPUs a run finds and what its jobs are told of them; and what it does without NVML, or with half of one."""
+"""Which GPUs a run finds and what its jobs learn of them; and what it does without NVML, or with half of one."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -206,7 +206,7 @@ def test_a_name_that_means_no_gpu_or_too_many_is_an_error_that_lists_what_there_
     assert sentence in refusal(program, *(["--gpus", *args] if args else []))
 
 
-# ---- What a job is told
+# ---- What a job learns
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_name_that_means_no_gpu_or_too_many_is_an_error_that_lists_what_there_
         (None, [DIVIDED[1]._replace(bus="00000000:00:00.0"), DIVIDED[0]], f"{MIGS[0]} PCI_BUS_ID"),
     ],
 )
-def test_jobs_are_told_an_index_where_cuda_counts_alike_and_else_a_uuid(
+def test_jobs_get_an_index_where_cuda_counts_alike_and_otherwise_a_uuid(
     program: Program,
     idle_gpus: StandIn,
     monkeypatch: pytest.MonkeyPatch,
@@ -305,7 +305,7 @@ def test_an_old_driver_does(
 
 
 @pytest.mark.parametrize("code", [NO_PERMISSION, NOT_SUPPORTED])
-def test_where_processes_are_not_told_memory_decides_and_that_is_said_once(
+def test_where_processes_are_not_listed_memory_decides_and_that_is_reported_once(
     program: Program, idle_gpus: StandIn, code: int
 ) -> None:
     versions = ("", "_v2", "_v3")
@@ -317,7 +317,7 @@ def test_where_processes_are_not_told_memory_decides_and_that_is_said_once(
 
 
 @pytest.mark.parametrize("busy", [None, "MIG"])
-def test_utilisation_that_is_not_told_does_not_count(program: Program, idle_gpus: StandIn, busy: str | None) -> None:
+def test_unknown_utilisation_does_not_count(program: Program, idle_gpus: StandIn, busy: str | None) -> None:
     idle_gpus.show(DIVIDED if busy else [a_gpu(0, utilization=None), a_gpu(1, utilization=50)])
     name = MIGS[0] if busy else "0"
     done = program.run("--max-utilization", "10", stdin="echo $CUDA_VISIBLE_DEVICES\n" * 3)

@@ -160,7 +160,7 @@ def test_a_gpu_with_a_process_on_it_is_used_as_soon_as_that_is_gone(
 
 
 def test_gpus_are_looked_at_again_right_before_each_start(program: Program, idle_gpus: StandIn) -> None:
-    """Whatever changes between two starts, the second is where nobody is by then."""
+    """Whatever changes between two starts, the second is on a GPU that is unused by then."""
     places = [0, 1, 1, 2, 0, 2, 2, 1, 0, 1, 2, 0]
 
     def only(free: int) -> None:
@@ -214,7 +214,7 @@ def test_a_scheduler_in_a_job_may_use_the_gpu_of_that_job(program: Program, idle
 # ---- Pids that are none here
 
 
-def test_processes_that_cannot_be_seen_let_memory_decide_and_that_is_said_once(
+def test_processes_that_cannot_be_seen_let_memory_decide_and_that_is_reported_once(
     program: Program, idle_gpus: StandIn
 ) -> None:
     processes = [Process(DEAD_PID, GIB)]
@@ -228,7 +228,7 @@ def test_processes_that_cannot_be_seen_let_memory_decide_and_that_is_said_once(
 
 
 @needs_root
-def test_in_a_pid_namespace_memory_decides_and_that_is_said_once(
+def test_in_a_pid_namespace_memory_decides_and_that_is_reported_once(
     program: Program, idle_gpus: StandIn, sleeper: Callable[..., int]
 ) -> None:
     processes = [Process(sleeper(), GIB)]
@@ -243,7 +243,7 @@ def test_in_a_pid_namespace_memory_decides_and_that_is_said_once(
         timeout=120,
     )
     if b"unshare failed" in done.stderr or b"cannot" in done.stderr.partition(b"NVML")[0]:
-        pytest.skip("this machine lets nobody make a namespace of pids")
+        pytest.skip("this machine forbids a namespace of pids")
     assert (done.returncode, done.stdout.split()) == (0, [b"0"] * 10)
     assert done.stderr.count(b"NVML reports processes that are not visible from here, as in a container") == 1
 

@@ -83,7 +83,7 @@ def test_the_table_shows_each_gpu_with_its_lease_its_users_and_why_it_is_not_fre
     assert rows[4][6] == "it has fallen off the bus; a reboot may bring it back"
 
 
-def test_json_has_all_of_it_and_null_for_what_is_not_told(
+def test_json_has_all_of_it_and_null_for_what_is_unknown(
     program: Program, idle_gpus: StandIn, user: Callable[[bytes], int]
 ) -> None:
     pid = user(b"trainer")
@@ -224,7 +224,7 @@ def test_watching_on_a_terminal_shows_changes_in_place_until_ctrl_c(program: Pro
     os.close(ours)
 
 
-def test_a_table_that_nobody_reads_any_more_ends_quietly(program: Program, idle_gpus: StandIn) -> None:
+def test_a_table_whose_reader_has_gone_ends_quietly(program: Program, idle_gpus: StandIn) -> None:
     idle_gpus.show([a_gpu(0)])
     command = " ".join([*SCHEDULER, "gpus", "--watch", "--json"])
     done = subprocess.run(

@@ -110,7 +110,7 @@ class TestRuns:
         assert [row["run"] for row in as_json("-n", "2")] == [THIRD, SECOND]
         assert [row["run"] for row in as_json("-n", "2", "--here", cwd=tmp_path)] == [THIRD, FIRST]
 
-    def test_run_while_their_scheduler_lives_and_have_died_after_a_kill(
+    def test_run_while_their_scheduler_runs_and_have_died_after_a_kill(
         self, program: Program, pids: Callable[[str], int]
     ) -> None:
         process = program.start("--gpus", "0", "--ignore-occupancy", "-q", env=UNMEASURED)
@@ -120,14 +120,14 @@ class TestRuns:
         (row,) = as_json()
         assert [row[key] for key in ("state", "running", "waiting", "code")] == ["running", 1, 1, None]
         assert [each["state"] for each in as_json("--running")] == ["running"]
-        os.kill(pid, signal.SIGSTOP)  # so that it outlives its scheduler, whatever that leaves behind
+        os.kill(pid, signal.SIGSTOP)  # so that it is there when its scheduler has died, whatever that leaves behind
         process.kill()
         process.wait()
         (row,) = as_json()
         assert (row["state"], row["waiting"]) == ("died", 1)
         assert b"running" not in told()
 
-    def test_of_another_host_are_not_said_to_be_dead(self) -> None:
+    def test_of_another_host_are_not_shown_as_dead(self) -> None:
         started = events.JobStarted(Attempt(job(1), 1, ("0",), (0,)))
         write(FIRST, events.JobsRead([job(1)]), started, host="other")
         write(SECOND, events.JobsRead([job(1)]), *ended(job(1)), DONE, host="other")
@@ -167,7 +167,7 @@ class TestJobs:
         write_every_state()
         assert [row["job"] for row in as_json(FIRST, *filters)] == numbers
 
-    def test_are_told_with_all_that_is_known_of_them(self) -> None:
+    def test_are_shown_with_everything_known_about_them(self) -> None:
         write_every_state()
         rows = as_json(FIRST)
         assert all(list(row) == JOB_KEYS for row in rows)
@@ -197,7 +197,7 @@ class TestJobs:
         os.close(fd)
         assert [row["state"] for row in as_json(FIRST)] == ["interrupted"]
 
-    def test_are_told_in_whole_lines_in_a_pipe_and_cut_on_a_narrow_terminal(self) -> None:
+    def test_are_shown_in_whole_lines_in_a_pipe_and_cut_on_a_narrow_terminal(self) -> None:
         long = b"echo \xff\x1b[2J \xe6\x97\xa5 " + b"x" * 5000
         write(FIRST, events.JobsRead([job(1, long)]))
         assert told(FIRST).decode().endswith(r"  echo \xff\x1b[2J 日 " + "x" * 5000 + "\n")
@@ -211,7 +211,7 @@ class TestJobs:
         assert done.returncode == 0
         assert [(len(line), line[-1]) for line in lines] == [(60, "…")] * 2
 
-    def test_of_a_damaged_journal_are_told_with_a_warning(self) -> None:
+    def test_of_a_damaged_journal_are_shown_with_a_warning(self) -> None:
         more = b'nonsense\n{"event":"moon rose","at":1}\n{"event":"job ended","at":1}\n{"event":"torn'
         path = write(FIRST, events.JobsRead([job(1)]), more=more)
         done = ask(FIRST, "--commands")
@@ -247,13 +247,13 @@ class TestChoosing:
 
 class TestCommands:
     def test_of_the_failed_jobs_can_be_piped_in_again(self, program: Program) -> None:
-        stdin = b"echo ok #: gpus=0 name=a\n printf 'x\xff\\n' >> out; test -e mended #: after=a retries=1 name=b\n"
+        stdin = b"echo ok #: gpus=0 name=a\n printf 'x\xff\\n' >> out; test -e fixed #: after=a retries=1 name=b\n"
         assert program.run("--gpus", "0", "--ignore-occupancy", stdin=stdin).returncode == 1
         (row,) = as_json()
         run = str(row["run"])
         again = told(run, "--failed", "--commands")
-        assert again == b" printf 'x\xff\\n' >> out; test -e mended  #: retries=1 name=b\n"
-        (program.directory / "mended").touch()
+        assert again == b" printf 'x\xff\\n' >> out; test -e fixed  #: retries=1 name=b\n"
+        (program.directory / "fixed").touch()
         assert program.run("--gpus", "0", "--ignore-occupancy", stdin=again).returncode == 0
         assert (program.directory / "out").read_bytes() == b"x\xff\n" * 3
         assert told(run, "--commands").splitlines()[1].endswith(b"  #: retries=1 name=b after=a")

@@ -144,11 +144,11 @@ LAUGHS = "a: &a [x, x]\n" + "".join(f"{y}: &{y} [{f'*{x},' * 99}]\n" for x, y in
         pytest.param("s.json", '{"pattern": "{a}", "rows": [{"a": "\\ud800"}]}', "s.json"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_file_is_said(swept, name, content, sentence) -> None:
+def test_what_is_wrong_with_a_file_is_reported(swept, name, content, sentence) -> None:
     refused(swept(name, content, *(["x"] if name == "s.csv" else [])), sentence)
 
 
-def test_a_file_that_cannot_be_read_and_a_library_that_is_not_there_are_said(tmp_path) -> None:
+def test_an_unreadable_file_and_a_missing_library_are_reported(tmp_path) -> None:
     (tmp_path / "d.json").mkdir()
     refused(hypersearch(tmp_path, "--from", "no.json"), "cannot read no.json: No such file or directory")
     refused(hypersearch(tmp_path, "--from", "d.json"), "cannot read d.json: Is a directory")

@@ -1,7 +1,7 @@
 """The same seed gives the same lines, in this and every later version, on every version of Python.
 
-The golden file is a transcript of commands. A line of it that changes breaks somebody's `--seed`: it may grow, and no
-more. `python -m tests.program.test_hypersearch_golden` prints it anew.
+The golden file is a transcript of commands. A line of it that changes breaks a user's `--seed`: it may only
+grow. `python -m tests.program.test_hypersearch_golden` prints it anew.
 """
 
 import os

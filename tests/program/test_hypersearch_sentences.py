@@ -100,7 +100,7 @@ def test_a_mistake_has_a_sentence(args: list[str], sentence: str, tmp_path: Path
         (["x {a:.0f}", "-p", "a", "1.1", "1.2"], "left out 1 repeated line"),
     ],
 )
-def test_what_is_doubtful_is_printed_and_said(args: list[str], note: str, tmp_path: Path) -> None:
+def test_what_is_doubtful_is_printed_and_reported(args: list[str], note: str, tmp_path: Path) -> None:
     done = hypersearch(tmp_path, *args)
     assert done.returncode == 0
     assert done.stdout.startswith("x ")
@@ -108,7 +108,7 @@ def test_what_is_doubtful_is_printed_and_said(args: list[str], note: str, tmp_pa
     assert done.stderr.count("\n") == 1
 
 
-def test_what_only_looks_doubtful_is_not_said(tmp_path: Path) -> None:
+def test_what_only_looks_doubtful_is_not_reported(tmp_path: Path) -> None:
     values = ["host:8080", "1:10", "10:20:30", "cuda:0", "a:b:c", "0,1", "2,3"]
     done = hypersearch(tmp_path, "x {a}", "-p", "a", *values, "--sampling-mode", "grid")
     assert (done.stdout.splitlines(), done.stderr) == ([f"x {value}" for value in values], "")

@@ -23,7 +23,7 @@ def refusal(*args):
     return done.stderr
 
 
-def test_what_is_left_out_is_said() -> None:
+def test_what_is_left_out_is_reported() -> None:
     lines, said = in_order("x {a}", "-p", "a", "1", "1", "2", "1")
     assert (lines, "a: '1' is repeated and left out (and 1 more)" in said) == (["x 1", "x 2"], True)
     lines, said = in_order("x {a} {b}", "-p", "a", "1", "2", "1", "-p", "b", "3", "4", "3", "--zip", "b,a")
@@ -70,7 +70,7 @@ def test_lines_that_look_alike_are_there_once(args) -> None:
 
 
 @pytest.mark.parametrize("d", [["1"], pytest.param(["uniform:0:1", "--n-samples", "9"])])
-def test_a_condition_without_an_answer_is_told_before_the_first_line(d) -> None:
+def test_a_condition_without_an_answer_is_reported_before_the_first_line(d) -> None:
     args = ["{a} {d}", "--seed", "1", "-p", "a", "1", "0", "-p", "d", *d, "--where", "1 / a > 0"]
     assert "cannot be evaluated for a=0: division by 0" in refusal(*args)
 

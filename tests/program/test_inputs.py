@@ -3,28 +3,28 @@
 import os
 import subprocess
 
-from simple_gpu_scheduler.inputs.reader import Batch, Reader, Source, SourceEnded
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput, OpenInput, Reader
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from tests.conftest import SCHEDULER, Program
 
 GIB = 2**30
 
 
-def read_all(*sources: Source, by_null: bool = False) -> tuple[list[object], SourceEnded]:
-    messages: list[Batch | SourceEnded] = []
+def read_all(*inputs: OpenInput, by_null: bool = False) -> tuple[list[object], EndOfInput]:
+    messages: list[Batch | EndOfInput] = []
     parser = LineParser(lambda: (80 * GIB,) * 4)
-    Reader(list(sources), parser, messages.append, lambda: None, by_null=by_null).run()
+    Reader(list(inputs), parser, messages.append, lambda: None, by_null=by_null).run()
     *batches, ended = messages
-    assert isinstance(ended, SourceEnded)
+    assert isinstance(ended, EndOfInput)
     return [job for batch in batches if isinstance(batch, Batch) for job in batch.jobs], ended
 
 
-def test_a_pipe_that_somebody_made_non_blocking_is_waited_for() -> None:
+def test_a_pipe_that_was_made_non_blocking_is_waited_for() -> None:
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     with subprocess.Popen(["sh", "-c", "echo one"], stdout=writing):
         os.close(writing)
-        jobs, ended = read_all(Source(reading))
+        jobs, ended = read_all(OpenInput(reading))
     assert len(jobs) == 1
     assert not ended.problem
 
@@ -62,7 +62,7 @@ def test_an_option_without_end_is_refused_and_the_run_continues(program: Program
     assert (done.returncode, done.stdout) == (2, b"a\nb\n")
 
 
-def test_standard_input_that_cannot_be_read_is_said(program: Program) -> None:
+def test_standard_input_that_cannot_be_read_is_reported(program: Program) -> None:
     done = sh(program, f"{COMMAND} --gpus 0 0>written")
     assert done.returncode == 1
     assert "reading stdin failed: Bad file descriptor" in done.stderr

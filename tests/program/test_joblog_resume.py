@@ -13,7 +13,7 @@ from simple_gpu_scheduler.joblog.resume import (
     read_joblog,
 )
 from tests.conftest import Program
-from tests.unit.joblog.test_resume import EDITED, GOLDEN, LINES, NUMBERS, mend
+from tests.unit.joblog.test_resume import EDITED, GOLDEN, LINES, NUMBERS, repair
 
 COMMANDS = "echo 1\nfalse\nkill -9 $$\nexit 3\necho  a\tb\n"
 
@@ -61,7 +61,7 @@ def test_what_comes_after_a_job_that_stays_failed_is_not_run_and_after_one_that_
     assert b"a job it depends on did not succeed" in done.stderr
 
 
-def test_another_command_under_the_same_number_is_said(program: Program) -> None:
+def test_another_command_under_the_same_number_is_reported(program: Program) -> None:
     write_log(program, (1, 0, 0, "echo a"))
     done = program.run("--gpus", "0", "--joblog", "log", "--resume", stdin="echo z\necho b\n")
     assert (done.returncode, done.stdout) == (0, b"b\n")
@@ -104,7 +104,7 @@ def write_golden() -> None:
         "lines -r": ask_parallel("-r", text=LINES.decode().partition("echo c")[0], log=b""),
         "edited": {name: ask_twice(edited) for name, edited in EDITED.items()},
         "cuts": [ask_twice(cut) for cut in cuts],
-        "mended": [ask_twice(mend(cut)) for cut in cuts],
+        "mended": [ask_twice(repair(cut)) for cut in cuts],
     }
     GOLDEN.write_text(json.dumps(found).replace('"cuts"', '\n"cuts"').replace('"mended"', '\n"mended"') + "\n")
 

@@ -1,4 +1,4 @@
-"""The keeper as jobs meet it: with it everything is as it is without it, but for who their parent is."""
+"""The keeper as jobs meet it: with it everything is as without it, except their parent."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def ends(program: Program, *args: str) -> dict[int, tuple[str, str]]:
     return {int(row[0]): (row[6], row[7]) for row in rows}
 
 
-def test_every_exit_code_and_signal_is_told_as_without_a_keeper(program: Program) -> None:
+def test_every_exit_code_and_signal_is_reported_as_without_a_keeper(program: Program) -> None:
     told = ends(program)
     assert [told[code + 1] for code in range(256)] == [(str(code), "0") for code in range(256)]
     assert told[256 + 9][1] == "9"
@@ -124,7 +124,7 @@ def test_jobs_continue_and_their_ends_are_known_when_the_keeper_is_killed(progra
 # What cannot start.
 
 
-def test_a_shell_that_went_away_is_told_of_each_job(program: Program) -> None:
+def test_a_shell_that_went_away_is_reported_for_each_job(program: Program) -> None:
     shell = program.directory / "shell"
     shell.symlink_to("/bin/sh")
     done = program.run("--gpus", "0", "--shell", "./shell", stdin="rm shell\ntrue\nln -s /bin/sh shell\n")
@@ -134,7 +134,7 @@ def test_a_shell_that_went_away_is_told_of_each_job(program: Program) -> None:
     assert done.returncode == 1
 
 
-def test_a_command_that_is_too_long_for_the_system_is_told_and_the_next_one_runs(program: Program) -> None:
+def test_a_command_that_is_too_long_for_the_system_is_reported_and_the_next_one_runs(program: Program) -> None:
     def little_stack() -> None:
         resource.setrlimit(resource.RLIMIT_STACK, (512 * 1024, resource.getrlimit(resource.RLIMIT_STACK)[1]))
 
@@ -219,7 +219,7 @@ def test_a_job_has_what_it_has_without_a_keeper(program: Program, settings: dict
     assert kept["leads"]
 
 
-def test_what_the_user_has_opened_is_inherited_all_the_same(program: Program) -> None:
+def test_what_the_user_has_opened_is_inherited_anyway(program: Program) -> None:
     with (program.directory / "opened").open("w") as file:
         kept = report(program, pass_fds=(file.fileno(),))
         assert kept["fds"][str(file.fileno())] == file.name

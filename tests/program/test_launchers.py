@@ -16,7 +16,7 @@ MESSAGE = "simple_gpu_scheduler: setting up {}/.venv, once; this takes a moment\
 
 
 def environment(*, with_uv: bool, tools: Path) -> dict[str, str]:
-    """The environment of somebody who has just logged in, with uv on the PATH or not."""
+    """The environment of a user who has just logged in, with uv on the PATH or not."""
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "PYTHON", "VIRTUAL_ENV"))
     }

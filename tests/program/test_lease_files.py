@@ -178,7 +178,7 @@ def test_a_file_that_may_be_a_trap_is_refused(
     assert not (tmp_path / "nothing").exists()
 
 
-def test_what_somebody_has_put_into_the_files_is_not_cut_off(program: Program) -> None:
+def test_what_other_programs_put_into_the_files_is_not_cut_off(program: Program) -> None:
     for name in FILES:
         (shared(leases()) / name).write_bytes(b"x" * 5000)
     done = program.run(*ALONE, stdin="touch ran\n" * 3)
@@ -190,7 +190,7 @@ def test_what_somebody_has_put_into_the_files_is_not_cut_off(program: Program) -
 
 
 @pytest.mark.parametrize("contents", [b"", b"sgs1 99999999999 /x", b"\xff" * 600])
-def test_what_somebody_has_written_of_a_holder_confuses_nobody(program: Program, contents: bytes) -> None:
+def test_what_other_programs_wrote_about_a_holder_does_no_harm(program: Program, contents: bytes) -> None:
     with held():
         (leases() / LEASE).write_bytes(contents)
         process = program.start(*ALONE)
@@ -282,7 +282,7 @@ def give(process: "subprocess.Popen[bytes]", commands: str) -> None:
 
 
 @pytest.mark.parametrize("names", [[LEASE], FILES])
-def test_who_was_idle_when_the_files_were_deleted_excludes_who_came_then(program: Program, names: list[str]) -> None:
+def test_a_scheduler_idle_when_the_files_were_deleted_excludes_later_ones(program: Program, names: list[str]) -> None:
     was_idle = idle(program)
     for name in names:
         (leases() / name).unlink()
@@ -318,7 +318,7 @@ def test_a_run_that_was_idle_when_the_directory_was_deleted_continues(program: P
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_who_was_idle_when_a_file_became_a_trap_waits_until_it_is_removed(program: Program, name: str) -> None:
+def test_a_scheduler_idle_when_a_file_became_a_trap_waits_until_it_is_removed(program: Program, name: str) -> None:
     """It says why; and neither crashes nor takes the files that it had open for those that count."""
     said = program.directory / "stderr"
     with said.open("wb") as stderr:
@@ -336,7 +336,7 @@ def test_who_was_idle_when_a_file_became_a_trap_waits_until_it_is_removed(progra
     assert process.wait(timeout=120) == 0
 
 
-def test_who_was_in_line_when_the_files_were_deleted_excludes_who_came_then(program: Program) -> None:
+def test_a_scheduler_in_line_when_the_files_were_deleted_excludes_later_ones(program: Program) -> None:
     with held():
         waits = program.start(*ALONE, env=unmeasured())
         program.feed(waits, f"{lonely(program.directory)}\n" * 30)

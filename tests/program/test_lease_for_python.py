@@ -83,7 +83,7 @@ def has_line(process: "subprocess.Popen[str]") -> str:
 
 
 def is_in_line(process: "subprocess.Popen[str]") -> bool:
-    """Whether it waits for a lock: the kernel lists who does behind an arrow."""
+    """Whether it waits for a lock: the kernel lists waiting processes after an arrow."""
     waits = [line for line in Path("/proc/locks").read_text().splitlines() if "->" in line]
     return any(line.split()[5] == str(process.pid) for line in waits)
 
@@ -150,7 +150,7 @@ def test_a_program_and_the_command_wait_for_each_other_and_are_woken_at_once(pyt
     assert gpu == "0"
 
 
-def test_who_waited_for_two_gpus_leaves_the_other_one_to_others(python: Python, program: Program) -> None:
+def test_a_scheduler_that_waited_for_two_gpus_leaves_the_other_one_to_others(python: Python, program: Program) -> None:
     first, second = python.hold("gpus=[0]"), python.hold("gpus=[1]")
     both = python.start(HOLD.format("gpus=[0, 1]"))
     until(lambda: is_in_line(both))
@@ -186,7 +186,7 @@ def test_workers_have_a_gpu_each_or_take_turns(python: Python, method: str, gpus
     assert re.fullmatch(rf"\[0, 0, 0, 0\] {expected}\n", out), out + err
 
 
-def test_a_forked_child_takes_the_lease_from_nobody(python: Python, program: Program) -> None:
+def test_a_forked_child_does_not_take_the_lease_from_its_parent(python: Python, program: Program) -> None:
     code = """
         parent = os.getpid()
         def child(ends):
@@ -230,7 +230,7 @@ def test_it_works_again_and_again_in_any_thread_and_leaves_nothing_behind(python
     assert python.run(code) == ("True\n", "")
 
 
-def test_who_gives_up_again_and_again_collects_neither_threads_nor_files(python: Python) -> None:
+def test_giving_up_again_and_again_collects_neither_threads_nor_files(python: Python) -> None:
     holder = python.hold("4")
     code = """
         def used(): return threading.active_count() + len(os.listdir("/proc/self/fd"))
@@ -245,7 +245,7 @@ def test_who_gives_up_again_and_again_collects_neither_threads_nor_files(python:
     end(holder)
 
 
-def test_who_has_given_up_keeps_nobody_waiting(python: Python, program: Program) -> None:
+def test_a_caller_that_has_given_up_keeps_no_other_waiting(python: Python, program: Program) -> None:
     holder = python.hold()
     gives_up = """
         try:
@@ -270,7 +270,7 @@ def test_who_has_given_up_keeps_nobody_waiting(python: Python, program: Program)
     assert late.poll() is interrupted.poll() is None
 
 
-def test_a_time_out_says_who_has_the_gpus(python: Python, idle_gpus: StandIn) -> None:
+def test_a_time_out_names_the_users_of_the_gpus(python: Python, idle_gpus: StandIn) -> None:
     code = """
         for more in {"timeout": 0}, {"timeout": 0.2}, {"timeout": "0.2s"}, {"timeout": 0, "free_memory": "80G"}:
             try:

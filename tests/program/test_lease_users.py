@@ -1,4 +1,4 @@
-"""Schedulers of different users share the directory of leases, whoever made it, and exclude each other."""
+"""Schedulers of different users share the directory of leases, whichever of them made it, and exclude each other."""
 
 import re
 import subprocess
@@ -46,12 +46,12 @@ def finish(*processes: "subprocess.Popen[bytes]") -> None:
 
 @pytest.mark.parametrize("umask", MASKS)
 @pytest.mark.parametrize(("first", "second"), [(UID, 0), (0, UID), (UID, OTHER)])
-def test_two_users_exclude_each_other_whoever_came_first(program: Program, first: int, second: int, umask: int) -> None:
+def test_two_users_exclude_each_other_in_either_order(program: Program, first: int, second: int, umask: int) -> None:
     processes = [start_as(program, uid, *ALONE, umask=umask) for uid in (first, second)]
     for process in processes:
         program.feed(process, f"{lonely(program.directory)}\n" * 2)
     finish(*processes)
-    # Now the files are there, made by whoever was faster.
+    # Now the files are there, made by the faster one.
     again = [start_as(program, uid, *ALONE, umask=umask) for uid in (second, first)]
     for process in again:
         program.feed(process, f"{lonely(program.directory)}\n" * 15)
@@ -114,7 +114,7 @@ for round in range(40):
 
 
 @pytest.mark.parametrize(("holder", "waiter"), [(UID, 0), (0, UID), (UID, OTHER)])
-def test_who_waits_is_told_the_user_the_process_and_the_program(program: Program, holder: int, waiter: int) -> None:
+def test_a_wait_names_the_user_the_process_and_the_program(program: Program, holder: int, waiter: int) -> None:
     first = start_as(program, holder, *ALONE)
     program.feed(first, "echo $$ > pid; while [ ! -e go ]; do sleep 0.01; done\n")
     until(has_text(program.directory / "pid"))
@@ -131,7 +131,7 @@ def test_who_waits_is_told_the_user_the_process_and_the_program(program: Program
     assert (program.directory / "second").exists()
 
 
-def test_the_killed_scheduler_of_one_user_keeps_its_gpu_from_another_for_as_long_as_its_job_lives(
+def test_the_killed_scheduler_of_one_user_keeps_its_gpu_from_another_for_as_long_as_its_job_runs(
     program: Program,
 ) -> None:
     first = start_as(program, UID, *ALONE)

@@ -1,4 +1,4 @@
-"""Two schedulers never use one GPU at a time, whoever is killed, stopped or runs inside another; by real processes."""
+"""Two schedulers never use one GPU at once, even if one is killed, suspended or inside another. With real processes."""
 
 import ast
 import os
@@ -89,7 +89,7 @@ def test_two_schedulers_that_want_the_same_two_gpus_do_not_block_each_other(prog
     assert were_alone(program.directory)
 
 
-def test_schedulers_that_are_killed_leave_their_gpus_to_nobody_too_early_nor_for_ever(program: Program) -> None:
+def test_schedulers_that_are_killed_leave_their_gpus_neither_too_early_nor_never(program: Program) -> None:
     """A killed one's job runs on, and so long the others wait; also where the killed one was first in line."""
     chance = random.Random(1)
     gpus = ("--gpus", "0 1", "--ignore-occupancy", "--quiet")
@@ -106,7 +106,7 @@ def test_schedulers_that_are_killed_leave_their_gpus_to_nobody_too_early_nor_for
     assert were_alone(program.directory)
 
 
-def test_while_the_job_of_a_killed_scheduler_lives_its_gpu_stays_leased(program: Program, pids: Pids) -> None:
+def test_while_the_job_of_a_killed_scheduler_runs_its_gpu_stays_leased(program: Program, pids: Pids) -> None:
     first = start(program, "echo $$ > pid; exec sleep 1000\n")
     job = pids("pid")
     first.kill()
@@ -120,9 +120,7 @@ def test_while_the_job_of_a_killed_scheduler_lives_its_gpu_stays_leased(program:
     assert (program.directory / "second").exists()
 
 
-def test_while_a_child_of_the_job_of_a_killed_scheduler_lives_its_gpu_stays_leased(
-    program: Program, pids: Pids
-) -> None:
+def test_while_a_child_of_the_job_of_a_killed_scheduler_runs_its_gpu_stays_leased(program: Program, pids: Pids) -> None:
     first = start(
         program,
         "sh -c 'sh -c \"echo \\$\\$ > grandchild; exec sleep 1000\" &' & echo $$ > pid; wait; exec sleep 1000\n",
@@ -156,7 +154,7 @@ print([os.readlink(fd) for fd in fds])
     assert len(inherited) == width
 
 
-def test_a_lease_that_others_have_inherited_is_given_back_all_the_same() -> None:
+def test_a_lease_that_others_have_inherited_is_given_back_anyway() -> None:
     ours, theirs = file_lease(), file_lease()
     assert ours.take()
     daemon = subprocess.Popen(["sleep", "1000"], pass_fds=[ours.descriptor])
@@ -171,7 +169,7 @@ def test_a_lease_that_others_have_inherited_is_given_back_all_the_same() -> None
     ours.close()
 
 
-def test_what_a_job_has_left_and_nobody_may_end_does_not_keep_the_gpu(program: Program, pids: Pids) -> None:
+def test_what_a_job_has_left_and_this_user_may_not_end_does_not_keep_the_gpu(program: Program, pids: Pids) -> None:
     needs_users()
     # Root that may not signal others: what is beyond any other user is beyond it too.
     command = ["setpriv", "--bounding-set=-kill", "--inh-caps=-kill", *SCHEDULER, *ALONE, "--grace", "0.1"]
@@ -214,7 +212,7 @@ with lease(gpus=[0], ignore_occupancy=True):
     assert (program.directory / "done").exists()
 
 
-def test_who_is_killed_when_first_in_line_leaves_it(program: Program) -> None:
+def test_a_scheduler_killed_when_first_in_line_leaves_it(program: Program) -> None:
     with held():
         first = start(program, "touch first\n")
         until(lambda: in_line() == 1)
@@ -227,7 +225,7 @@ def test_who_is_killed_when_first_in_line_leaves_it(program: Program) -> None:
     assert not (program.directory / "first").exists()
 
 
-def test_who_is_stopped_when_first_in_line_is_passed_after_some_seconds(program: Program) -> None:
+def test_a_scheduler_suspended_when_first_in_line_is_passed_after_some_seconds(program: Program) -> None:
     with held():
         first = start(program, f"{lonely(program.directory, word='first')}\n")
         until(lambda: in_line() == 1)
@@ -244,7 +242,7 @@ def test_who_is_stopped_when_first_in_line_is_passed_after_some_seconds(program:
     assert were_alone(program.directory)
 
 
-def test_who_is_stopped_while_its_job_runs_keeps_the_gpu(program: Program, pids: Pids) -> None:
+def test_a_scheduler_suspended_while_its_job_runs_keeps_the_gpu(program: Program, pids: Pids) -> None:
     first = start(program, "echo $$ > pid; exec sleep 1000\n")
     pids("pid")
     first.send_signal(signal.SIGSTOP)

@@ -68,7 +68,7 @@ def test_a_stranger_waits_for_the_job_and_what_is_inside_it(program: Program) ->
 
 
 def test_a_variable_of_a_job_that_is_over_opens_no_lease(program: Program) -> None:
-    """Who has left a job, or has its environment from somewhere, waits as everybody does."""
+    """A process that has left a job, or has only copied its environment, waits like any other."""
     assert run(program, "echo $SGS_TREE > tree\n").returncode == 0
     tree = (program.directory / "tree").read_text().strip()
     with held():

@@ -37,7 +37,7 @@ def terminal_of(tmp_path: Path, nvml: StandIn) -> Iterator[Callable[..., Termina
 
 @pytest.fixture
 def go(tmp_path: Path) -> Callable[[], None]:
-    """Lets the jobs that wait for it go on."""
+    """Lets the jobs that wait for it continue."""
     return (tmp_path / "go").touch
 
 
@@ -116,7 +116,7 @@ def test_it_is_drawn_once_after_the_terminal_was_made_another_size(
     assert HEADINGS not in terminal.screen()
 
 
-def test_the_first_ctrl_c_is_told_in_the_view_and_the_second_leaves_the_screen_clean(
+def test_the_first_ctrl_c_is_shown_in_the_view_and_the_second_leaves_the_screen_clean(
     terminal_of: Callable[..., Terminal],
 ) -> None:
     terminal = terminal_of(f"{WAIT}\n" * 3)
@@ -145,7 +145,7 @@ def test_it_survives_being_stopped_and_continued(terminal_of: Callable[..., Term
     until(lambda: terminal.screen().count(HEADINGS) == 2, "what was drawn before stays, and is drawn again below")
     screen = terminal.screen()
     assert screen.index("Stopped") < screen.index("\n42\n") < screen.rindex(HEADINGS)
-    terminal.shows("1.")  # time goes on
+    terminal.shows("1.")  # time passes
     go()
     terminal.shows("2 succeeded")
     assert "42" in terminal.screen()
@@ -349,7 +349,7 @@ def terminal(tmp_path: Path, nvml: StandIn) -> Iterator[Terminal]:
     opened.close()
 
 
-def test_gpus_that_do_not_exist_are_told_in_a_sentence_under_the_live_view(terminal: Terminal) -> None:
+def test_gpus_that_do_not_exist_are_reported_in_a_sentence_under_the_live_view(terminal: Terminal) -> None:
     (terminal.directory / "jobs").write_text("true\n")
     terminal.type("simple_gpu_scheduler --gpus 9 --progress live jobs; echo code $?")
     terminal.shows("code 2")
@@ -366,7 +366,7 @@ def test_a_driver_that_hangs_holds_back_no_message(terminal: Terminal, nvml: Sta
     calls = nvml.calls("nvmlDeviceGetTemperature")
     until(functools.partial(_is_slow, nvml, calls))
     (terminal.directory / "fail").touch()
-    until(lambda: "failed with exit code 1" in terminal.screen(), "the failure is told")
+    until(lambda: "failed with exit code 1" in terminal.screen(), "the failure is shown")
     assert nvml.calls("nvmlDeviceGetTemperature") == calls + 1, "the driver has not answered yet"
     (terminal.directory / "go").touch()
     terminal.shows("code 1")

@@ -1,4 +1,4 @@
-"""Telling somebody: the sink with its thread and real commands, and the whole program."""
+"""Notifications: the sink with its thread and real commands, and the whole program."""
 
 import json
 import os
@@ -27,7 +27,7 @@ from simple_gpu_scheduler.events import (
     RunResumed,
 )
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
-from simple_gpu_scheduler.notify import Occasion
+from simple_gpu_scheduler.notify import Trigger
 from simple_gpu_scheduler.notify.child import NotifierChildren
 from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.message import Notification, told, variables
@@ -38,7 +38,7 @@ from tests.conftest import Program, is_alive, until
 
 FAILED = Outcome("failed", 1)
 BEGAN = RunBegan("20261118-aaaaaa", 1, "0", "deep", "", 1, 1, "/home/ada/x", (), ())
-# What a notifier reads and is told, each in a file of its own, which is there when it is whole.
+# What a notifier gets as input and variables, each in a file of its own, which is there when it is whole.
 KEEP = 'cat > told.$$ && env -0 > env.$$ && mv env.$$ env-$$ && mv told.$$ "$(date +%s.%N).told-$$"'
 
 
@@ -89,7 +89,7 @@ class Subject:
         self.logs: dict[int, str] = {}
 
     def make(
-        self, *on: Occasion, command: str = KEEP, environment: Mapping[bytes, bytes] | None = None, **settings: float
+        self, *on: Trigger, command: str = KEEP, environment: Mapping[bytes, bytes] | None = None, **settings: float
     ) -> None:
         notifier = Notifier(
             f"cd '{self.directory}'\n{command}",
@@ -118,7 +118,7 @@ def subject(tmp_path: Path) -> Subject:
     return Subject(tmp_path)
 
 
-class TestWhatIsTold:
+class TestReports:
     def test_at_the_end_the_summary_the_counts_and_what_failed(self, subject: Subject) -> None:
         subject.make("end")
         subject.take(BEGAN, ended(1, SUCCESS), ended(2), ended(3, is_final=False), run_ended(code=7))
@@ -212,7 +212,7 @@ class TestWhatIsTold:
         subject.close()
         assert [told["summary"] for told in subject.told.all()] == [f"job 1 (line 1) {how}: train"]
 
-    def test_with_each_every_job_is_told_and_the_end(self, subject: Subject) -> None:
+    def test_with_each_every_job_is_notified_and_the_end(self, subject: Subject) -> None:
         subject.make("each", pause=0)
         subject.take(BEGAN, ended(1, SUCCESS))
         until(subject.told.count(1))
@@ -223,7 +223,7 @@ class TestWhatIsTold:
         assert subject.told.events() == [("each", [1]), ("each", [2]), ("end", [2])]
         assert subject.told.all()[0]["summary"].startswith("job 1 (line 1) succeeded after")
 
-    def test_a_job_that_waits_again_before_it_was_told_is_no_news(self, subject: Subject) -> None:
+    def test_a_job_that_waits_again_before_its_end_was_reported_is_no_news(self, subject: Subject) -> None:
         subject.make("fail", "end")
         subject.take(ended(1))
         until(subject.told.count(1))
@@ -249,7 +249,7 @@ class TestWhatIsTold:
 
 
 class TestAFlood:
-    def test_of_200_failures_the_first_is_told_at_once_and_the_rest_together(self, subject: Subject) -> None:
+    def test_of_200_failures_the_first_is_sent_at_once_and_the_rest_together(self, subject: Subject) -> None:
         subject.make("fail", "end")
         subject.take(ended(1))
         until(subject.told.count(1))
@@ -267,7 +267,7 @@ class TestAFlood:
         )
         assert rest["summary"].endswith("; and 196 more")
 
-    def test_what_comes_within_the_pause_is_told_when_it_is_over(self, subject: Subject) -> None:
+    def test_what_comes_within_the_pause_is_sent_when_it_is_over(self, subject: Subject) -> None:
         subject.make("fail", pause=0.5)
         began = time.monotonic()
         subject.take(ended(1))
@@ -289,7 +289,7 @@ class TestAFlood:
         assert subject.said == []
         assert sorted({number for _, jobs in subject.told.events() for number in jobs}) == list(range(5))
 
-    def test_some_that_succeeded_are_told_apart(self, subject: Subject) -> None:
+    def test_some_that_succeeded_are_counted_apart(self, subject: Subject) -> None:
         subject.make("each", "fail")
         subject.take(ended(1, SUCCESS))
         until(subject.told.count(1))
@@ -300,7 +300,7 @@ class TestAFlood:
 
 
 class TestANotifier:
-    def test_that_fails_is_said_with_its_last_words(self, subject: Subject) -> None:
+    def test_that_fails_is_reported_with_its_last_words(self, subject: Subject) -> None:
         subject.make("fail", command="echo one >&2; no-such-mail")
         subject.take(ended(1))
         until(lambda: (subject.take(LineRefused(Place(1), "")), subject.said)[1])
@@ -365,7 +365,7 @@ class TestANotifier:
         ]
         assert masks == [0, 0]
 
-    def test_that_cannot_be_started_is_said(self, subject: Subject) -> None:
+    def test_that_cannot_be_started_is_reported(self, subject: Subject) -> None:
         subject.make("end")
         subject.sink._notifier._argv = [b"/no/such/shell", b"-c", b"true"]  # type: ignore[union-attr]
         subject.take(run_ended())
@@ -379,7 +379,7 @@ class TestANotifier:
         assert threading.active_count() == before
         subject.close()
 
-    def test_is_told_at_the_end_where_there_can_be_no_thread(
+    def test_is_reported_at_the_end_where_there_can_be_no_thread(
         self, subject: Subject, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def refuse(_run: object) -> None:
@@ -634,11 +634,11 @@ class TestTheProgram:
         assert process.wait(timeout=120) == 130
         assert told.events() == [("fail", [1])]
 
-    def test_tells_nobody_of_what_it_would_do(self, program: Program, told: Told) -> None:
+    def test_notifies_of_nothing_that_it_would_do(self, program: Program, told: Told) -> None:
         program.run("--gpus", "0", "--dry-run", "--notify", KEEP, "--notify-on", "each", stdin="false\n")
         assert told.all() == []
 
-    def test_refuses_what_is_no_occasion(self, program: Program) -> None:
+    def test_refuses_what_is_no_trigger(self, program: Program) -> None:
         done = program.run("--notify", "true", "--notify-on", "often", stdin="true\n")
         assert done.returncode == 2
         assert b"'often' is not one of end, fail, each" in done.stderr

@@ -203,7 +203,7 @@ def test_the_memory_of_a_process_may_be_unknown(fitting: StandIn) -> None:
     assert told(fitting, "tell(listed(nvmlDeviceGetComputeRunningProcesses(gpu(0))))") == [[7, None], [8, 1]]
 
 
-def test_an_array_that_is_too_small_is_told_the_size_that_it_needs(nvml: StandIn) -> None:
+def test_an_array_that_is_too_small_gets_the_size_that_it_needs(nvml: StandIn) -> None:
     nvml.show([a_gpu(0, processes=[Process(7), Process(8), Process(9)])])
     code = """
 import ctypes, pynvml
@@ -276,7 +276,7 @@ tell([count, nvmlDeviceGetMigMode(gpu(0)), about(gpu(0)), *map(about, migs),
         (UNKNOWN, "Unknown"),
     ],
 )
-def test_a_function_fails_as_it_is_told_for_one_gpu_only(nvml: StandIn, code: int, name: str) -> None:
+def test_a_function_fails_as_it_is_set_to_for_one_gpu_only(nvml: StandIn, code: int, name: str) -> None:
     nvml.show([a_gpu(0, errors={MEMORY_V2: code}), a_gpu(1)])
     asked = "tell([failure(nvmlDeviceGetMemoryInfo, gpu(i), v) for i in range(2) for v in (None, nvmlMemory_v2)])"
     assert told(nvml, asked) == [None, [f"NVMLError_{name}", code], None, None]
@@ -371,7 +371,7 @@ def test_the_calls_of_all_programs_are_counted(nvml: StandIn) -> None:
     assert (nvml.initialisations, nvml.calls("nvmlDeviceGetCount_v2"), nvml.calls("nvmlShutdown")) == (2, 6, 0)
 
 
-def test_a_call_takes_as_long_as_it_is_told(nvml: StandIn) -> None:
+def test_a_call_takes_as_long_as_it_is_set_to(nvml: StandIn) -> None:
     nvml.show([a_gpu(0, delays={"nvmlDeviceGetName": 200_000}), a_gpu(1)])
     code = """
 import time

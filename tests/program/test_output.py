@@ -88,7 +88,7 @@ def test_a_log_is_for_its_owner_alone(program: Program) -> None:
     assert [stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()] == [0o600]
 
 
-def test_a_log_that_is_a_link_of_somebody_else_is_not_followed(program: Program) -> None:
+def test_a_log_that_is_a_link_of_another_user_is_not_followed(program: Program) -> None:
     (program.directory / "logs").mkdir()
     (program.directory / "precious").write_text("as it was")
     (program.directory / "logs" / "0001.log").symlink_to(program.directory / "precious")
@@ -140,7 +140,7 @@ def test_of_a_log_that_two_runs_have_written_each_shows_its_own(program: Program
         assert [(job["result"], job["tail"]) for job in report["jobs"]] == [(float(own), f"loss {own}")]
 
 
-def test_a_source_with_a_strange_name_is_shown_safely_and_spoils_no_header(program: Program) -> None:
+def test_an_input_with_a_strange_name_is_shown_safely_and_spoils_no_header(program: Program) -> None:
     name = "a\x1b[31m\n.txt"
     (program.directory / name).write_text("echo hi; exit 1\n")
     done = program.run("--gpus", "0", "--output", "group", name, name)
@@ -212,7 +212,9 @@ def test_without_a_journal_there_is_another_place_for_logs(program: Program, out
     ],
     ids=str,
 )
-def test_what_cannot_be_is_said_before_anything_starts(program: Program, args: list[str], sentence: bytes) -> None:
+def test_what_is_impossible_is_reported_before_anything_starts(
+    program: Program, args: list[str], sentence: bytes
+) -> None:
     (program.directory / "file").touch()
     done = program.run("--gpus", "0", *args, stdin="touch started\n")
     assert (done.returncode, sentence in done.stderr) == (2, True)
@@ -325,7 +327,7 @@ def test_a_log_that_is_a_named_pipe_stops_nothing(program: Program, output: str)
         out, err = process.communicate(b"echo one\necho two\n", timeout=120)
     except subprocess.TimeoutExpired:
         process.kill()
-        pytest.fail("it waits for somebody to read the pipe")
+        pytest.fail("it waits for a reader of the pipe")
     assert process.returncode == 1
     assert b"one\n" in out
     assert b"job 1 prints here, since its log" in err
@@ -387,7 +389,7 @@ def test_two_runs_in_one_directory_do_not_mix_what_their_jobs_print(program: Pro
         assert run.returncode == 0 or b"--logs" in err  # a second run there may be refused
 
 
-def test_an_attempt_that_nobody_saw_the_end_of_does_not_hide_the_next_header(program: Program) -> None:
+def test_an_attempt_without_a_recorded_end_does_not_hide_the_next_header(program: Program) -> None:
     process = program.start("--gpus", "0", "--output", "files", "--logs", "logs", env=UNMEASURED)
     program.feed(process, f"printf begin; echo $PPID > keeper; {WAIT}\n")
     until(has_text(program.directory / "keeper"))

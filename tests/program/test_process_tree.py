@@ -40,7 +40,7 @@ while not os.path.exists({path!r}):
 
 @pytest.mark.parametrize("stubborn", [False, True])
 def test_a_daemon_is_ended_by_term_or_by_kill(tmp_path: Path, stubborn: bool) -> None:
-    """In a process of its own, since adopting orphans is for a whole process."""
+    """In a process of its own, since collecting orphans is a setting of a whole process."""
     script = f"""
 import os, sys
 from simple_gpu_scheduler.system import leftovers, processes

@@ -1,4 +1,4 @@
-"""Queues that persist: named pipes and files that grow, with the real program, whoever writes, dies or comes again."""
+"""Persistent queues: named pipes and growing files, with the real program, and writers that die or come again."""
 
 import os
 import random
@@ -146,13 +146,13 @@ class TestNamedPipe:
         fifo.write(line("one"))
         fifo.has_run("one")
 
-    def test_submit_finds_the_queue_of_the_run_that_lives(self, fifo: Queue) -> None:
+    def test_submit_finds_the_queue_of_the_active_run(self, fifo: Queue) -> None:
         fifo.start()
         done = fifo.submit("--", "sh", "-c", "echo $0 >> ran", "a b")
         assert (done.returncode, done.stderr.decode()) == (0, f"submitted 1 job to {fifo.path}\n")
         until(lambda: fifo.ran == ["a", "b"])
 
-    def test_submit_fails_at_once_when_nobody_reads(self, fifo: Queue) -> None:
+    def test_submit_fails_at_once_without_a_reader(self, fifo: Queue) -> None:
         terminate(fifo.start())
         done = fifo.submit("--to", "gpu.fifo", "echo x")
         assert done.returncode == 2
@@ -347,7 +347,7 @@ class TestGrowingFile:
         growing.write(line("four"))
         growing.has_run("one", "2", "three", "four")
 
-    def test_a_second_scheduler_is_refused_while_the_first_lives(self, growing: Queue) -> None:
+    def test_a_second_scheduler_is_refused_while_the_first_runs(self, growing: Queue) -> None:
         first = growing.start()
         done = growing.program.run("--gpus", "1", "--follow", "gpu.txt")
         assert done.returncode == 2
@@ -453,7 +453,7 @@ class TestRestart:
         fifo.start_unheard("--resume")
         fifo.has_run("first", *map(str, range(100)))
 
-    def test_a_killed_schedulers_generator_is_told_and_what_was_accepted_is_resumed(self, fifo: Queue) -> None:
+    def test_a_killed_schedulers_generator_notices_and_what_was_accepted_is_resumed(self, fifo: Queue) -> None:
         script = (
             "import sys, time\nn = 0\ntry:\n while True:\n"
             "  sys.stdout.write(f'echo {n} >> ran #: gpus=0\\n'); sys.stdout.flush(); n += 1; time.sleep(0.002)\n"
@@ -465,7 +465,7 @@ class TestRestart:
         generator.stdout.close()
         until(lambda: len(fifo.ran) > 20)
         kill(process)
-        until((fifo.directory / "told").exists, "the generator is told")
+        until((fifo.directory / "told").exists, "the generator has noticed")
         generator.wait(timeout=120)
         accepted = int((fifo.directory / "told").read_text())
         resumed = fifo.start_unheard("--resume")

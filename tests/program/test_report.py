@@ -104,7 +104,7 @@ class TestOfARealRun:
         assert rows[4]["command"] == "true \\x1b[31m"
         assert len(rows) == 5
 
-    def test_a_name_that_nobody_prints_is_said(self, run: Path) -> None:
+    def test_a_metric_that_no_job_prints_is_reported(self, run: Path) -> None:
         assert told("--metric", "acc", cwd=run).endswith("acc: no log has a number after this name\n")
 
     def test_logs_that_are_gone_are_no_error(self, run: Path) -> None:
@@ -120,7 +120,7 @@ class TestOfARealRun:
         assert "no run matches 'nonsense'" in refusal("nonsense", cwd=run)
 
 
-def test_where_output_was_not_kept_that_is_said_once(program: Program) -> None:
+def test_where_output_was_not_kept_that_is_reported_once(program: Program) -> None:
     program.run("--gpus", "0", stdin="false\n" * 12)
     text = told("--metric", "loss", cwd=program.directory)
     assert "  and 2 more: simple_gpu_scheduler history " in text
@@ -155,7 +155,7 @@ class TestWriting:
         program.run("--gpus", "0", stdin="true\n")
         return program.directory
 
-    def test_a_page_is_written_for_its_owner_alone_and_only_that_is_said(self, directory: Path) -> None:
+    def test_a_page_is_written_for_its_owner_alone_with_no_other_message(self, directory: Path) -> None:
         (directory / "page.html").write_text("old")
         (directory / "page.html").chmod(0o644)
         done = ask("--html", "page.html", cwd=directory)
@@ -182,7 +182,7 @@ class TestWriting:
             ("", "cannot write"),
         ],
     )
-    def test_what_cannot_be_written_is_said(self, directory: Path, name: str, sentence: str) -> None:
+    def test_what_cannot_be_written_is_reported(self, directory: Path, name: str, sentence: str) -> None:
         os.mkfifo(directory / "fifo")
         assert sentence in refusal("--html", name, cwd=directory)
         assert not stat.S_ISREG(Path("/dev/null").stat().st_mode)
@@ -203,7 +203,7 @@ class TestOddFiles:
         assert ask("--html", name, cwd=directory).returncode == 0
         assert (directory / name).exists()
 
-    def test_who_reads_the_first_line_only_is_no_error(self, directory: Path) -> None:
+    def test_a_reader_of_the_first_line_only_is_no_error(self, directory: Path) -> None:
         for option in ("--json", "--csv"):
             with subprocess.Popen([*REPORT, option], cwd=directory, stdout=subprocess.PIPE, stderr=-1) as process:
                 assert process.stdout
@@ -212,14 +212,14 @@ class TestOddFiles:
                 assert process.stderr.read() == b""
 
 
-def test_why_jobs_were_not_started_is_said_once_for_all(program: Program) -> None:
+def test_why_jobs_were_not_started_is_reported_once_for_all(program: Program) -> None:
     lines = ["false #: name=first", "true #: after=first", "true #: after=first", "true #: bogus=1"]
     program.run("--gpus", "0", "--ignore-occupancy", "-q", stdin="\n".join(lines) + "\n")
     text = told(cwd=program.directory)
     assert "          2  job 1 did not succeed\n          1  unknown option 'bogus'" in text
 
 
-def test_a_run_that_was_killed_and_resumed_is_told_as_history_tells_it(program: Program) -> None:
+def test_a_run_that_was_killed_and_resumed_is_shown_as_in_history(program: Program) -> None:
     lines = (
         "sleep 1; echo loss: 3",
         "false",

@@ -1,4 +1,4 @@
-"""The report's page in a real browser: what it shows, how it is used, and that it asks nobody for anything."""
+"""The report's page in a real browser: what it shows, how it is used, and that it loads nothing."""
 
 import json
 import random
@@ -281,7 +281,7 @@ def test_the_last_lines_of_a_failure_are_lines_and_all_of_them_are_seen(view: Pa
     assert view.one("#tiles a").get_attribute("href").endswith("#failures")
 
 
-def test_why_jobs_were_not_started_is_told_once(view: Page) -> None:
+def test_why_jobs_were_not_started_is_shown_once(view: Page) -> None:
     reasons = ["job 1 did not succeed", "unknown option", "job 1 did not succeed"]
     jobs = [job(number, state="not started", reason=reason) for number, reason in enumerate(reasons, 2)]
     jobs[1]["command"] = ""
@@ -460,12 +460,12 @@ def test_what_is_embedded_cannot_end_its_element() -> None:
     assert json.loads(embedded)["jobs"][0]["command"] == HOSTILE + "\u2029\ud800"
 
 
-def test_the_page_asks_nobody_for_anything(view: Page) -> None:
+def test_the_page_loads_nothing(view: Page) -> None:
     view.open(sweep(["lr", "bs"]))
     assert view.requests() == [view.path.as_uri()]
     source = view.path.read_text()
     assert "default-src 'none'" in source
-    assert set(re.findall(r"\w+://[\w./]+", source)) == {"http://www.w3.org/2000/svg"}  # a name, which nobody opens
+    assert set(re.findall(r"\w+://[\w./]+", source)) == {"http://www.w3.org/2000/svg"}  # a name, which is not opened
 
 
 def test_it_is_dark_where_the_system_is(view: Page) -> None:
@@ -532,7 +532,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_what_is_written_can_be_told_from_what_it_stands_on(view: Page, theme: str) -> None:
+def test_text_has_enough_contrast_with_its_background(view: Page, theme: str) -> None:
     view.theme(theme)
     states = ["succeeded", "failed", "timed out", "killed", "running", "interrupted"]
     view.open(report([job(number, 100.0 * number, 90, state) for number, state in enumerate(states)]))

@@ -64,7 +64,7 @@ class Scene:
             until(lambda: not self.processes(kill=True), "all is gone")
 
     def processes(self, *, kill: bool = False) -> list[int]:
-        """All of these runs; they are told by an environment that is this test's own."""
+        """All of these runs; they are known by an environment that is this test's own."""
         mark = b"XDG_STATE_HOME=%s\0" % os.fsencode(self.directory / "state")
         found = []
         for name in os.listdir("/proc"):
@@ -608,7 +608,7 @@ def test_a_journal_of_another_user_is_refused(scene: Scene) -> None:
     assert scene.resume().returncode == 1
 
 
-def test_without_a_place_for_the_journal_jobs_run_and_it_is_said_loudly(scene: Scene) -> None:
+def test_without_a_place_for_the_journal_jobs_run_with_a_warning(scene: Scene) -> None:
     (scene.directory / "state").write_text("a file")
     done = scene.run(*OURS, scene.lines(RAN))
     assert (done.returncode, scene.ran()) == (1, ["1.1"])
@@ -632,7 +632,7 @@ def test_a_symlink_in_the_runs_directory_is_followed_only_to_a_journal(scene: Sc
 
 
 @pytest.mark.parametrize("way", ["--keep-runs", "SGS_KEEP_RUNS"])
-def test_the_oldest_runs_go_with_their_side_files_but_none_that_lives(scene: Scene, way: str) -> None:
+def test_the_oldest_runs_are_deleted_with_their_side_files_but_no_active_one(scene: Scene, way: str) -> None:
     scene.runs.mkdir(parents=True, mode=0o700)
     old = [f"2001010{number}-000000-abcdef" for number in range(1, 5)]
     for run in old:
@@ -646,7 +646,7 @@ def test_the_oldest_runs_go_with_their_side_files_but_none_that_lives(scene: Sce
     for _ in range(2):
         args = ("--keep-runs", "2") if way == "--keep-runs" else ()
         assert scene.run("--gpus", "1", "-q", *args, name, **settings).returncode == 0
-    assert len(scene.journals()) == 3  # two, and the one that lives
+    assert len(scene.journals()) == 3  # two, and the active one
     assert not [path for path in scene.runs.iterdir() if path.name.startswith(tuple(old))]
     assert (scene.runs / "20010101-not-ours").exists()
     scene.go()

@@ -88,7 +88,9 @@ def test_it_waits_for_a_gpu_that_a_process_uses(program: Program, idle_gpus: Sta
     assert process.communicate(timeout=120) == (b"0 PCI_BUS_ID\n", b"")
 
 
-def test_who_waited_for_two_gpus_leaves_the_other_one_to_others(program: Program, pids: Pids, hold: Callable) -> None:
+def test_a_scheduler_that_waited_for_two_gpus_leaves_the_other_one_to_others(
+    program: Program, pids: Pids, hold: Callable
+) -> None:
     end_first, end_second = hold("0"), hold("1")
     process = waiting(program, "--gpus", "0", "1", "--", "sh", "-c", f"{HOLD.format('mine')}; {WHICH[2]}")
     end_first()
@@ -130,7 +132,7 @@ def test_streams_that_are_closed_and_more_open_files_reach_the_command_as_they_a
     assert (program.directory / "third").read_text() == "3\n"
 
 
-def test_without_patience_it_says_who_has_the_gpus(program: Program, hold: Callable, idle_gpus: StandIn) -> None:
+def test_without_patience_it_names_the_users_of_the_gpus(program: Program, hold: Callable, idle_gpus: StandIn) -> None:
     end = hold("0")
     leased = r"no GPU is free: gpu 0: leased by \w+ \(pid \d+, \S+\)\n"
     code, _, err = ends(program, "--no-wait", "--gpus", "0", "touch", "started")

@@ -305,7 +305,7 @@ def test_logs_follows_a_job_through_its_attempts_to_its_end(program: Program, wr
     assert following.wait(timeout=120) == 0
 
 
-def test_logs_follows_no_longer_than_the_run_lives(program: Program, written: Written) -> None:
+def test_logs_follows_no_longer_than_the_run_is_active(program: Program, written: Written) -> None:
     written.log.write_text("one\n")
     written.start(1, str(written.log))
     following = program.start("logs", "1", "-f")
@@ -356,7 +356,7 @@ def test_a_last_line_without_an_end_is_cut_and_shows_no_control_characters(progr
     run.process.wait(timeout=120)
 
 
-# Those who ask in strange ways.
+# Clients that ask in strange ways.
 
 
 def connect(run: Run) -> socket.socket:
@@ -375,7 +375,7 @@ def test_300_may_ask_at_the_same_time(run: Run) -> None:
     assert {answer["run"] for answer in answers} == {run.id}
 
 
-def test_who_asks_in_halves_or_never_reads_keeps_nobody_from_asking(run: Run) -> None:
+def test_a_client_that_asks_in_halves_or_never_reads_blocks_no_other(run: Run) -> None:
     strange = [connect(run) for _ in range(60)]
     for connection in strange[:20]:
         connection.sendall(b'{"do":"sto')
@@ -392,7 +392,7 @@ def test_who_asks_in_halves_or_never_reads_keeps_nobody_from_asking(run: Run) ->
     assert run.end() == 0
 
 
-def test_a_socket_that_is_gone_stale_or_anothers_is_told_and_the_run_is_still_shown(run: Run, monkeypatch) -> None:
+def test_a_socket_that_is_gone_stale_or_anothers_is_reported_and_the_run_is_still_shown(run: Run, monkeypatch) -> None:
     monkeypatch.chdir(run.journals)  # the path of a socket has at most 107 bytes
     path = Path(run.sockets()[0].name)
     kept = path.with_suffix(".kept")
@@ -428,8 +428,8 @@ def bind(path: Path) -> socket.socket:
 
 
 @pytest.mark.open_to_others
-@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can be somebody else")
-def test_another_user_is_refused_even_where_he_sees_the_directory(run: Run) -> None:
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can become another user")
+def test_another_user_is_refused_even_where_the_directory_can_be_seen(run: Run) -> None:
     run.write("sleep 100\n")
     until(lambda: run.runs(1))
     for directory in (run.journals, *run.journals.parents):
@@ -465,7 +465,7 @@ def test_a_run_that_is_stopped_by_a_signal_says_that_it_does_not_answer(
     assert run.process.wait(timeout=120) == 0
 
 
-def test_who_waits_for_an_answer_when_the_run_ends_is_told(run: Run) -> None:
+def test_a_client_that_waits_for_an_answer_when_the_run_ends_gets_one(run: Run) -> None:
     os.kill(run.process.pid, signal.SIGSTOP)
     asking = run.program.start("status", run.id)
     until(lambda: len(_connections(run)) > 1, "it has asked")

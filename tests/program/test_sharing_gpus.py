@@ -7,12 +7,12 @@ import pytest
 from tests.conftest import Program, until
 from tests.support.nvml import GIB, Process, StandIn, a_gpu
 
-# Each notes its begin and its end, and waits for its own go.
+# Each notes its start and its end, and waits for its own go.
 NOTED = "echo $$ > pid$SGS_JOB; touch on$SGS_JOB; until [ -e go$SGS_JOB ]; do sleep 0.01; done; rm on$SGS_JOB"
 
 
 class Shared:
-    """A run of jobs that end when they are told to."""
+    """A run of jobs that end when the test says so."""
 
     def __init__(self, program: Program, needs: list[str], *args: str) -> None:
         self.directory = program.directory

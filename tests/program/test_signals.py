@@ -1,4 +1,4 @@
-"""Real signals to the real program, and real processes that would outlive their job."""
+"""Real signals to the real program, and real processes that would run on after their job."""
 
 import os
 import pty
@@ -48,7 +48,7 @@ def test_no_signal_is_lost_when_two_come_together(program: Program, pids: Pids) 
         assert process.returncode in (130, 143)
 
 
-def test_a_job_is_told_once_to_end(program: Program, pids: Pids) -> None:
+def test_a_job_is_asked_once_to_end(program: Program, pids: Pids) -> None:
     """Its shell ends at once, its program takes its time; a second TERM would tell it that there is none."""
     trap = (
         "trap 'echo x >> terms' TERM; echo $$ > pid; while [ ! -s terms ]; do sleep 0.01; done; sleep 0.3 & wait; wait"
@@ -246,7 +246,7 @@ def test_closed_streams_are_no_error(program: Program) -> None:
 
 
 def test_a_full_pipe_does_not_stop_the_jobs(program: Program) -> None:
-    """Nobody reads stderr, and 2,000 lines are more than a pipe holds."""
+    """Stderr has no reader, and 2,000 lines are more than a pipe holds."""
     process = program.start("--gpus", "0-3", "--joblog", "log")
     program.feed(process, "true\n" * 2000 + "touch done\n")
     until(has_text(program.directory / "log", "touch done"))
@@ -281,7 +281,7 @@ def test_a_terminal_that_went_away_does_not_stop_the_jobs(program: Program) -> N
     assert (program.directory / "done").exists()
 
 
-def test_a_terminal_on_stdin_is_told_what_is_expected(program: Program) -> None:
+def test_on_a_terminal_a_message_says_what_is_expected(program: Program) -> None:
     master, slave = pty.openpty()
     process = program.start("--gpus", "0", stdin=slave)
     os.close(slave)

@@ -80,7 +80,7 @@ class TestEachKindOfTrace:
         assert told(program, *args, "--policy", "fifo", "sjf", "aged:2", "fair") == found
         assert told(program, *args, "--policy", "fifo", "--seed", "2")["policies"] != found["policies"][:1]
 
-    def test_workloads_in_which_nobody_fits_are_left_out(self, program: Program) -> None:
+    def test_workloads_in_which_no_job_fits_are_left_out(self, program: Program) -> None:
         args = ("--synthetic", "jobs=1 gpus=1,16", "--gpus", "8", "--repeat", "10", "--policy", "fifo")
         assert b"USED" in program.run("simulate", *args).stdout
         [fifo] = told(program, *args)["policies"]
@@ -189,7 +189,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 @pytest.mark.usefixtures("trace")
-def test_what_is_wrong_is_said_in_a_sentence(program: Program, what: str) -> None:
+def test_what_is_wrong_is_reported_in_a_sentence(program: Program, what: str) -> None:
     files = {"binary": bytes(range(256)) * 9, "empty.csv": b"", "header.csv": HEADER.encode()}
     files["negative.csv"] = f"{HEADER}0,1,1\n1,-5,1\n".encode()
     for name, data in files.items():
@@ -203,7 +203,7 @@ def test_what_is_wrong_is_said_in_a_sentence(program: Program, what: str) -> Non
     assert "Traceback" not in line
 
 
-def test_what_is_said_of_wrong_input_is_safe_to_print(program: Program) -> None:
+def test_messages_about_wrong_input_are_safe_to_print(program: Program) -> None:
     (program.directory / "\x1b[31m.csv").write_text("\x1b[31mred")
     for args in (["\x1b[31m.csv"], ["--synthetic", "jobs=1", "--policy", "learned:\x1b[31m.csv"]):
         assert b"\x1b" not in program.run("simulate", *args).stderr
@@ -219,7 +219,7 @@ def test_a_reader_that_goes_away_ends_it_without_a_word(program: Program) -> Non
     assert b"Traceback" not in process.stderr.read()
 
 
-def test_a_full_disk_is_said(program: Program, trace: str) -> None:
+def test_a_full_disk_is_reported(program: Program, trace: str) -> None:
     with open("/dev/full", "wb") as full:
         done = program.run("simulate", trace, capture_output=False, stdout=full, stderr=subprocess.PIPE)
     assert done.returncode != 0

@@ -1,4 +1,4 @@
-"""`submit`: whole lines get into named pipes and files that a scheduler reads, whoever else writes, or not at all."""
+"""`submit`: lines get whole into named pipes and files that a scheduler reads, or not at all, whatever others write."""
 
 import fcntl
 import os
@@ -106,11 +106,11 @@ def said(process: "subprocess.Popen[bytes]") -> str:
 
 
 def test_long_lines_of_twenty_submitters_arrive_whole_and_in_order(submit: Submitters, fifo: int) -> None:
-    def lines(who: int) -> list[bytes]:
-        return [b"echo %d %d %s" % (who, number, bytes([97 + who]) * LONG) for number in range(4)]
+    def lines(writer: int) -> list[bytes]:
+        return [b"echo %d %d %s" % (writer, number, bytes([97 + writer]) * LONG) for number in range(4)]
 
-    for who in range(20):
-        submit.start("--to", "queue", text=b"\n".join(lines(who)), env=UNMEASURED)
+    for writer in range(20):
+        submit.start("--to", "queue", text=b"\n".join(lines(writer)), env=UNMEASURED)
     taken = bytearray()
     while any(process.poll() is None for process in submit.started):
         select.select([fifo], [], [], 0.1)
@@ -121,8 +121,8 @@ def test_long_lines_of_twenty_submitters_arrive_whole_and_in_order(submit: Submi
     got = bytes(taken).split(b"\n")
     assert got.pop() == b""
     assert len(got) == 80
-    for who in range(20):
-        assert [line for line in got if line.startswith(b"echo %d " % who)] == lines(who)
+    for writer in range(20):
+        assert [line for line in got if line.startswith(b"echo %d " % writer)] == lines(writer)
     assert [process.returncode for process in submit.started] == [0] * 20
 
 
@@ -133,7 +133,7 @@ def test_without_a_reader_it_says_so_before_it_reads_its_input(submit: Submitter
     assert "no scheduler is reading the named pipe queue; start `simple_gpu_scheduler < queue` first" in said(process)
 
 
-def test_a_reader_that_leaves_is_told_with_the_line_that_was_not_written(submit: Submitters, fifo: int) -> None:
+def test_a_reader_that_leaves_is_reported_with_the_line_that_was_not_written(submit: Submitters, fifo: int) -> None:
     lines = [b"echo %02d %s" % (number, b"x" * LONG) for number in range(40)]
     process = submit.start("--to", "queue", text=b"# a remark\n" + b"\n".join(lines))
     taken = bytearray()
@@ -146,7 +146,7 @@ def test_a_reader_that_leaves_is_told_with_the_line_that_was_not_written(submit:
     assert taken.count(b"\n") < number <= 41
 
 
-def test_a_long_line_is_in_the_pipe_as_a_whole_though_nobody_reads_yet(submit: Submitters, fifo: int) -> None:
+def test_a_long_line_is_in_the_pipe_as_a_whole_before_it_is_read(submit: Submitters, fifo: int) -> None:
     line = b"echo " + b"x" * LONG
     assert submit.run("--to", "queue", stdin=line).returncode == 0
     taken = bytearray()
@@ -206,7 +206,7 @@ def test_words_lines_and_stdin_are_appended_as_whole_lines(submit: Submitters, f
         (b"half \\\r\n", b"\n"),
     ],
 )
-def test_a_line_that_somebody_left_unfinished_is_ended_first(
+def test_a_line_that_another_writer_left_unfinished_is_ended_first(
     submit: Submitters, file: Path, before: bytes, between: bytes
 ) -> None:
     file.write_bytes(before)
@@ -252,7 +252,7 @@ def test_a_symlink_is_followed_and_what_is_no_queue_is_refused(submit: Submitter
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_another_writer_is_waited_for_and_a_file_that_he_replaced_is_not_written(
+def test_another_writer_is_waited_for_and_a_file_that_it_replaced_is_not_written(
     submit: Submitters, file: Path, is_replaced: bool
 ) -> None:
     fd = os.open(file, os.O_RDWR)
@@ -339,7 +339,7 @@ def test_a_terminal_is_read_until_ctrl_d(submit: Submitters, file: Path) -> None
 
 
 def living_run(tmp_path: Path, second: int, directory: Path, *inputs: tuple[str, Path]) -> int:
-    """A journal whose scheduler lives for as long as the descriptor is open."""
+    """A journal whose scheduler counts as active for as long as the descriptor is open."""
     runs = tmp_path / "state" / "simple_gpu_scheduler" / "runs"
     files.make_directory(str(runs))
     fd = files.create(str(runs / f"20250101-0000{second:02}-abcdef.jsonl"))
@@ -351,7 +351,7 @@ def living_run(tmp_path: Path, second: int, directory: Path, *inputs: tuple[str,
     return fd
 
 
-def test_the_queue_is_that_of_the_newest_run_that_lives_here_and_else_of_the_only_one(
+def test_the_queue_is_that_of_the_newest_active_run_here_and_otherwise_of_the_only_one(
     submit: Submitters, tmp_path: Path
 ) -> None:
     queues = [tmp_path / f"queue {number}" for number in range(4)]

@@ -38,7 +38,7 @@ def test_children_from_before_are_left_alone(program: Program, pids: Pids) -> No
     assert is_alive(pids("before"))
 
 
-def test_a_mistake_is_told_by_the_exit_code_where_nobody_reads(program: Program) -> None:
+def test_a_mistake_shows_in_the_exit_code_where_no_message_is_read(program: Program) -> None:
     assert sh(program, f"{COMMAND} --gpus 0 /nonexistent 2>/dev/full").returncode == 2
     assert sh(program, f"{COMMAND} --gpus x 2>/dev/full").returncode == 2
     assert sh(program, f"(sleep 0.3; {COMMAND} --gpus x 2>&1; echo $? > code) | true; cat code").stdout == "2\n"

@@ -42,7 +42,7 @@ class TestWhatItSays:
         assert "no runs yet" in line
 
     @pytest.mark.parametrize("rows", ["0,10,1\n", "0,10,1\n5,10,1\n11,1,1\n"])
-    def test_where_nobody_would_have_waited(self, program: Program, rows: str) -> None:
+    def test_where_no_job_would_have_waited(self, program: Program, rows: str) -> None:
         text = advice(program, trace_of(program, rows), "--gpus", "2")
         assert "No job would have waited" in text
         assert "Best" not in text
@@ -165,7 +165,7 @@ class TestLearn:
             assert name.encode() in done.stderr
         assert (program.directory / "t.csv").read_text() == MANY
 
-    def test_a_place_where_nothing_can_be_written_is_said_first(self, program: Program) -> None:
+    def test_an_unwritable_place_is_reported_first(self, program: Program) -> None:
         done = program.run("tune", *QUEUES[:4], "--repeat", "14", "--learn", "none/w.json", timeout=120)
         assert done.returncode == 2
         [line] = done.stderr.decode().splitlines()

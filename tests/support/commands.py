@@ -10,7 +10,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.cli.commands.history import history_command
 from simple_gpu_scheduler.cli.commands.status import status_command
 from simple_gpu_scheduler.journal.run_state import read_state
-from simple_gpu_scheduler.resume.remaining import what_is_left
+from simple_gpu_scheduler.resume.unfinished_jobs import what_is_left
 
 
 def shown(command: click.Command, *args: str) -> bytes:

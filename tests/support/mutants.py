@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = "simple_gpu_scheduler"
 PURE = (
     *("base/*.py", "events/*.py", "jobfile/*.py", "scheduling/**/*.py", "run/[!_mo]*.py"),
-    *("gpus/occupancy.py", "resume/remaining.py", "joblog/resume.py"),
+    *("gpus/occupancy.py", "resume/unfinished_jobs.py", "joblog/resume.py"),
 )
 OPPOSITE: Mapping[type, type] = {
     new: old

@@ -15,7 +15,7 @@ class Pipe:
     def __init__(self, directory: Path) -> None:
         self.path = directory / "fifo"
         os.mkfifo(self.path)
-        self.source = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
+        self.reading_end = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
         self.spool = os.open(directory / "spool", os.O_RDWR | os.O_CREAT)
         self._ends: list[Socket] = []
 
@@ -35,9 +35,9 @@ class Pipe:
         """An intake of its own, as the keeper has it."""
         ours, its_end = pair()
         self._ends += [ours, its_end]
-        taking = Intake(os.dup(self.source), os.dup(self.spool), its_end, granted, is_named=True, holds=holds)
-        os.close(self.source)
-        self.source = -1
+        taking = Intake(os.dup(self.reading_end), os.dup(self.spool), its_end, granted, is_named=True, holds=holds)
+        os.close(self.reading_end)
+        self.reading_end = -1
         thread = start_thread(taking.run)
         assert told(ours) == [b"open"]
         return ours, thread
@@ -45,7 +45,7 @@ class Pipe:
     def close(self) -> None:
         for end in self._ends:
             end.close()
-        for fd in (self.source, self.spool):
+        for fd in (self.reading_end, self.spool):
             if fd >= 0:
                 os.close(fd)
 

@@ -1,4 +1,4 @@
-"""What the tests of leases share: jobs that notice company on their GPU, who is in line, and other users."""
+"""What the tests of leases share: jobs that notice others on their GPU, the line for a lease, and other users."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import SCHEDULER, Program
 
-# The lease file of GPU 0 where nobody can tell its UUID; then `ALONE` needs no NVML and asks for none.
+# The lease file of GPU 0 where its UUID is unknown; then `ALONE` needs no NVML and asks for none.
 LEASE = "index-0"
 ALONE = ("--gpus", "0", "--ignore-occupancy")
 UID = 1234
@@ -65,7 +65,7 @@ def in_line(lease: str = LEASE, directory: Path | None = None) -> int:
 
 
 def is_leased(lease: str = LEASE) -> bool:
-    """Whether somebody holds it."""
+    """Whether it is held."""
     with open(leases() / lease, "rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -86,7 +86,7 @@ def held(lease: str = LEASE) -> Iterator[None]:
 
 
 def mount_namespace(script: str, cwd: Path, environment: Mapping[str, str] = os.environ) -> str:
-    """What a shell script prints, with its stderr, that may mount what nobody else sees; $SGS is the program."""
+    """What a shell script prints, with its stderr, that may mount for itself alone; $SGS is the program."""
     if os.geteuid() or not shutil.which("unshare") or subprocess.run(["unshare", "-m", "true"], check=False).returncode:
         pytest.skip("mounting in private takes root and `unshare -m`")
     done = subprocess.run(
@@ -102,7 +102,7 @@ def mount_namespace(script: str, cwd: Path, environment: Mapping[str, str] = os.
 
 
 def as_user(uid: int) -> list[str]:
-    """What to put before a command so that another user runs it; root is as he is."""
+    """What to put before a command so that another user runs it; for root, nothing."""
     return ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"] if uid else []
 
 

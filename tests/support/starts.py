@@ -1,4 +1,4 @@
-"""What the tests of the scheduler share: starting all that can start, as the loop does when nobody else is there."""
+"""What the tests of the scheduler share: starting all that can start, as the loop does without other users."""
 
 from simple_gpu_scheduler.base.jobs import Attempt
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler

@@ -70,7 +70,7 @@ class Terminal:
     def close(self) -> None:
         """End all that runs in it."""
         subprocess.run(["tmux", "-S", self._socket, "kill-server"], capture_output=True, check=False)
-        for process in Path("/proc").iterdir():  # a run goes on when its terminal has gone
+        for process in Path("/proc").iterdir():  # a run continues when its terminal has gone
             with suppress(OSError):
                 if process.name.isdigit() and os.readlink(process / "cwd") == str(self.directory):
                     os.kill(int(process.name), signal.SIGKILL)

@@ -67,7 +67,7 @@ def _prepared(sweeps: list[Sweep], paths: Sequence[str], *, lines_end: bool) -> 
 
 
 def _hypersearch(from_files: Sequence[str], save: str | None, *, count: bool, null: bool, **typed: Any) -> None:
-    # Nobody may be reading any more (`| head`): that ends a filter without a word.
+    # The reader may have gone (`| head`): that ends a filter without a message.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What was typed in another encoding comes out as it was.
@@ -82,13 +82,13 @@ def _hypersearch(from_files: Sequence[str], save: str | None, *, count: bool, nu
 
         save_sweep_file(save, sweeps)
     _print(chain([first], lines), "\0" if null and not count else "\n")
-    with suppress(OSError):  # nobody hears it, and all that matters has been printed
+    with suppress(OSError):  # stderr has no reader, and all that matters has been printed
         for note in prepared.notes():
             print(f"simple_hypersearch: {note}", file=sys.stderr)
 
 
 def _print(lines: Iterable[str], end: str) -> None:
-    """Print in batches, but what took long to find at once: somebody's GPU may be waiting for it."""
+    """Print in batches, but at once what took long to find: a GPU may be waiting for it."""
     batch: list[str] = []
     due = 0.0
     for line in lines:

@@ -106,7 +106,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
     tree = environment.get(TREE, b"")
     pool = open_pool(machine, errand.wants, inbox.put, Family(run_id, tree), tree)
     clock = SystemClock()
-    heeded = [number for number in FOR_THE_COMMAND if signal.getsignal(number) != signal.SIG_IGN]
+    not_ignored = [number for number in FOR_THE_COMMAND if signal.getsignal(number) != signal.SIG_IGN]
     with signals_to(inbox.put):
         until = _NEVER if errand.wait is None else clock.now() + errand.wait
         got = acquire(
@@ -120,7 +120,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
             say,
         )
     if isinstance(got, Acquired):  # outside, or the thread would take signals meant for the command
-        return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, heeded)
+        return _run(errand, attempt._replace(gpus=got.gpus), got, environment, run_id, not_ignored)
     if got is None:
         say(_sorry(errand, pool.waits(Demand(errand.gpus))))
         return WAITED_TOO_LONG if errand.wait else NONE_FREE
@@ -133,13 +133,15 @@ def _run(
     got: Acquired,
     environment: Mapping[bytes, bytes],
     run_id: str,
-    heeded: Sequence[int],
+    not_ignored: Sequence[int],
 ) -> int:
     pairs = [*inherited(environment), *own(attempt, run_id.encode(), environment.get(TREE, b""))]
     its_environment = dict(pair.split(b"=", 1) for pair in pairs)
     hold = got.hold
     try:
-        outcome = outcome_of(run_in_foreground(errand.command, its_environment, hold.descriptors, hold.sign, heeded))
+        outcome = outcome_of(
+            run_in_foreground(errand.command, its_environment, hold.descriptors, hold.sign, not_ignored)
+        )
     finally:
         for lease, _ in hold.leases:
             lease.release()

@@ -55,11 +55,11 @@ _SECTIONS = (
 )
 
 
-def _complete(context: click.Context, param: click.Parameter, begin: str) -> "list[CompletionItem] | list[str]":
+def _complete(context: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem] | list[str]":
     """As the first word a command, else a file."""
     commands = () if context.meta["argv"] else COMMANDS
-    found = [name for name in commands if name.startswith(begin)]
-    return found or click.Path().shell_complete(context, param, begin)
+    found = [name for name in commands if name.startswith(incomplete)]
+    return found or click.Path().shell_complete(context, param, incomplete)
 
 
 def _run(**typed: Any) -> int:

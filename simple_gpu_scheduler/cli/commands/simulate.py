@@ -13,13 +13,13 @@ from simple_gpu_scheduler.base.extras import figure_maker
 from simple_gpu_scheduler.base.text import print_text, safe
 from simple_gpu_scheduler.cli.click_extras import Command, Section, SeveralValues
 from simple_gpu_scheduler.cli.options.order import choose_policy
-from simple_gpu_scheduler.cli.options.workload import take_trace, trace_argument, workload_section
+from simple_gpu_scheduler.cli.options.workload import take_scenario, trace_argument, workload_section
 from simple_gpu_scheduler.scheduling.policies import MAY_STARVE, POLICIES
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, names
 from simple_gpu_scheduler.simulation.compare import Result, compare
 from simple_gpu_scheduler.simulation.measures import measure
+from simple_gpu_scheduler.simulation.scenario import Scenario
 from simple_gpu_scheduler.simulation.text import heading, introduction, row, to_json
-from simple_gpu_scheduler.simulation.traces import Trace
 from simple_gpu_scheduler.simulation.waits_figure import draw_waits
 from simple_gpu_scheduler.system.files import replace_file
 
@@ -75,21 +75,21 @@ def _simulate(**options: Any) -> int:
     plot, as_json = options.pop("plot"), options.pop("as_json")
     if plot is not None:
         check_plot(plot)
-    trace = take_trace(options)
+    scenario = take_scenario(options)
     gc.freeze()
-    results = compare(trace.workloads, policies, trace.site)
-    kept = _show_json(trace, results) if as_json else _show(trace, results)
+    results = compare(scenario.workloads, policies, scenario.site)
+    kept = _show_json(scenario, results) if as_json else _show(scenario, results)
     if plot:
-        plot_waits(plot, introduction(trace)[0], kept)
+        plot_waits(plot, introduction(scenario)[0], kept)
     return 0
 
 
-def _show(trace: Trace, results: Iterator[Result]) -> list[Result]:
-    """A line for each as soon as it is known: with a long trace each takes a while."""
-    print_text("\n".join([*introduction(trace), "", *heading()]))
+def _show(scenario: Scenario, results: Iterator[Result]) -> list[Result]:
+    """A line for each as soon as it is known: with a long workload each takes a while."""
+    print_text("\n".join([*introduction(scenario), "", *heading()]))
     kept = []
     for result in results:
-        print_text(row(result.policy, measure(result.simulated, trace.site.gpus)))
+        print_text(row(result.policy, measure(result.simulated, scenario.site.gpus)))
         kept.append(result)
     risky = [result.policy for result in kept if result.policy in MAY_STARVE]
     if risky:
@@ -97,16 +97,16 @@ def _show(trace: Trace, results: Iterator[Result]) -> list[Result]:
     return kept
 
 
-def _show_json(trace: Trace, results: Iterator[Result]) -> list[Result]:
+def _show_json(scenario: Scenario, results: Iterator[Result]) -> list[Result]:
     kept = list(results)
     shown = {
-        "trace": trace.name,
-        "jobs": sum(map(len, trace.workloads)),
-        "workloads": len(trace.workloads),
-        "gpus": trace.site.gpus,
-        "estimates": trace.estimates,
-        "remarks": trace.remarks,
-        "policies": [to_json(each.policy, measure(each.simulated, trace.site.gpus)) for each in kept],
+        "trace": scenario.name,
+        "jobs": sum(map(len, scenario.workloads)),
+        "workloads": len(scenario.workloads),
+        "gpus": scenario.site.gpus,
+        "estimates": scenario.estimates,
+        "remarks": scenario.remarks,
+        "policies": [to_json(each.policy, measure(each.simulated, scenario.site.gpus)) for each in kept],
     }
     print_text(json.dumps(shown, indent=2))
     return kept

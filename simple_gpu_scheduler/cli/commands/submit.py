@@ -1,6 +1,6 @@
 """`submit`: a command, or the lines of stdin, for a running scheduler.
 
-What stands here is which queue is meant, and what a text must be so that it can stand in one; `submitting` writes it.
+It finds the queue that is meant, and checks that the text may be submitted; `inputs.submit` writes it.
 """
 
 import os
@@ -154,8 +154,8 @@ def _cut(text: bytes) -> _Submission:
         for line in unfinished
     ]
     pieces = text.split(b"\n")
-    begins = [line.number - 1 for line in [*found, *unfinished]]
-    parts = ((begin, pieces[begin:end]) for begin, end in zip(begins, [*begins[1:], len(pieces) - 1], strict=True))
+    starts = [line.number - 1 for line in [*found, *unfinished]]
+    parts = ((start, pieces[start:end]) for start, end in zip(starts, [*starts[1:], len(pieces) - 1], strict=True))
     lines = [WholeLine(at + 1, b"\n".join(part) + b"\n") for at, part in parts if any(map(bytes.strip, part))]
     return _Submission(lines, jobs, errors)
 

@@ -11,12 +11,12 @@ import click
 from simple_gpu_scheduler.base.text import print_text
 from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.cli.options.order import choose_policy
-from simple_gpu_scheduler.cli.options.workload import take_trace, trace_argument, workload_section
+from simple_gpu_scheduler.cli.options.workload import take_scenario, trace_argument, workload_section
 from simple_gpu_scheduler.simulation.compare import compare
 from simple_gpu_scheduler.simulation.learn.lessons import Exam
 from simple_gpu_scheduler.simulation.measures import measure
+from simple_gpu_scheduler.simulation.scenario import HISTORY, Scenario
 from simple_gpu_scheduler.simulation.text import heading, introduction, row
-from simple_gpu_scheduler.simulation.traces import HISTORY, Trace
 from simple_gpu_scheduler.simulation.tune import Tuned, settings, tune
 from simple_gpu_scheduler.simulation.tune_text import advice, to_json
 
@@ -59,31 +59,32 @@ def _tune(**options: Any) -> int:
         options["trace"] = HISTORY
     if learn is not None:
         check_target(learn)
-    trace = take_trace(options)
+    scenario = take_scenario(options)
     school = None
     if learn:
-        school = find_school(trace, seed)
+        school = find_school(scenario, seed)
     gc.freeze()
-    tuned = _replay(trace, quiet=as_json)
+    tuned = _replay(scenario, quiet=as_json)
     exams: Sequence[Exam] = ()
     if not as_json:
-        print_text("\n".join(["", *advice(tuned, trace.fair_by)]))
+        print_text("\n".join(["", *advice(tuned, scenario.fair_by)]))
     if school:
-        taught = teach(school, trace.site, tuned.best.policy, seed, learn)
+        taught = teach(school, scenario.site, tuned.best.policy, seed, learn)
         exams = taught.exams
         if not as_json:
             print_text("\n".join(["", *say_exams(taught, tuned.best.policy, learn)]))
     if as_json:
-        print_text(json.dumps(to_json(trace, tuned, exams), indent=2))
+        print_text(json.dumps(to_json(scenario, tuned, exams), indent=2))
     return 0
 
 
-def _replay(trace: Trace, *, quiet: bool) -> Tuned:
+def _replay(scenario: Scenario, *, quiet: bool) -> Tuned:
     if not quiet:
-        print_text("\n".join([*introduction(trace), "", *heading()]))
+        print_text("\n".join([*introduction(scenario), "", *heading()]))
+    workloads, site = scenario.workloads, scenario.site
     results = []
-    for result in compare(trace.workloads, map(choose_policy, settings(trace.workloads, trace.site.label)), trace.site):
-        measures = measure(result.simulated, trace.site.gpus)
+    for result in compare(workloads, map(choose_policy, settings(workloads, site.label)), site):
+        measures = measure(result.simulated, site.gpus)
         results.append((result.policy, measures, result.simulated))
         if not quiet:
             print_text(row(result.policy, measures))

@@ -13,10 +13,11 @@ from simple_gpu_scheduler.cli.options.order import choose_policy
 from simple_gpu_scheduler.scheduling.policies.learned import Learned, Weights, show_weights
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, Chosen
 from simple_gpu_scheduler.simulation.compare import Site, compare
-from simple_gpu_scheduler.simulation.learn.lessons import Exam, School, Workload, school_of
+from simple_gpu_scheduler.simulation.learn.lessons import Exam, School, school_of
 from simple_gpu_scheduler.simulation.learn.search import START, learn
+from simple_gpu_scheduler.simulation.scenario import Scenario
 from simple_gpu_scheduler.simulation.significance import standing
-from simple_gpu_scheduler.simulation.traces import Trace
+from simple_gpu_scheduler.simulation.simulate import Workload
 from simple_gpu_scheduler.simulation.tune import in_parts
 from simple_gpu_scheduler.system.files import replace_file
 
@@ -47,12 +48,12 @@ def check_target(path: str) -> None:
         raise UserError(f"--learn {safe(path)}: {message}") from None
 
 
-def find_school(trace: Trace, seed: int) -> School:
+def find_school(scenario: Scenario, seed: int) -> School:
     """What to learn from; a UserError says that there is too little."""
     try:
-        return school_of(trace.workloads, trace.site.gpus, seed)
+        return school_of(scenario.workloads, scenario.site.gpus, seed)
     except ValueError as error:
-        raise UserError(f"{safe(trace.name)} has too little to learn from: {error}") from None
+        raise UserError(f"{safe(scenario.name)} has too little to learn from: {error}") from None
 
 
 def teach(school: School, site: Site, best: str, seed: int, path: str) -> Taught:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from simple_gpu_scheduler.cli.click_extras import Parsed, Section
-from simple_gpu_scheduler.notify import NotifyOptions, Occasion, parse_occasions
+from simple_gpu_scheduler.notify import NotifyOptions, Trigger, parse_triggers
 
 SECTION = Section(
     "Notifications",
@@ -17,7 +17,7 @@ SECTION = Section(
         ),
         click.Option(
             ["--notify-on"],
-            type=Parsed("WORDS", parse_occasions),
+            type=Parsed("WORDS", parse_triggers),
             multiple=True,
             help="When: end (of the run), fail (when a job fails), each (when any job ends); separated by commas.  "
             "[default: end]",
@@ -28,7 +28,7 @@ SECTION = Section(
 
 def take_notify(typed: dict[str, Any]) -> NotifyOptions:
     """What these options say, taken out of all that was typed."""
-    command, occasions = typed.pop("notify"), frozenset[Occasion]().union(*typed.pop("notify_on"))
-    if occasions and not command:
+    command, triggers = typed.pop("notify"), frozenset[Trigger]().union(*typed.pop("notify_on"))
+    if triggers and not command:
         raise click.UsageError("--notify-on requires --notify CMD.")
-    return NotifyOptions(command or "", occasions or frozenset[Occasion](["end"]))
+    return NotifyOptions(command or "", triggers or frozenset[Trigger](["end"]))

@@ -22,8 +22,8 @@ from simple_gpu_scheduler.scheduling.templates import LABELS
 _LARGEST = 1_000_000  # a file of weights has a few kilobytes
 
 
-def _complete(_context: click.Context, _param: click.Parameter, begin: str) -> list[str]:
-    return [name for name in (*POLICIES, f"{LEARNED}:") if name.startswith(begin)]
+def _complete(_context: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in (*POLICIES, f"{LEARNED}:") if name.startswith(incomplete)]
 
 
 def fair_by_option(help_text: str) -> click.Option:

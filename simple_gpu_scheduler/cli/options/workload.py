@@ -10,8 +10,15 @@ from simple_gpu_scheduler.cli.click_extras import Parsed, Section
 from simple_gpu_scheduler.scheduling.estimates import Estimates
 from simple_gpu_scheduler.scheduling.templates import LABELS
 from simple_gpu_scheduler.simulation.compare import Site
-from simple_gpu_scheduler.simulation.traces import HISTORY, Found, Trace, invent, read_trace, to_trace
-from simple_gpu_scheduler.simulation.workloads.rows import ESTIMATES
+from simple_gpu_scheduler.simulation.scenario import (
+    HISTORY,
+    Scenario,
+    Workloads,
+    generate_workloads,
+    read_workloads,
+    to_scenario,
+)
+from simple_gpu_scheduler.simulation.workloads.jobs import ESTIMATES
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, parse_synthetic
 
 from .order import fair_by_option
@@ -74,8 +81,8 @@ def _parse_gpus(text: str) -> int:
     return int(text)
 
 
-def take_trace(options: dict[str, Any]) -> Trace:
-    """What these options say, taken out of all options of a command."""
+def take_scenario(options: dict[str, Any]) -> Scenario:
+    """What these options say; they are taken out of all options of a command."""
     trace, synthetic, gpus = options.pop("trace"), options.pop("synthetic"), options.pop("gpus")
     seed, repeat = options.pop("seed"), options.pop("repeat")
     estimates, fair_by = options.pop("estimates"), options.pop("fair_by") or "label"
@@ -87,19 +94,19 @@ def take_trace(options: dict[str, Any]) -> Trace:
             f"say what to simulate: a trace's file, a run, {HISTORY} for all your runs, or --synthetic '{_DEFAULT}'"
         )
     if synthetic is None and repeat > 1:
-        raise click.UsageError("--repeat goes with --synthetic: a trace is always the same")
+        raise click.UsageError("--repeat goes with --synthetic: what was recorded is always the same")
     try:
-        found = read_trace(trace) if synthetic is None else _invent(synthetic, gpus or _GPUS, seed, repeat)
-        known = estimates or found.estimates
+        workloads = read_workloads(trace) if synthetic is None else _generate(synthetic, gpus or _GPUS, seed, repeat)
+        known = estimates or workloads.estimates
         learns = known != "none"
-        site = Site(gpus or found.gpus or _GPUS, lambda: Estimates(learns=learns), LABELS[fair_by])
-        return to_trace(found, site, known)._replace(fair_by=fair_by)
+        site = Site(gpus or workloads.gpus or _GPUS, lambda: Estimates(learns=learns), LABELS[fair_by])
+        return to_scenario(workloads, site, known)._replace(fair_by=fair_by)
     except MemoryError:
         raise UserError(f"{safe(trace or '--synthetic')} does not fit into the memory of this machine") from None
 
 
-def _invent(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> Found:
+def _generate(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> Workloads:
     try:
-        return invent(synthetic, gpus, seed, repeat)
+        return generate_workloads(synthetic, gpus, seed, repeat)
     except ValueError as error:
         raise click.UsageError(f"--synthetic: {error}") from None

@@ -1,7 +1,7 @@
-"""The lease of one GPU as a lock on a file, with a second file as a turnstile that all pass in turn.
+"""The lease of one GPU as a lock on a file, with a second file as a turnstile that all schedulers pass in turn.
 
-A scheduler first takes the turnstile, and keeps it until it has the lease. So one waits for the lease, the others for
-the turnstile, and the one that just gave the lease back comes last. The kernel wakes them.
+A scheduler first takes the turnstile, and keeps it until it has the lease. So one scheduler waits for the lease, the
+others for the turnstile, and the one that just gave the lease back comes last. The kernel wakes them.
 """
 
 import os
@@ -51,7 +51,7 @@ os.register_at_fork(after_in_child=_forget_lines)
 
 
 class FileLease:
-    """See `Lease`. Inside a job, a GPU that is leased for that very job is had by a lease within it."""
+    """See `Lease`. Inside a job, a GPU that is leased for that job is taken by a second lease within the first."""
 
     def __init__(self, files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b"") -> None:
         self.belong_to(gpu, put, tree)
@@ -63,14 +63,14 @@ class FileLease:
         self._is_in_line = False
 
     def belong_to(self, gpu: str, put: Put, tree: bytes) -> None:
-        """From now on notify this one when it comes."""
+        """From now on use `put` to report that it came."""
         self._gpu = gpu
         self._put = put
         self._tree = tree
         self._is_closed = False
 
     def take(self, *, past_the_line: bool = False) -> bool:
-        """See `Lease`. Past the line also goes who has been through it."""
+        """See `Lease`. It also goes past the line if it has been through it."""
         if past_the_line:
             return self._is_current() and files.try_lock(self._lock)
         if self._is_in_line:
@@ -85,7 +85,7 @@ class FileLease:
         return took
 
     def wait_in_line(self) -> None:
-        """See `Lease`. A thread waits; where there can be none, only who goes past the line gets it, some time."""
+        """See `Lease`. A thread waits; if no thread can be started, it can still be taken past the line later."""
         if self._waits is None:
             waits: SimpleQueue[bool] = SimpleQueue()
             with suppress(RuntimeError):
@@ -103,10 +103,10 @@ class FileLease:
     def sign(self, marks: Sequence[bytes], pid: int) -> None:
         """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
         with _guard:  # or an older list of marks could overwrite a newer one
-            files.write_at_begin(self._lock, encode(Record(pid, tuple(marks))))
+            files.write_at_start(self._lock, encode(Record(pid, tuple(marks))))
 
     def is_wanted(self) -> bool:
-        """See `Lease`. Who waits has the turnstile."""
+        """See `Lease`. A scheduler that waits holds the turnstile."""
         if not files.try_lock(self._turnstile):
             return True
         files.unlock(self._turnstile)

@@ -1,4 +1,4 @@
-// The failures with the last lines of their output, so that nobody has to look for them; why others were not started;
+// The failures with the last lines of their output, so that the user need not look for them; why others were not started;
 // and the longest jobs.
 
 const FAILURES_SHOWN = 10;

@@ -1,4 +1,4 @@
-// The time axis: where its ticks are and what they say, in the time zone of whoever looks.
+// The time axis: where its ticks are and what they say, in the time zone of the browser.
 
 const MINUTE = 60,
   HOUR = 3600,
@@ -47,7 +47,7 @@ function spanOf(report) {
   for (const job of report.jobs) {
     for (const attempt of job.attempts) {
       from = Math.min(from, attempt.started);
-      until = Math.max(until, attempt.ended ?? heardUntil(report)); // what runs on may have outlived its scheduler
+      until = Math.max(until, attempt.ended ?? heardUntil(report)); // its scheduler may have died before it
     }
   }
   return { from, until: Math.max(until, from + 0.001) };

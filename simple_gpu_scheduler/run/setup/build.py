@@ -25,7 +25,7 @@ from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.options import ExecutionOptions, Options
 from simple_gpu_scheduler.run.state import Message, RunRules, State
 from simple_gpu_scheduler.scheduling import Rules
-from simple_gpu_scheduler.scheduling.estimates import Estimates, Recalled
+from simple_gpu_scheduler.scheduling.estimates import Estimates, PastLengths
 from simple_gpu_scheduler.scheduling.policies import Policy
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
@@ -38,7 +38,7 @@ from .outlets import Outlets, open_outlets, plan_layout
 if TYPE_CHECKING:
     from simple_gpu_scheduler.joblog.resume import SkippingParser
     from simple_gpu_scheduler.resume.find import Resumed
-    from simple_gpu_scheduler.resume.remaining import Resumption
+    from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 
 _STARTS_READING_WITHIN = 5.0
 _WITHOUT_KEEPER = (
@@ -82,9 +82,9 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     options = options._replace(execution=execution.check(options.execution))
     layout = plan_layout(options)
     typed = gather.open_typed(options.input, resumed.state if resumed else None)
-    sources = [source for _, source in typed]
-    gather.refuse_errors(sources, LineParser(lambda: machine.get().totals), by_null=options.input.null)
-    gather.keep_input(sources, options.records.joblog)
+    open_inputs = [each for _, each in typed]
+    gather.refuse_errors(open_inputs, LineParser(lambda: machine.get().totals), by_null=options.input.null)
+    gather.keep_input(open_inputs, options.records.joblog)
     parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals), resumed)
     run_id = resumed.run_id if resumed else files.new_run_id()
     record = _record(options, run_id, resumed)
@@ -157,7 +157,7 @@ def _run(
 ) -> int:
     inbox: SimpleQueue[Message] = SimpleQueue()
     room = threading.Semaphore(0)
-    reader = Reader(list(opened.gathered.sources), parser, inbox.put, room.acquire, by_null=options.input.null)
+    reader = Reader(list(opened.gathered.open_inputs), parser, inbox.put, room.acquire, by_null=options.input.null)
     with signals_to(inbox.put):
         left = _what_is_left(options, resumed)
         need_thread(reader.run)
@@ -270,9 +270,9 @@ def _build(
     rules = Rules(failures.retries, failures.retry_delay, 0 if how.dry_run else order.delay)
     run_rules = RunRules(failures, order.policy.name != "fifo", run_id.encode(), outlets.logs)
     policy = order.policy.make()
-    estimates, recall = find_estimates(how, policy, inbox)
+    estimates, load_history = find_estimates(how, policy, inbox)
     scheduler = Scheduler(limits, policy, rules, estimates, order.label)
-    return State(run_rules, scheduler, world, outlets.publisher, reader.stop, recall)
+    return State(run_rules, scheduler, world, outlets.publisher, reader.stop, load_history)
 
 
 def find_estimates(
@@ -280,10 +280,10 @@ def find_estimates(
 ) -> tuple[Estimates, Callable[[], object] | None]:
     """The known lengths: read now if the order depends on them, otherwise a function to read them later."""
 
-    def read() -> Recalled:
-        from simple_gpu_scheduler.journal.lengths import recall  # noqa: PLC0415 - with json 3 ms
+    def read() -> PastLengths:
+        from simple_gpu_scheduler.journal.lengths import past_lengths  # noqa: PLC0415 - with json 3 ms
 
-        return recall(os.environ)
+        return past_lengths(os.environ)
 
     def tell() -> None:
         inbox.put(read())
@@ -293,7 +293,7 @@ def find_estimates(
             start_thread(tell)
 
     learns = not execution.dry_run  # whose jobs take no time
-    if policy.by_time:
+    if policy.by_length:
         return Estimates(read().history, learns=learns), None
     # In simulated time, the moment of their arrival would be arbitrary.
     return Estimates(learns=learns), tell if execution.runs_nothing else ask

@@ -3,15 +3,15 @@
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.joblog import resume as joblog
 from simple_gpu_scheduler.joblog.resume import SkippingParser
-from simple_gpu_scheduler.resume import remaining
+from simple_gpu_scheduler.resume import unfinished_jobs
 from simple_gpu_scheduler.resume.find import Resumed
-from simple_gpu_scheduler.resume.remaining import Matcher, Resumption
+from simple_gpu_scheduler.resume.unfinished_jobs import Matcher, Resumption
 from simple_gpu_scheduler.run.options import Options
 
 
 def what_is_left(resumed: Resumed, *, failed_too: bool) -> Resumption:
     """The remaining jobs of the run."""
-    return remaining.what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
+    return unfinished_jobs.what_is_left(resumed.state, resumed.alive(), failed_too=failed_too)
 
 
 def matching(parser: LineParser, resumed: Resumed) -> Matcher:

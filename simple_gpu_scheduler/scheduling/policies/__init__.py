@@ -26,24 +26,24 @@ def aged(ageing: float = 1.0) -> Policy:
     def rank(job: Job, since: float, length: float) -> float:
         return since + ageing * length - _POINT * job.priority
 
-    return Ranked(rank, by_time=True)
+    return Ranked(rank, by_length=True)
 
 
 def _fifo() -> Policy:
-    return Ranked(lambda _job, _since, _length: 0.0, by_time=False)
+    return Ranked(lambda _job, _since, _length: 0.0, by_length=False)
 
 
 def _priority() -> Policy:
-    return Ranked(lambda job, _since, _length: -job.priority, by_time=False)
+    return Ranked(lambda job, _since, _length: -job.priority, by_length=False)
 
 
 def _shortest() -> Policy:
-    return Ranked(lambda _job, _since, length: length, by_time=True)
+    return Ranked(lambda _job, _since, length: length, by_length=True)
 
 
 def _longest() -> Policy:
     # Not the length alone: in a stream the short ones would wait forever. A batch arrives all at once.
-    return Ranked(lambda _job, since, length: since - min(length or _UNKNOWN_IS_LONG, _LONGEST), by_time=True)
+    return Ranked(lambda _job, since, length: since - min(length or _UNKNOWN_IS_LONG, _LONGEST), by_length=True)
 
 
 # Most runs need none of these, and loading them takes a millisecond of each start.

@@ -11,7 +11,7 @@ Kind = tuple[int, int, int, str]  # GPUs, memory on each, rough length, and the 
 class WaitingJob(NamedTuple):
     """A job's place in the order; as a tuple it sorts by rank, then by number.
 
-    `length` decides the order and may be a guess; `time` is the known length, else infinite.
+    `length` decides the order and may be a guess; `estimate` is the known length, else infinite.
     """
 
     rank: float
@@ -20,7 +20,7 @@ class WaitingJob(NamedTuple):
     job: Job
     since: float
     length: float
-    time: float
+    estimate: float
     kind: Kind
 
 
@@ -31,7 +31,7 @@ Load = tuple[float, int]  # the share of the GPUs that is in use, and how many j
 class Policy(Protocol):
     """The order of one run."""
 
-    by_time: bool  # whether it asks how long jobs take
+    by_length: bool  # whether it asks how long jobs take
     by_label: bool  # whether each label has a queue of its own
 
     def rank(self, job: Job, since: float, length: float) -> float:
@@ -55,9 +55,9 @@ class Ranked:
 
     by_label = False
 
-    def __init__(self, rank: Callable[[Job, float, float], float], *, by_time: bool) -> None:
+    def __init__(self, rank: Callable[[Job, float, float], float], *, by_length: bool) -> None:
         self.rank = rank
-        self.by_time = by_time
+        self.by_length = by_length
 
     def first(self, heads: Heads, _now: float, _load: Load) -> WaitingJob:
         """See `Policy`."""

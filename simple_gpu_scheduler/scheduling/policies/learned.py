@@ -24,7 +24,7 @@ _NONE = (0.0, 0.0, 0.0)
 _SECONDS = 1 / 7
 _COUNT = 1 / 3
 
-# More than that of `hrrn`, so that among narrow jobs the order is that of `sjf` unless somebody waits for very long.
+# More than that of `hrrn`, so that among narrow jobs the order is that of `sjf` unless a job waits for very long.
 _PATIENCE = 1000.0
 
 

@@ -23,7 +23,7 @@ class Scored(Ranked):
 
     def __init__(self, score: Score, patience: float) -> None:
         """No job is passed by one that came later by more than `patience` times the length of the first of a queue."""
-        super().__init__(_came, by_time=True)
+        super().__init__(_came, by_length=True)
         self._score = score
         self._patience = patience
 
@@ -59,7 +59,7 @@ class HighestRatio(Scored):
         super().__init__(_ratio, _PATIENCE)
 
     def first(self, heads: Heads, now: float, _load: Load) -> WaitingJob:
-        """See `Policy`. The score stands here again, since calling it would take longer than all the rest."""
+        """See `Policy`. The score is repeated here: a call for it would take longer than everything else."""
         limit = self._limit(heads)
         most, best = float("-inf"), next(iter(heads))
         for head in heads:

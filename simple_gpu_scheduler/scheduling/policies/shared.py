@@ -23,7 +23,7 @@ class Shared(Ranked, ABC):
     by_label = True
 
     def __init__(self) -> None:
-        super().__init__(_by_number, by_time=False)
+        super().__init__(_by_number, by_length=False)
 
     def first(self, heads: Heads, now: float, _load: Load) -> WaitingJob:
         """See `Policy`."""

@@ -5,9 +5,7 @@ from random import Random
 from typing import NamedTuple
 
 from simple_gpu_scheduler.simulation.significance import Standing
-from simple_gpu_scheduler.simulation.simulate import Arrival
-
-Workload = Sequence[Arrival]
+from simple_gpu_scheduler.simulation.simulate import Workload
 
 _WINDOWS = 300
 _FEWEST = 5  # workloads to choose by; with fewer, chance decides
@@ -64,19 +62,19 @@ def school_of(workloads: Sequence[Workload], gpus: int, seed: int) -> School:
 
 def _windows(workload: Workload, size: int, rng: Random) -> list[Workload]:
     """Parts that may overlap."""
-    begins = [rng.randrange(len(workload) - size + 1) for _ in range(_WINDOWS)]
-    return [renumbered(workload[begin : begin + size]) for begin in begins]
+    starts = [rng.randrange(len(workload) - size + 1) for _ in range(_WINDOWS)]
+    return [renumbered(workload[start : start + size]) for start in starts]
 
 
 def _parts(workload: Workload, size: int) -> list[Workload]:
     """Consecutive parts."""
-    return [renumbered(workload[begin : begin + size]) for begin in range(0, len(workload) - size + 1, size)]
+    return [renumbered(workload[start : start + size]) for start in range(0, len(workload) - size + 1, size)]
 
 
 def renumbered(workload: Workload) -> Workload:
     """The same jobs as a separate workload."""
-    begin = workload[0].at if workload else 0.0
+    start = workload[0].at if workload else 0.0
     return [
-        each._replace(at=each.at - begin, job=each.job._replace(number=number))
+        each._replace(at=each.at - start, job=each.job._replace(number=number))
         for number, each in enumerate(workload, 1)
     ]

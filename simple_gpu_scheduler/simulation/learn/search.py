@@ -15,8 +15,9 @@ from simple_gpu_scheduler.scheduling.policies.names import LEARNED, Chosen
 from simple_gpu_scheduler.simulation.compare import Site, replay
 from simple_gpu_scheduler.simulation.measures import Replay
 from simple_gpu_scheduler.simulation.significance import standing
+from simple_gpu_scheduler.simulation.simulate import Workload
 
-from .lessons import Lessons, Workload
+from .lessons import Lessons
 
 Numbers = list[float]
 

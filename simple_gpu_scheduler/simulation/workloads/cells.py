@@ -23,7 +23,7 @@ def seconds(name: str, text: str, least: float = 0.0) -> float:
 
 
 def length(name: str, text: str) -> float:
-    """How long something took: seconds, `1h30m`, or `1-02:03:04` as Slurm writes it; a ValueError as above."""
+    """A length: seconds, `1h30m`, or `1-02:03:04` as Slurm writes it; a ValueError as above."""
     if clock := _CLOCK.fullmatch(text.strip()):
         days, hours, minutes, rest = (float(part or 0) for part in clock.groups())
         return seconds(name, str(86400 * days + 3600 * hours + 60 * minutes + rest))

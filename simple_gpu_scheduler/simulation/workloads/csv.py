@@ -1,4 +1,4 @@
-"""A trace as CSV -> rows: a header that names the columns, one line per job. -1 means unknown, as in cluster logs.
+"""A trace as CSV -> jobs: a header that names the columns, one row per job. -1 means unknown, as in cluster logs.
 
 It does not know where the text comes from. Pure.
 """
@@ -12,7 +12,7 @@ from operator import itemgetter
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
 from .cells import length, seconds, shown, whole
-from .rows import TraceJob, left_out
+from .jobs import WorkloadJob, left_out
 
 # Possible names of each column; the first one present counts.
 _COLUMNS: Mapping[str, Sequence[str]] = {
@@ -34,10 +34,10 @@ _NAMES_SHOWN = 10
 _UNKNOWN = ("", "-1")
 
 
-def read_csv(text: str) -> tuple[list[TraceJob], list[str]]:
-    """All rows, and remarks on those left out; a ValueError says which line is wrong, and how."""
+def read_csv(text: str) -> tuple[list[WorkloadJob], list[str]]:
+    """The jobs, and remarks on rows left out; a ValueError says which line is wrong, and how."""
     reader = csv.reader(StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
-    rows: list[TraceJob] = []
+    jobs: list[WorkloadJob] = []
     unfinished = without_gpu = 0
     try:
         header = _header(reader)
@@ -46,18 +46,18 @@ def read_csv(text: str) -> tuple[list[TraceJob], list[str]]:
         blanks = [""] * (max(columns) + 2)
         pick = itemgetter(*columns)
         for cells in reader:
-            row = _row(*pick(cells + blanks))
-            if row is None:
+            job = _job(*pick(cells + blanks))
+            if job is None:
                 unfinished += any(map(str.strip, cells))  # an empty line is none
-            elif row.gpus:
-                rows.append(row)
+            elif job.gpus:
+                jobs.append(job)
             else:
                 without_gpu += 1
     except (ValueError, csv.Error) as error:
         raise ValueError(f"line {max(1, reader.line_num)}: {error}") from None
     remarks = [] if columns[_GPUS] >= 0 else [f"no column gpus or procs among {_listed(header)}: each job has 1 GPU"]
     remarks += [left_out(unfinished, "row", "without a duration")] if unfinished else []
-    return rows, remarks + ([left_out(without_gpu, "row", "without a GPU")] if without_gpu else [])
+    return jobs, remarks + ([left_out(without_gpu, "row", "without a GPU")] if without_gpu else [])
 
 
 def _header(lines: Iterator[list[str]]) -> Sequence[str]:
@@ -82,13 +82,13 @@ def _listed(header: Sequence[str]) -> str:
     return ", ".join(map(shown, header[:_NAMES_SHOWN])) + ", …" * (len(header) > _NAMES_SHOWN)
 
 
-def _row(
+def _job(
     submit: str, duration: str, gpus: str, user: str, requested: str, command: str, priority: str
-) -> TraceJob | None:
-    """One row; None if its duration is unknown."""
+) -> WorkloadJob | None:
+    """The job of a row; None if its duration is unknown."""
     if duration.strip() in _UNKNOWN:
         return None
-    return TraceJob(
+    return WorkloadJob(
         _submitted(submit),
         length("duration", duration),
         whole("gpus", gpus) if gpus.strip() else 1,

@@ -1,6 +1,6 @@
-"""A generated workload: `jobs=1000 load=0.9 time=10-1000 gpus=1*8,2*2,4 users=5` -> rows.
+"""A generated workload: `jobs=1000 load=0.9 time=10-1000 gpus=1*8,2*2,4 users=5` -> jobs.
 
-It does not know how they are simulated. Pure: the same seed gives the same rows.
+It does not know how they are simulated. Pure: the same seed gives the same jobs.
 """
 
 import re
@@ -13,7 +13,7 @@ from simple_gpu_scheduler.base.units import parse_duration
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
 from .cells import shown
-from .rows import TraceJob
+from .jobs import WorkloadJob
 
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _LOAD = re.compile(r"\d{1,3}(?:\.\d{1,9})?", re.ASCII)
@@ -50,33 +50,33 @@ def parse_synthetic(text: str) -> Synthetic:
     return Synthetic(**values)  # type: ignore[arg-type] # each key has its own parser
 
 
-def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[TraceJob]:
+def generate(synthetic: Synthetic, gpus: int, seed: int) -> list[WorkloadJob]:
     """Generate the jobs, the first at 0. Arrivals and lengths do not depend on users and widths."""
     draw = Random(seed)  # noqa: S311 - a simulation keeps no secret
     low, high = synthetic.time
     gap = _gap_for(synthetic, gpus) if synthetic.gap is None else synthetic.gap
     came = 0.0
-    times = []
+    jobs = []
     for _ in range(synthetic.jobs):
-        times.append((came, low * (high / low) ** draw.random()))
+        jobs.append((came, low * (high / low) ** draw.random()))
         came -= gap * log(1 - draw.random())
     widths = draw.choices(*zip(*synthetic.gpus, strict=True), k=synthetic.jobs)
     users = [""] * synthetic.jobs
     if synthetic.users:
-        users = [f"u{draw.randint(1, synthetic.users)}" for _ in times]
+        users = [f"u{draw.randint(1, synthetic.users)}" for _ in jobs]
     return [
-        TraceJob(submit, duration, width, user, duration)
-        for (submit, duration), width, user in zip(times, widths, users, strict=True)
+        WorkloadJob(submit, length, width, user, length)
+        for (submit, length), width, user in zip(jobs, widths, users, strict=True)
     ]
 
 
 def _gap_for(synthetic: Synthetic, gpus: int) -> float:
     """Jobs that are too wide to run do not count as load."""
     low, high = synthetic.time
-    mean_time = (high - low) / log(high / low) if high > low else low
+    mean_length = (high - low) / log(high / low) if high > low else low
     weights = sum(weight for _, weight in synthetic.gpus)
     mean_width = sum(width * weight for width, weight in synthetic.gpus if width <= gpus) / weights
-    return mean_time * mean_width / (synthetic.load * gpus)
+    return mean_length * mean_width / (synthetic.load * gpus)
 
 
 def _jobs(text: str) -> int:
@@ -104,7 +104,7 @@ def _load(text: str) -> float:
     return float(text)
 
 
-def _times(text: str) -> tuple[float, float]:
+def _lengths(text: str) -> tuple[float, float]:
     low, dash, high = text.partition("-")
     if not dash:
         raise ValueError(f"{shown(text)} is not LOW-HIGH; write 10-1000 or 1m-2h")
@@ -128,7 +128,7 @@ _KEYS: Mapping[str, Callable[[str], object]] = {
     "jobs": _jobs,
     "gap": _seconds,
     "load": _load,
-    "time": _times,
+    "time": _lengths,
     "gpus": _widths,
     "users": _users,
 }

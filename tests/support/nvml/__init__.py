@@ -123,7 +123,7 @@ def library(*, without: frozenset[str] = frozenset(), protected_memory: bool = F
     settings += ["-DPROTECTED_MEMORY_IN_V3"] if protected_memory else []
     settings += [f"-Wl,-soname,{LIBRARY}"] + ([f"-Wl,--version-script={hidden}"] if without else [])
     subprocess.run([program, *settings, "-o", directory / LIBRARY, SOURCE], check=True)
-    # Programs that run as somebody else load it too.
+    # Programs of other users load it too.
     directory.chmod(0o755)
     (directory / LIBRARY).chmod(0o755)
     return directory

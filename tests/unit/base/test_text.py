@@ -59,7 +59,7 @@ def test_an_outcome_is_shown_with_what_it_means(outcome: Outcome, shown: str) ->
     assert show_outcome(outcome) == shown
 
 
-def test_how_to_start_all_the_same_is_said_only_where_that_would_help() -> None:
+def test_how_to_start_anyway_is_mentioned_only_where_that_would_help() -> None:
     leased = Wait("2", "leased by bob\x1b", "bob")
     used = Wait("1", "alice python 11.2 GiB", "alice", by_occupancy=True)
     assert show_waits([leased], "--now") == r"gpu 2: leased by bob\x1b"
@@ -76,7 +76,7 @@ BOB = (Wait("0", "leased by bob", "bob"),)
 
 
 class TestWhyJobsWait:
-    def test_is_said_once_when_it_has_lasted_for_a_second(self) -> None:
+    def test_is_reported_once_when_it_has_lasted_for_a_second(self) -> None:
         waiting = Waiting()
         assert waiting.say(BOB, 10) is None
         assert waiting.say(BOB, 10.9) is None

@@ -59,7 +59,7 @@ def test_what_matters_least_is_left_out_first() -> None:
     assert "2 of 25 done, 1 failed, 20 running, 3 waiting, about 1 min left" in low[-1]
 
 
-def test_what_has_ended_is_told_by_how_it_ended() -> None:
+def test_what_has_ended_is_reported_with_how_it_ended() -> None:
     counts = Counts(waiting=3, running=2, succeeded=4, failed=1, timed_out=1, not_started=1, cancelled=2)
     *_, last = texts(frame(picture(counts=counts), 200, 30))
     assert last.lstrip("━─ ") == (

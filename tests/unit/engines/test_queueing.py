@@ -14,10 +14,10 @@ from simple_gpu_scheduler.engines.protocol import Began, Ended, ForEngine, Repor
 from simple_gpu_scheduler.events import Event, JobBegan, JobEnded, JobRequeued, JobStarted
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand
-from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.remote.server import Asked
-from simple_gpu_scheduler.resume.remaining import Resumption
+from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.options import FailureOptions
 from simple_gpu_scheduler.run.state import RunRules, State
@@ -120,7 +120,7 @@ class Run:
     def __init__(self, *jobs: Job, nodes: int = 1, most: int = 100, timeout: float | None = None, retries: int = 0):
         self.events: list[tuple[float, Event]] = []
         self.cluster = Cluster(nodes)
-        self.cluster.messages = [(0.0, 0, Batch([*jobs])), (0.0, 1, SourceEnded())]
+        self.cluster.messages = [(0.0, 0, Batch([*jobs])), (0.0, 1, EndOfInput())]
         limits = Limits((), cpu_slots=most, elsewhere=True)
         scheduler = Scheduler(limits, POLICIES["fifo"](), Rules(retries=retries))
         world = World(self.cluster, self.cluster, self.cluster, lambda: None)
@@ -163,7 +163,7 @@ def test_time_in_the_queue_counts_for_no_time_out_and_is_no_part_of_a_length() -
     run.cluster.lengths = {3: 50}
     assert run.run() == 1
     ends = [event for _, event in run.events if isinstance(event, JobEnded)]
-    assert [(event.outcome.kind, event.runtime) for event in ends] == [
+    assert [(event.outcome.kind, event.length) for event in ends] == [
         ("succeeded", 10), ("succeeded", 10), ("timed out", 15)
     ]  # fmt: skip
     assert run.cluster.time == 35
@@ -173,11 +173,11 @@ def test_time_in_the_queue_counts_for_no_time_out_and_is_no_part_of_a_length() -
 def test_estimates_learn_from_what_ran_and_not_from_what_waited() -> None:
     run = Run(*(Job(number, b"train --seed %d" % number, Place(number), mem=1) for number in range(1, 4)))
     learned: list[float] = []
-    run.state.scheduler.recall({})
+    run.state.scheduler.add_history({})
     lineup = run.state.scheduler._lineup
-    lineup.by_time = True
+    lineup.by_length = True
     learn = lineup._estimates.learn
-    lineup._estimates.learn = lambda each, runtime: (learned.append(runtime), learn(each, runtime))[1]
+    lineup._estimates.learn = lambda each, length: (learned.append(length), learn(each, length))[1]
     assert run.run() == 0
     assert learned == [10, 10, 10]
 
@@ -215,4 +215,4 @@ def test_attempts_of_an_earlier_scheduler_end_like_any_other() -> None:
     run.cluster.say(5, Ended(attempt, SUCCESS))
     assert run.run() == 0
     [end] = [event for _, event in run.events if isinstance(event, JobEnded) and event.attempt == attempt]
-    assert (end.runtime, end.started_at) == (35, 1_000_000 - 30)
+    assert (end.length, end.started_at) == (35, 1_000_000 - 30)

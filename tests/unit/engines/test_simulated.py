@@ -16,10 +16,10 @@ from simple_gpu_scheduler.events import Event, JobStarted
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus import Gpu
 from simple_gpu_scheduler.gpus.discover import Machine, Wants
-from simple_gpu_scheduler.inputs.reader import Batch, SourceEnded
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.run.loop import run
 from simple_gpu_scheduler.run.state import RunRules, State
-from simple_gpu_scheduler.scheduling.estimates import Recalled
+from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
@@ -77,7 +77,7 @@ def test_the_loop_starts_each_job_when_the_simulator_does(
         )
         for number, length in enumerate(lengths, 1)
     ]  # fmt: skip
-    loop = Loop(gpus, policy, Batch([*jobs]), SourceEnded())
+    loop = Loop(gpus, policy, Batch([*jobs]), EndOfInput())
     loop.run()
     workload = [Arrival(0.0, each, length) for each, length in zip(jobs, lengths, strict=True)]
     names = tuple(map(str, range(gpus)))
@@ -85,9 +85,9 @@ def test_the_loop_starts_each_job_when_the_simulator_does(
     assert [loop.starts[each.number] for each in jobs] == pytest.approx([*expected])
 
 
-@pytest.mark.parametrize("message", [Recalled({}), Signalled(signal.SIGUSR1)])
+@pytest.mark.parametrize("message", [PastLengths({}), Signalled(signal.SIGUSR1)])
 def test_what_comes_when_all_is_read_does_not_stop_time(message: object) -> None:
-    loop = Loop(1, "fifo", Batch([job(1, 5), job(2, 5)]), SourceEnded(), message)
+    loop = Loop(1, "fifo", Batch([job(1, 5), job(2, 5)]), EndOfInput(), message)
     thread = Thread(target=loop.run, daemon=True)
     thread.start()
     thread.join(120)

@@ -37,7 +37,7 @@ from simple_gpu_scheduler.events.publisher import Publisher, SinkTroubleError
 from simple_gpu_scheduler.journal.run_state import RunState, read_state
 from simple_gpu_scheduler.journal.sink import Journal
 from simple_gpu_scheduler.notify.message import told
-from simple_gpu_scheduler.resume.remaining import Resumption, what_is_left
+from simple_gpu_scheduler.resume.unfinished_jobs import Resumption, what_is_left
 from simple_gpu_scheduler.scheduling import NextAttempt
 
 FAILED, KILLED, LATE = Outcome("failed", 1), Outcome("killed", 15), Outcome("timed out")
@@ -157,12 +157,12 @@ class TestAJob:
         subject.take(ended(1, SUCCESS, 2))
         assert (subject.counts(), subject.ended, subject.exit_code(0)) == (Counts(succeeded=1), {}, 0)
 
-    def test_whose_exit_code_nobody_knows_waits(self) -> None:
+    def test_with_an_unknown_exit_code_waits(self) -> None:
         subject = ledger(RunResumed(running=[(attempt(1), 3.0, ""), (attempt(2), 3.0, "")]))
         subject.take(JobRequeued(job(1), "its exit code is unknown"))
         assert (subject.counts(), list(subject.running)) == (Counts(waiting=1, running=1), [(2, 1)])
 
-    def test_says_how_it_ended_unless_somebody_wanted_it(self) -> None:
+    def test_says_how_it_ended_unless_the_user_wanted_it(self) -> None:
         for kind in get_args(Kind):
             assert fate_of(kind, is_cancelled=False) == kind
             assert fate_of(kind, is_cancelled=True) == ("succeeded" if kind == "succeeded" else "cancelled")
@@ -197,7 +197,7 @@ class TestARun:
         assert ledger(RunResumed([(job(2), "failed")], [1], [(attempt(7), 1, "")], [job(3)]), read(4)).last_read == 7
         assert ledger(RunResumed(refused=[9])).last_read == 9
 
-    def test_is_paused_stopping_and_over_when_that_was_said(self) -> None:
+    def test_is_paused_stopping_and_over_after_those_events(self) -> None:
         subject = ledger(Paused(True))
         assert (subject.is_paused, subject.is_stopping, subject.is_over) == (True, False, False)
         subject.take(Paused(False))
@@ -299,7 +299,7 @@ class TestTheEstimate:
 
     def test_takes_the_mean_of_all_and_of_what_runs_for_longer(self) -> None:
         subject = ledger(read(1, 2, 3), started(1), ended(1, SUCCESS), started(2))
-        subject.take(ended(2, SUCCESS)._replace(runtime=4.0))
+        subject.take(ended(2, SUCCESS)._replace(length=4.0))
         subject.take(AllRead())
         assert subject.eta([(job(3), 1.0)]) == Eta(2 + 3)  # job 3 still waits
         subject = ledger(read(1), started(1), ended(1, SUCCESS), AllRead())
@@ -325,7 +325,7 @@ class TestTheEstimate:
         assert subject.eta([*busy, *busy, *busy]) == Eta(100)  # the longest
 
 
-class TestWhatIsSaid:
+class TestMessages:
     def test_of_a_cancelled_job_is_that_it_was_cancelled_and_not_how_it_was_ended(self) -> None:
         words = EventWords()
         assert (

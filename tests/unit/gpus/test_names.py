@@ -35,7 +35,7 @@ def test_names_find_gpus_and_one_uuid_makes_all_of_them_uuids(names: list[str], 
     assert ids(names) == found
 
 
-def test_gpus_are_told_to_cuda_by_uuid_where_it_counts_otherwise() -> None:
+def test_gpus_are_named_to_cuda_by_uuid_where_it_counts_otherwise() -> None:
     assert ids(["0", "1"], by_uuid=True) == [ZERO.uuid, ONE.uuid]
     assert [gpu.id for gpu in choose_all((ZERO, ONE))] == ["0", "1"]
 
@@ -94,7 +94,7 @@ def test_an_inherited_variable_that_names_no_gpu_is_an_error() -> None:
         visible("9", DEVICES)
 
 
-def test_where_nobody_lists_gpus_indexes_and_whole_uuids_are_believed() -> None:
+def test_where_gpus_cannot_be_listed_indexes_and_whole_uuids_are_believed() -> None:
     assert choose_unlisted(("1", WHOLE)) == (Gpu("1"), Gpu(WHOLE, WHOLE))
     for name in ("GPU-12", "0:1"):
         with pytest.raises(ValueError, match=f"{name} cannot be looked up without NVML"):

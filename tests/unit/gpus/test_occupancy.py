@@ -22,17 +22,17 @@ def used(memory: int) -> Reading:
     return IDLE._replace(used=memory, free=1000 * MIB - memory)
 
 
-def test_a_gpu_that_nobody_uses_is_free() -> None:
+def test_an_unused_gpu_is_free() -> None:
     assert look() == Look(None, 1000 * MIB, {})
 
 
 @pytest.mark.parametrize("is_lost", [False, True])
-def test_a_problem_is_the_reason_and_no_memory_is_told(is_lost: bool) -> None:
+def test_a_problem_is_the_reason_and_no_memory_is_given(is_lost: bool) -> None:
     broken = Reading(problem="it has fallen off the bus", is_lost=is_lost)
     assert look(broken, user(1)) == Look(Reason("it has fallen off the bus", "problem"), is_lost=is_lost)
 
 
-def test_any_process_of_somebody_else_is_a_reason() -> None:
+def test_any_process_of_another_user_is_a_reason() -> None:
     found = look(IDLE, user(1, memory=None), user(2, "tolerated"), user(3, "ours"))
     assert found.reason == Reason("bob python for 2 min", "used by ['bob']", by_occupancy=True)
 
@@ -93,5 +93,5 @@ def test_what_each_attempt_holds_is_the_memory_of_all_its_processes() -> None:
     assert look(used(1000 * MIB), *ours, user(4, "tolerated"), shared=True).held == {first: 1024 * MIB, second: 0}
 
 
-def test_a_process_of_which_little_is_known_is_shown_all_the_same() -> None:
+def test_a_process_of_which_little_is_known_is_shown_anyway() -> None:
     assert str(User(1, None, "others", name="bob", program="python")) == "bob python for 0.0 s"

@@ -50,7 +50,7 @@ class Lease:
 
 
 class World:
-    """GPUs with their leases, and a probe that says who is on them."""
+    """GPUs with their leases, and a probe that says which processes are on them."""
 
     def __init__(self, gpus: str = "012") -> None:
         self.line_is_anothers = False
@@ -97,7 +97,7 @@ def test_a_gpu_that_others_use_is_given_back() -> None:
     assert world.subject.waits(Demand(1)) == [Wait("0", "alice python", "alice", by_occupancy=True)]
 
 
-def test_it_is_looked_at_again_in_ever_longer_pauses_and_only_while_somebody_waits() -> None:
+def test_it_is_looked_at_again_in_ever_longer_pauses_and_only_while_a_job_waits() -> None:
     world = World("0")
     world.looks["0"] = Look(BUSY)
     world.subject.take(b"/r.1.1", ["0"], 0)
@@ -204,7 +204,7 @@ def test_a_gpu_that_another_waits_for_gets_no_more_of_our_attempts_to_share_it()
     assert list(world.subject.rooms()) == ["0"]
 
 
-def test_a_lost_gpu_is_told_once_and_never_used_again_unless_it_is_found() -> None:
+def test_a_lost_gpu_is_reported_once_and_never_used_again_unless_it_is_found() -> None:
     world = World("01")
     world.looks["0"] = Look(Reason("it has fallen off the bus", "problem"), is_lost=True)
     world.subject.take(b"/r.1.1", ["0"], 0)
@@ -238,7 +238,7 @@ def wait(cause: str) -> Wait:
     return Wait("0", f"{cause} for a while", cause)
 
 
-def test_a_reason_to_wait_is_said_once_and_only_when_it_lasts() -> None:
+def test_a_reason_to_wait_is_reported_once_and_only_when_it_lasts() -> None:
     subject = Waiting(patience=1)
     assert subject.say([wait("a")], 0) is None
     assert subject.say([wait("a")], 0.9) is None
@@ -250,7 +250,7 @@ def test_a_reason_to_wait_is_said_once_and_only_when_it_lasts() -> None:
     assert subject.say([wait("b")], 8) == [wait("b")]
 
 
-def test_a_reason_that_comes_back_is_said_again_and_so_is_its_end() -> None:
+def test_a_reason_that_comes_back_is_reported_again_and_so_is_its_end() -> None:
     subject = Waiting(patience=1)
     a = [wait("a")]
     assert [subject.say(a, now) for now in (0, 1, 2)] == [None, a, None]

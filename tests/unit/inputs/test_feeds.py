@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.inputs.feeds import Followed, Piece, Plain
 from tests.support.feed import read
 
-# A feed lives as long as its process, and so do its sockets.
+# A feed exists as long as its process, and so do its sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
 class TestPlain:
-    def test_a_pipe_that_somebody_made_non_blocking_is_waited_for(self) -> None:
+    def test_a_pipe_that_was_made_non_blocking_is_waited_for(self) -> None:
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
         feed = Plain(reading)

@@ -74,7 +74,7 @@ class TestGrowth:
 
 
 class TestLockedFile:
-    def test_what_a_writer_takes_back_under_his_lock_is_never_read(self, queue, follow) -> None:
+    def test_what_a_writer_takes_back_under_its_lock_is_never_read(self, queue, follow) -> None:
         queue.write_bytes(b"one\n")
         reader = follow()
         reader.has(b"one\n")
@@ -87,7 +87,7 @@ class TestLockedFile:
         append(queue, b"two\n")
         reader.has(b"one\ntwo\n")
 
-    def test_what_he_leaves_is_read_soon_after_he_is_done(self, queue, follow) -> None:
+    def test_what_a_writer_leaves_is_read_soon_after_it_is_done(self, queue, follow) -> None:
         reader = follow()
         with queue.open("ab", buffering=0) as writer:
             fcntl.flock(writer, fcntl.LOCK_EX)
@@ -96,7 +96,7 @@ class TestLockedFile:
             assert reader.pieces == []
         reader.has(b"one\n")
 
-    def test_a_file_that_is_locked_for_ever_is_read_all_the_same(self, queue, follow, monkeypatch) -> None:
+    def test_a_file_that_stays_locked_is_read_anyway(self, queue, follow, monkeypatch) -> None:
         monkeypatch.setattr(following, "_PATIENCE", 0.2)
         with queue.open("ab", buffering=0) as writer:
             fcntl.flock(writer, fcntl.LOCK_EX)
@@ -310,7 +310,7 @@ class TestEditors:
 class TestRestart:
     @pytest.fixture
     def position(self, queue: Path, follow: Follow) -> Position:
-        """Of who has read two lines."""
+        """Of a reader that has read two lines."""
         queue.write_bytes(b"one\ntwo\n")
         reader = follow()
         reader.has(b"one\ntwo\n")

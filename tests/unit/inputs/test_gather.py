@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler.inputs.gather import is_of, open_held
-from simple_gpu_scheduler.inputs.reader import Source
+from simple_gpu_scheduler.inputs.reader import OpenInput
 
 
 def test_only_a_named_pipe_is_held_open(tmp_path: Path) -> None:
@@ -17,7 +17,7 @@ def test_only_a_named_pipe_is_held_open(tmp_path: Path) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     assert os.read(fd, 1) == b""
     assert is_of(fd).kind == "fifo"
-    fd = open_held(Source(fd)).fd
+    fd = open_held(OpenInput(fd)).fd
     os.set_blocking(fd, False)
     with pytest.raises(BlockingIOError):
         os.read(fd, 1)

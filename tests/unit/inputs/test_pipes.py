@@ -14,7 +14,7 @@ from simple_gpu_scheduler.system.threads import start_thread
 from tests.support.feed import read
 from tests.support.pipe import Pipe
 
-# A feed lives as long as its process, and so do its sockets.
+# A feed exists as long as its process, and so do its sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 NOT_TOLD = ReadMark("input-0")
 
@@ -34,7 +34,7 @@ def spooled(pipe: Pipe) -> Start:
     """A feed without a keeper."""
 
     def start(**settings) -> Spooled:
-        feed = Spooled("input-0", pipe.source, pipe.spool, None, is_named=True, **settings)
+        feed = Spooled("input-0", pipe.reading_end, pipe.spool, None, is_named=True, **settings)
         feed.begin()
         return feed
 
@@ -97,19 +97,19 @@ class TestSpooled:
             os.write(ends[0], b"open")
 
         writer = pipe.open()
-        feed = Spooled("input-0", pipe.source, pipe.spool, hand_over, is_named=True)
+        feed = Spooled("input-0", pipe.reading_end, pipe.spool, hand_over, is_named=True)
         feed.begin()
         os.write(pipe.spool, b"one\n")
         os.write(ends[0], b"4")
         assert read(feed, 4) == b"one\n"
-        os.write(pipe.spool, b"two\n")  # and did not live to tell of it
+        os.write(pipe.spool, b"two\n")  # and died before it could say so
         os.close(ends[0])
         os.write(writer, b"three\n")
         assert read(feed, 10) == b"two\nthree\n"
         feed.stop()
         os.close(writer)
 
-    def test_what_cannot_be_kept_is_said_and_read_all_the_same(self, pipe: Pipe, spooled: Start) -> None:
+    def test_what_cannot_be_saved_is_reported_and_read_anyway(self, pipe: Pipe, spooled: Start) -> None:
         os.close(pipe.spool)
         pipe.spool = os.open("/dev/full", os.O_RDWR)
         feed = spooled()

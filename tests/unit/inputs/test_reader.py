@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.inputs.feeds import Piece
-from simple_gpu_scheduler.inputs.reader import Batch, Reader, Source, SourceEnded, check
+from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput, OpenInput, Reader, check
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
 from simple_gpu_scheduler.jobfile.split import LineCutter
 
@@ -72,9 +72,9 @@ def seen(each: Job | Refusal) -> Seen:
 def read_chunks(chunks: Sequence[bytes], mark: ReadMark | None = None, *, by_null: bool = False) -> list[Batch]:
     """All that the reader makes of them."""
     put: list[object] = []
-    source = Source(-1, "", Chunks(chunks, mark.offset if mark else 0), mark)
-    Reader([source], LineParser(lambda: [80e9] * 4), put.append, lambda: None, by_null=by_null).run()
-    assert put.pop() == SourceEnded()
+    each = OpenInput(-1, "", Chunks(chunks, mark.offset if mark else 0), mark)
+    Reader([each], LineParser(lambda: [80e9] * 4), put.append, lambda: None, by_null=by_null).run()
+    assert put.pop() == EndOfInput()
     assert all(isinstance(each, Batch) for each in put)
     return [each for each in put if isinstance(each, Batch)]
 
@@ -123,7 +123,7 @@ class TestMarks:
             job.gpus for batch in read_chunks([b"c\n"], first.mark) for job in batch.jobs if isinstance(job, Job)
         ] == [0]
 
-    def test_a_batch_without_jobs_is_told_for_its_mark(self) -> None:
+    def test_a_batch_without_jobs_is_published_for_its_mark(self) -> None:
         (batch,) = read_chunks([b"\n# nothing\n"])
         assert (batch.jobs, batch.mark) == ([], NOT_TOLD._replace(offset=11, line=3))
 
@@ -146,18 +146,18 @@ class TestMarks:
 GIB = 2**30
 
 
-def read_all(*sources: Source, by_null: bool = False) -> tuple[list[object], SourceEnded]:
-    messages: list[Batch | SourceEnded] = []
+def read_all(*inputs: OpenInput, by_null: bool = False) -> tuple[list[object], EndOfInput]:
+    messages: list[Batch | EndOfInput] = []
     parser = LineParser(lambda: (80 * GIB,) * 4)
-    Reader(list(sources), parser, messages.append, lambda: None, by_null=by_null).run()
+    Reader(list(inputs), parser, messages.append, lambda: None, by_null=by_null).run()
     *batches, ended = messages
-    assert isinstance(ended, SourceEnded)
+    assert isinstance(ended, EndOfInput)
     return [job for batch in batches if isinstance(batch, Batch) for job in batch.jobs], ended
 
 
-def opened(path: Path, data: bytes) -> Source:
+def opened(path: Path, data: bytes) -> OpenInput:
     path.write_bytes(data)
-    return Source(os.open(path, os.O_RDONLY), path.name)
+    return OpenInput(os.open(path, os.O_RDONLY), path.name)
 
 
 def test_files_are_read_one_after_another_and_numbered_on(tmp_path: Path) -> None:
@@ -167,15 +167,15 @@ def test_files_are_read_one_after_another_and_numbered_on(tmp_path: Path) -> Non
         (2, "line 2 of a"),
         (3, "line 1 of b"),
     ]
-    assert ended == SourceEnded()
+    assert ended == EndOfInput()
 
 
-def test_a_source_that_cannot_be_read_is_said_and_the_next_is_read(tmp_path: Path) -> None:
-    jobs, ended = read_all(Source(os.open(tmp_path, os.O_RDONLY), "dir"), opened(tmp_path / "b", b"true\n"))
+def test_an_input_that_cannot_be_read_is_reported_and_the_next_is_read(tmp_path: Path) -> None:
+    jobs, ended = read_all(OpenInput(os.open(tmp_path, os.O_RDONLY), "dir"), opened(tmp_path / "b", b"true\n"))
     assert len(jobs) == 1
     problem = "reading dir failed: Is a directory; the rest of it was not read"
     assert ended.problem == problem
-    _, ended = read_all(*[Source(os.open(tmp_path, os.O_RDONLY), "dir") for _ in range(2)])
+    _, ended = read_all(*[OpenInput(os.open(tmp_path, os.O_RDONLY), "dir") for _ in range(2)])
     assert ended.problem == f"{problem}; {problem}"
 
 
@@ -184,21 +184,21 @@ def test_half_a_line_before_a_read_error_is_no_job() -> None:
     tty.setraw(slave)
     os.write(slave, b"echo whole\necho rm -rf /d")
     os.close(slave)  # reading the other end gives what was written, and then an error
-    jobs, ended = read_all(Source(master))
+    jobs, ended = read_all(OpenInput(master))
     assert [job.command for job in jobs if isinstance(job, Job)] == [b"echo whole"]
     assert ended.problem.startswith("reading stdin failed: Input/output error")
 
 
 def test_mistakes_in_a_file_are_found_without_taking_anything_from_it(tmp_path: Path) -> None:
-    source = opened(tmp_path / "a", b"true\ntrue #: gpu=1\n" + b"x" * 200_000)
-    mistakes = check([source], LineParser(lambda: (80 * GIB,) * 4))
+    each = opened(tmp_path / "a", b"true\ntrue #: gpu=1\n" + b"x" * 200_000)
+    mistakes = check([each], LineParser(lambda: (80 * GIB,) * 4))
     assert [str(mistake.place) for mistake in mistakes] == ["line 2 of a"]
-    assert os.read(source.fd, 5) == b"true\n"
+    assert os.read(each.fd, 5) == b"true\n"
 
 
 def test_a_large_file_is_checked_in_part_and_a_pipe_not_at_all(tmp_path: Path) -> None:
-    source = opened(tmp_path / "a", b"true #: gpu=1\n" + b"true\n" * 400_000 + b"true #: gpu=1\n")
-    assert len(check([source, source], LineParser(lambda: (80 * GIB,) * 4))) == 1
+    each = opened(tmp_path / "a", b"true #: gpu=1\n" + b"true\n" * 400_000 + b"true #: gpu=1\n")
+    assert len(check([each, each], LineParser(lambda: (80 * GIB,) * 4))) == 1
     reading, writing = os.pipe()
     os.write(writing, b"true #: gpu=1\n")
-    assert check([Source(reading), source], LineParser(lambda: (80 * GIB,) * 4)) == []
+    assert check([OpenInput(reading), each], LineParser(lambda: (80 * GIB,) * 4)) == []

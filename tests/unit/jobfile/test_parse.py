@@ -132,7 +132,7 @@ def test_a_wrong_default_is_refused_and_so_is_what_would_have_had_it() -> None:
     assert problem(b"#: name=x") == "'name' is for a single job; put it after the job's command"
 
 
-def test_a_refused_line_takes_a_number_so_that_mending_it_renumbers_nothing() -> None:
+def test_a_refused_line_takes_a_number_so_that_correcting_it_renumbers_nothing() -> None:
     refused, good = parse(b"true #: gpu=1", b"true")
     assert isinstance(refused, Refusal)
     assert (refused.number, refused.is_bad_option) == (1, True)

@@ -92,7 +92,7 @@ def test_lines_that_continue_without_end_are_one_and_not_kept_whole() -> None:
     assert len(line.text) <= LONGEST_LINE < line.size
 
 
-def test_the_size_of_a_line_that_goes_on_counts_the_newlines_in_it() -> None:
+def test_the_size_of_a_line_that_continues_counts_the_newlines_in_it() -> None:
     assert LineCutter().feed(b"ab\\\ncd\\\r\nef\ng\n") == [Line(1, b"ab\\\ncd\\\nef", 10), Line(4, b"g", 1)]
 
 
@@ -106,7 +106,7 @@ def test_the_size_of_a_line_that_goes_on_counts_the_newlines_in_it() -> None:
         (b"a \\\n# b\\\nc\n", [b"a \\\n# b\\", b"c"]),
     ],
 )
-def test_a_line_goes_on_behind_a_backslash_that_none_escapes_in_no_comment(data: bytes, texts: list[bytes]) -> None:
+def test_a_line_continues_after_an_unescaped_backslash_outside_a_comment(data: bytes, texts: list[bytes]) -> None:
     assert [line.text for line in LineCutter().feed(data)] == texts
 
 
@@ -128,20 +128,20 @@ def test_only_whole_lines_are_taken_and_each_byte_once() -> None:
     assert (cutter.take_whole(), cutter.take_whole()) == (1, 0)
 
 
-def test_the_next_number_is_that_of_the_line_that_goes_on() -> None:
+def test_the_next_number_is_that_of_the_line_that_continues() -> None:
     cutter = LineCutter(line=5)
     assert (cutter.number, cutter.feed(b"a\nb\\\n"), cutter.number) == (5, [Line(5, b"a", 1)], 6)
     assert (cutter.feed(b"c\n"), cutter.number) == ([Line(6, b"b\\\nc", 4)], 8)
 
 
-def test_a_backslash_at_the_very_end_goes_on_in_nothing() -> None:
+def test_a_backslash_at_the_very_end_continues_nothing() -> None:
     cutter = LineCutter()
     assert cutter.feed(b"a\\\n") == []
     assert cutter.finish() == [Line(1, b"a\\", 2)]
     assert cutter.finish() == []
 
 
-def test_between_nulls_newlines_count_and_go_on_with_nothing() -> None:
+def test_between_nulls_newlines_count_and_continue_nothing() -> None:
     cutter = LineCutter(by_null=True)
     assert cutter.feed(b"a\\\nb\r\0c\0") == [Line(1, b"a\\\nb\r", 5), Line(2, b"c", 1)]
 

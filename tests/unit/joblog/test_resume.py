@@ -82,14 +82,14 @@ def test_a_log_of_gnu_parallel_cut_at_every_byte_runs_the_jobs_that_parallel_run
         assert ours == theirs, log[:cut]
 
 
-def test_a_log_that_is_mended_is_one_for_gnu_parallel_too(golden: dict) -> None:
+def test_a_log_that_is_repaired_is_one_for_gnu_parallel_too(golden: dict) -> None:
     log = golden["log"].encode()
     for cut, answers in enumerate(golden["mended"]):
-        mended = mend(log[:cut])
-        assert mended.endswith(b"\n")
-        assert [run_by_us(mended, resume_failed=False), run_by_us(mended, resume_failed=True)] == answers
+        repaired = repair(log[:cut])
+        assert repaired.endswith(b"\n")
+        assert [run_by_us(repaired, resume_failed=False), run_by_us(repaired, resume_failed=True)] == answers
         if cut and not log[:cut].endswith(b"\n"):
-            assert run_by_us(mended, resume_failed=False) == run_by_us(log[:cut], resume_failed=False)
+            assert run_by_us(repaired, resume_failed=False) == run_by_us(log[:cut], resume_failed=False)
 
 
 @pytest.mark.parametrize("columns", range(2, 10))
@@ -97,18 +97,18 @@ def test_a_log_that_is_mended_is_one_for_gnu_parallel_too(golden: dict) -> None:
 def test_a_torn_row_gets_the_columns_that_it_lacks_and_no_success(columns: int, torn: bytes) -> None:
     whole = [b"12", b":", b"17.1", b"0", b"0", b"0", b"0", b"0"]
     log = HEADER + b"\t".join([*whole[: columns - 1], torn])
-    row = mend(log).splitlines()[-1].split(b"\t")
+    row = repair(log).splitlines()[-1].split(b"\t")
     assert len(row) == 9
     assert row[8]  # a blank one would stand for a blank line
-    (read,) = read_joblog(mend(log)).rows
+    (read,) = read_joblog(repair(log)).rows
     assert (read.number, read.is_success, read.is_whole) == (12, columns == 9, True)
 
 
 def test_a_number_that_is_torn_is_taken_out() -> None:
-    assert mend(ROWS + b"12") == ROWS
+    assert repair(ROWS + b"12") == ROWS
 
 
-def mend(log: bytes) -> bytes:
+def repair(log: bytes) -> bytes:
     size, first = continuation(log)
     return log[:size] + first
 
@@ -151,17 +151,17 @@ def test_what_our_job_log_writes_is_read_as_it_was_meant(number, kind, command) 
     (row,) = read_joblog(HEADER + line).rows
     assert (row.number, row.is_success, row.is_whole) == (number, kind == "succeeded", True)
     assert not differs(row, job)
-    assert differs(row, job._replace(command=job.command + b"x")) or command == b"?"  # which a mended row has
+    assert differs(row, job._replace(command=job.command + b"x")) or command == b"?"  # which a repaired row has
 
 
 @given(st.binary(max_size=60), st.integers(0, len(ROWS)))
-def test_no_log_breaks_the_reading_or_is_unended_when_mended(garbage: bytes, cut: int) -> None:
+def test_no_log_breaks_the_reading_or_is_unended_when_repaired(garbage: bytes, cut: int) -> None:
     log = ROWS[: max(cut, len(HEADER))] + garbage
     rows = read_joblog(log).rows
     assert skipped(rows, resume_failed=True) <= skipped(rows, resume_failed=False)
-    assert mend(log).endswith(b"\n")
-    assert mend(mend(log)) == mend(log)
-    assert skipped(read_joblog(mend(log)).rows, resume_failed=False) == skipped(rows, resume_failed=False)
+    assert repair(log).endswith(b"\n")
+    assert repair(repair(log)) == repair(log)
+    assert skipped(read_joblog(repair(log)).rows, resume_failed=False) == skipped(rows, resume_failed=False)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The appender on disks that are full, broken or do not answer: nothing is lost that need not be, and nobody waits."""
+"""The appender on disks that are full, broken or do not answer: nothing is lost without need, and no caller waits."""
 
 import errno
 import os
@@ -83,7 +83,7 @@ def test_several_lines_are_one_write(disk: Disk, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("_at_once")
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.ESTALE, errno.EDQUOT])
-def test_what_could_not_be_written_is_said_once_and_arrives_in_order(disk: Disk, error: int) -> None:
+def test_what_could_not_be_written_is_reported_once_and_arrives_in_order(disk: Disk, error: int) -> None:
     disk.error, disk.room = error, 1000
     appender = Appender(disk.fd, "the journal j")
     said = append_all(appender, LINES[:300])
@@ -169,7 +169,7 @@ def test_close_says_that_the_last_is_not_in_it(disk: Disk) -> None:
         appender.close()
 
 
-def test_that_lines_did_not_reach_the_disk_is_said_though_they_could_be_written(disk: Disk) -> None:
+def test_that_lines_did_not_reach_the_disk_is_reported_though_they_could_be_written(disk: Disk) -> None:
     disk.sync_error = errno.EIO
     appender = Appender(disk.fd, "it")
     appender.append(LINES[0])
@@ -177,7 +177,7 @@ def test_that_lines_did_not_reach_the_disk_is_said_though_they_could_be_written(
     assert append_all(appender, LINES[2:9]) == []
 
 
-def test_that_the_last_lines_did_not_reach_the_disk_is_said_at_the_end(disk: Disk) -> None:
+def test_that_the_last_lines_did_not_reach_the_disk_is_reported_at_the_end(disk: Disk) -> None:
     appender = Appender(disk.fd, "it")
     disk.sync_error = errno.EIO
     with pytest.raises(OSError, match=r"Input/output error"):
@@ -227,7 +227,7 @@ def test_after_a_hang_a_line_is_in_the_file_again_when_append_returns(
         assert disk.lines() == LINES[:number]
 
 
-def test_a_second_hang_is_said_again(disk: Disk, patient: PatientAppender) -> None:
+def test_a_second_hang_is_reported_again(disk: Disk, patient: PatientAppender) -> None:
     for at in (0, 5):
         disk.answers.clear()
         assert len(append_all(patient, LINES[at : at + 5])) == 1

@@ -25,7 +25,7 @@ def test_standing_tells_a_run_that_finished_from_one_that_was_stopped_paused_or_
 
 
 class TestChoosing:
-    def test_takes_the_begin_of_an_id_or_of_its_last_part(self) -> None:
+    def test_takes_a_prefix_of_an_id_or_of_its_last_part(self) -> None:
         paths = [str(write(run)) for run in (FIRST, SECOND, THIRD)]
         assert find.choose("") == find.choose(THIRD) == find.choose("20261119") == find.choose("c0f") == paths[2]
         assert find.choose("2b4a") == find.choose(FIRST) == paths[0]

@@ -138,13 +138,13 @@ STORY: list[events.Event | str] = [
     began(is_resumed=True),
     events.JobsRead([CANCELLED_LATE]),
     started(CANCELLED_LATE),
-    ended(CANCELLED_LATE, Outcome("killed", 15))._replace(runtime=0.25, is_cancelled=True),
+    ended(CANCELLED_LATE, Outcome("killed", 15))._replace(length=0.25, is_cancelled=True),
     events.RunEnded(3, 4, 1, 5, 1.5, all_read=True, code=130, left=3, cancelled=2, interrupted=1),
     began(is_resumed=True),
     events.JobsRead([IN_A_CLUSTER]),
     events.JobStarted(attempt(IN_A_CLUSTER)),
     events.JobBegan(attempt(IN_A_CLUSTER), "node7"),
-    ended(IN_A_CLUSTER)._replace(runtime=0.5),
+    ended(IN_A_CLUSTER)._replace(length=0.5),
     events.RunEnded(4, 4, 1, 5, 2.5, all_read=True, code=130, left=3, cancelled=2),
 ]  # fmt: skip
 
@@ -200,7 +200,7 @@ class TestTheGoldenJournal:
         assert state.jobs[2].gpus == ("0",)
         assert state.jobs[2].log == "/home/user/sweep/logs/0002.log"
 
-    def test_tells_before_the_run_was_resumed_what_lives_on(self) -> None:
+    def test_says_before_the_run_was_resumed_what_is_still_running(self) -> None:
         before = golden()[: golden().index(b'{"event":"run began"', 1)]
         state = read_state(before)
         assert (state.is_keeper_alone, state.survivors, state.ended) == (True, {(6, 1): 4250}, None)

@@ -16,7 +16,7 @@ from simple_gpu_scheduler.system.threads import start_thread
 from tests.conftest import until
 from tests.support.pipe import Pipe, told
 
-# A feed lives as long as its process, and so do its sockets.
+# A feed exists as long as its process, and so do its sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -28,7 +28,7 @@ def pipe(tmp_path: Path) -> Iterator[Pipe]:
 
 
 class TestIntake:
-    def test_what_is_written_is_kept_and_told(self, pipe: Pipe) -> None:
+    def test_what_is_written_is_kept_and_reported(self, pipe: Pipe) -> None:
         writer = pipe.open()
         socket, thread = pipe.take_in()
         os.write(writer, b"one\n")
@@ -110,9 +110,9 @@ class TestIntake:
             assert pipe.kept == b"".join(written)
             pipe.close()
 
-    def test_who_has_the_end_for_a_moment_more_is_waited_for(self, pipe: Pipe) -> None:
+    def test_a_process_that_holds_the_end_a_moment_longer_is_waited_for(self, pipe: Pipe) -> None:
         """As a job does that is being started: a write succeeds while it has the reading end."""
-        writer, copy = pipe.open(), os.dup(pipe.source)
+        writer, copy = pipe.open(), os.dup(pipe.reading_end)
         socket, thread = pipe.take_in()
         send(socket, b"close")
         time.sleep(0.1)
@@ -124,19 +124,21 @@ class TestIntake:
 
     def test_another_reader_is_not_waited_for_for_ever(self, pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(intake, "_GONE_WITHIN", 50)
-        copy = os.dup(pipe.source)
+        copy = os.dup(pipe.reading_end)
         socket, thread = pipe.take_in()
         send(socket, b"close")
         thread.join(120)
         assert not thread.is_alive()
         os.close(copy)
 
-    def test_a_file_that_cannot_be_written_is_said(self, pipe: Pipe) -> None:
+    def test_a_file_that_cannot_be_written_is_reported(self, pipe: Pipe) -> None:
         os.close(pipe.spool)
         pipe.spool = os.open("/dev/full", os.O_RDWR)
         writer = pipe.open()
         ours, its_end = pair()
-        thread = start_thread(Intake(os.dup(pipe.source), pipe.spool, its_end, 100, is_named=True, holds=False).run)
+        thread = start_thread(
+            Intake(os.dup(pipe.reading_end), pipe.spool, its_end, 100, is_named=True, holds=False).run
+        )
         os.write(writer, b"one\n")
         assert told(ours) == [b"open"]
         assert told(ours) == [b"failed", b"No space left on device", b"one\n"]

@@ -38,7 +38,7 @@ def read_line(client: socket.socket) -> dict[str, object]:
 
 
 def meanwhile(call: Callable[[], object]) -> list[object]:
-    """What a call comes to that needs the test to go on; empty until then."""
+    """The result of a call that waits for the test; empty until then."""
     results: list[object] = []
 
     def run() -> None:
@@ -94,7 +94,7 @@ def test_a_request_has_a_longest_length(loop: Loop) -> None:
         assert read_line(client) == {"error": "a request may have at most 1048576 bytes"}
 
 
-def test_who_says_nothing_or_leaves_keeps_nobody_from_asking(loop: Loop) -> None:
+def test_a_client_that_says_nothing_or_leaves_blocks_no_other(loop: Loop) -> None:
     silent = [loop.connect() for _ in range(20)]
     for client in silent[:10]:
         client.sendall(b'{"half": ')
@@ -165,13 +165,13 @@ def test_a_socket_that_a_dead_run_left_is_replaced_and_another_file_is_not(tmp_p
     assert path.read_text() == "mine"
 
 
-def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
     problem = serve(str(tmp_path / "no" / "run.sock"), print)
     assert isinstance(problem, str)
     assert problem.startswith(f"cannot create a socket at {tmp_path}/no/run.sock: No such file or directory")
 
 
-def test_who_waits_when_the_run_ends_is_told_so(loop: Loop) -> None:
+def test_a_client_that_waits_when_the_run_ends_gets_that_answer(loop: Loop) -> None:
     with loop.connect() as client:
         client.sendall(b'{"n": 1}\n')
         loop.asked.get(timeout=120)
@@ -222,7 +222,7 @@ def test_asking_a_run_that_died_or_ended_says_so(tmp_path: Path) -> None:
     os.close(fd)
 
 
-def test_a_living_run_without_a_socket_is_said_to_live(tmp_path: Path) -> None:
+def test_an_active_run_without_a_socket_is_shown_as_active(tmp_path: Path) -> None:
     journal, fd = make_journal(tmp_path)
     files.lock(fd, files.SCHEDULER)
     with pytest.raises(UserError, match=f"run {RUN} is active, but has no socket at .*; signals work"):

@@ -137,7 +137,7 @@ class TestNumbers:
         assert found == {"2": (4, 25, 0.25), "10": (1, 10, 0.1), "cpu": (1, 1, 0.01)}
         assert list(found) == ["2", "10", "cpu"]
 
-    def test_templates_are_told_with_the_most_time_first(self) -> None:
+    def test_templates_are_listed_with_the_most_time_first(self) -> None:
         records = [began(), read(1, "short 1"), read(2, "long 1"), read(3, "long 2"), read(4, "never 1")]
         records += [started(0, 1), ended(1, 1), started(0, 2), ended(10, 2, runtime=10)]
         records += [started(0, 3), ended(30, 3, outcome="failed", code=1, runtime=30)]
@@ -149,7 +149,7 @@ class TestNumbers:
         }  # fmt: skip
         assert (found[2]["mean"], found[2]["longest"], found[2]["total"]) == (None, None, 0)
 
-    def test_all_of_a_journal_that_holds_everything_is_told(self) -> None:
+    def test_everything_in_a_complete_journal_is_shown(self) -> None:
         state, records = RunState(), read_records(GOLDEN.read_bytes()).records
         state.feed(records)
         report = build(Basis(state, records, "stopped", False, False, START, "1.0"))
@@ -262,7 +262,7 @@ class Story:
                 job["attempts"][-1] |= {"ended": self.sessions[-1][1], "outcome": "interrupted"}
 
     def exit(self, one: int, other: int) -> None:
-        """What outlived its scheduler ends, and the keeper writes that down."""
+        """An attempt whose scheduler died ends, and the keeper records it."""
         number = self.some(one, "lost")
         if number is not None and not self.is_alive and len(self.jobs[number]["attempts"]) == 1:
             job = self.jobs[number]
@@ -370,7 +370,7 @@ class TestOddJournals:
         (attempt,) = report["jobs"][0]["attempts"]
         assert (attempt["ended"], attempt["outcome"]) == (START + 1, "interrupted")
 
-    def test_of_a_run_on_another_host_no_more_is_told_than_was_last_heard(self) -> None:
+    def test_of_a_run_on_another_host_only_what_was_last_heard_is_shown(self) -> None:
         records = [began(), read(1), started(5, 1), read(2, at=20)]
         report = built(*records, now=1e6, standing="died, or is running on x", runs_jobs=True, is_unseen=True)
         assert report["outcomes"] == {"running": 1, "waiting": 1}

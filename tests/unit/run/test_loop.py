@@ -31,7 +31,7 @@ from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus import Gpu, Look, Reason
 from simple_gpu_scheduler.gpus.leases import Holder, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
-from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, SourceEnded
+from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, EndOfInput
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.options import FailureOptions
@@ -190,7 +190,7 @@ class World:
     def jobs(self, *jobs: Job | Refusal, ends: bool = True) -> "World":
         self.at(0, Batch(list(jobs)))
         if ends:
-            self.at(0, SourceEnded())
+            self.at(0, EndOfInput())
         return self
 
     def read_more(self) -> None:
@@ -308,12 +308,12 @@ def test_an_empty_input_is_a_success() -> None:
     assert World().jobs().run() == 0
 
 
-def test_each_end_is_told_with_its_times() -> None:
+def test_each_end_is_published_with_its_times() -> None:
     world = World().jobs(job(1))
     world.engine.takes = {1: 2.5}
     world.run()
     [end] = world.of(JobEnded)
-    assert (end.outcome, end.started_at, end.runtime, end.is_final) == (SUCCESS, 1_000_000, 2.5, True)
+    assert (end.outcome, end.started_at, end.length, end.is_final) == (SUCCESS, 1_000_000, 2.5, True)
 
 
 def test_a_failure_makes_the_exit_code_one() -> None:
@@ -366,7 +366,7 @@ def test_what_an_attempt_leaves_behind_is_gone_before_its_gpu_is_given_away() ->
     world.engine.leaves_something = {1}
     assert world.run() == 0
     assert world.starts() == [(0, 1), (6, 2)]
-    assert world.of(JobEnded)[0].runtime == 1
+    assert world.of(JobEnded)[0].length == 1
 
 
 def test_a_job_that_ended_in_time_has_not_timed_out_because_the_loop_was_late() -> None:
@@ -383,7 +383,7 @@ def test_time_outs_do_not_strike_while_the_leftovers_are_ended() -> None:
     assert world.engine.stops == []
 
 
-def test_processes_that_cannot_be_ended_are_said_and_make_the_run_a_failure() -> None:
+def test_processes_that_cannot_be_ended_are_reported_and_make_the_run_a_failure() -> None:
     world = World("0")
     world.engine.leaves = {"beyond_us": "42"}
     assert world.jobs(job(1)).run() == 1
@@ -454,7 +454,7 @@ def test_the_third_ctrl_c_kills_what_times_out_and_hurries_what_ends_leftovers()
     assert world.engine.stops == [(2, 1, False), (5, 1, True), (5, 2, True)]
 
 
-def test_a_job_that_became_another_users_is_waited_for_and_said() -> None:
+def test_a_job_that_became_another_users_is_waited_for_and_reported() -> None:
     world = World("0", timeout=2, grace=3).jobs(job(1), job(2))
     world.engine.takes, world.engine.anothers = {1: 10}, {1}
     assert world.run() == 1
@@ -495,7 +495,7 @@ def test_a_job_that_was_to_be_tried_again_is_interrupted_when_the_run_is_stopped
     assert world.summary() == RunEnded(0, 0, 0, 0, 5, all_read=True, code=143, left=1, interrupted=1)
 
 
-def test_what_a_job_left_running_is_said_unless_it_was_ended_itself() -> None:
+def test_what_a_job_left_running_is_reported_unless_it_was_ended_itself() -> None:
     world = World("0")
     world.engine.leaves = {"swept": 2}
     assert world.jobs(job(1)).run() == 0
@@ -549,7 +549,7 @@ def test_halt_now_ends_what_runs() -> None:
 
 def test_halt_by_a_share_waits_for_the_whole_input() -> None:
     world = failing(World("0", halt="soon,fail=50%").jobs(*jobs(4), ends=False), 1, 2)
-    world.at(100, SourceEnded())
+    world.at(100, EndOfInput())
     assert world.run() == 1
     assert world.of(StopAsked) == []
     world = failing(World("0", halt="soon,fail=50%").jobs(*jobs(4)), 1, 2)
@@ -557,16 +557,16 @@ def test_halt_by_a_share_waits_for_the_whole_input() -> None:
     assert world.starts() == [(0, 1), (1, 2)]
 
 
-def test_jobs_after_a_failure_are_not_started_and_said() -> None:
+def test_jobs_after_a_failure_are_not_started_and_reported() -> None:
     world = failing(World("0").jobs(job(1, name="a"), job(2, after=(1,)), job(3)), 1)
     assert world.run() == 1
     assert [event.job.number for event in world.of(JobDropped)] == [2]
     assert world.summary()[:4] == (1, 1, 0, 1)
 
 
-def test_a_source_that_fails_is_said_and_makes_the_run_a_failure() -> None:
+def test_an_input_that_fails_is_reported_and_makes_the_run_a_failure() -> None:
     world = World("0")
-    world.at(0, SourceEnded("reading stdin failed"))
+    world.at(0, EndOfInput("reading stdin failed"))
     assert world.run() == 1
     assert world.of(Noticed) == [Noticed("reading stdin failed", is_failure=True)]
 
@@ -593,7 +593,7 @@ def test_a_policy_that_ranks_reads_all() -> None:
     assert world.reads == 1
 
 
-def test_a_sink_that_fails_stops_no_job_and_is_said() -> None:
+def test_a_sink_that_fails_stops_no_job_and_is_reported() -> None:
     class Broken:
         def take(self, _event: Event) -> None:
             raise OSError(28, "No space left on device")
@@ -609,7 +609,7 @@ def test_a_sink_that_fails_stops_no_job_and_is_said() -> None:
     assert notice.sentence == "Broken stopped recording: [Errno 28] No space left on device; jobs continue"
 
 
-def test_a_sink_that_cannot_close_is_said() -> None:
+def test_a_sink_that_cannot_close_is_reported() -> None:
     class Broken:
         def take(self, _event: Event) -> None:
             pass
@@ -637,7 +637,7 @@ def test_a_wait_for_longer_than_the_system_can_is_cut() -> None:
     assert max(wait for wait in waits if wait) <= 86_400
 
 
-def test_an_end_is_told_before_its_gpu_is_anybodys_and_a_job_before_it_starts() -> None:
+def test_an_end_is_recorded_before_its_gpu_is_free_and_a_job_before_it_starts() -> None:
     world = World("0").jobs(job(1))
     told: list[tuple[str, bool]] = []
     lease = world.leases["0"]
@@ -679,7 +679,7 @@ def test_an_attempt_in_a_clusters_queue_has_neither_a_runtime_nor_a_time_out() -
     assert [(time, event.where) for time, event in world.events if isinstance(event, JobBegan)] == [(10, "node7")]
     assert [[runtime for _, runtime in event.running] for event in world.of(StatusAsked)] == [[0], [1]]
     [ended] = world.of(JobEnded)
-    assert (ended.runtime, ended.started_at, world.engine.stops) == (2, 1_000_010, [])
+    assert (ended.length, ended.started_at, world.engine.stops) == (2, 1_000_010, [])
 
 
 def test_the_time_out_of_an_attempt_counts_from_when_it_runs() -> None:
@@ -687,7 +687,7 @@ def test_the_time_out_of_an_attempt_counts_from_when_it_runs() -> None:
     assert world.run() == 1
     assert world.engine.stops == [(15, 1, False), (18, 1, True)]
     [ended] = world.of(JobEnded)
-    assert (ended.outcome.kind, ended.runtime) == ("timed out", 8)
+    assert (ended.outcome.kind, ended.length) == ("timed out", 8)
 
 
 def test_no_gpu_is_set_aside_unless_that_was_asked_for() -> None:

@@ -18,14 +18,14 @@ from simple_gpu_scheduler.events import (
     RunEnded,
     StopAsked,
 )
-from simple_gpu_scheduler.events.eta import Eta, ExpectedLengths, Known, estimate
+from simple_gpu_scheduler.events.eta import Eta, ExpectedLengths, Known, eta_of
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.remote.server import Asked
-from simple_gpu_scheduler.resume.remaining import Resumption
+from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 from simple_gpu_scheduler.run import loop, requests
 from simple_gpu_scheduler.run.state import Message
 from simple_gpu_scheduler.scheduling import NextAttempt
@@ -37,7 +37,7 @@ STOP = StopAsked("so", False, False, 0)
 
 
 class Asking(World):
-    """A world in which somebody asks at set times; the answers are kept."""
+    """A world with requests at set times; the answers are kept."""
 
     def __init__(self, gpus: str = "0", **rules) -> None:
         super().__init__(gpus, **{"run_id": b"the-run", "logs": "/logs", **rules})
@@ -139,7 +139,7 @@ def test_a_pause_starts_nothing_until_it_is_over() -> None:
     ]
 
 
-def test_a_waiting_job_that_is_cancelled_never_starts_and_takes_with_it_who_comes_after_it() -> None:
+def test_a_waiting_job_that_is_cancelled_never_starts_nor_do_its_dependents() -> None:
     world = Asking().jobs(job(1), job(2, name="a"), job(3, after=(2,)), job(4))
     world.ask(0.5, "cancel", jobs=[2]).ask(0.6, "status")
     assert world.run() == 1
@@ -176,7 +176,7 @@ def test_a_job_that_waits_for_its_next_attempt_can_be_cancelled() -> None:
     assert world.summary() == RunEnded(0, 0, 0, 0, 5, all_read=True, code=1, cancelled=1)
 
 
-def test_what_cannot_be_cancelled_is_said_for_each_job() -> None:
+def test_what_cannot_be_cancelled_is_reported_for_each_job() -> None:
     world = failing(Asking().jobs(job(1), job(2), Refusal(3, Place(3), "why", is_bad_option=True), job(4)), 1)
     world.engine.takes = {4: 10}
     world.ask(5, "cancel", jobs=[1, 2, 3, 4, 5, 0, -1, 2])
@@ -204,7 +204,7 @@ def test_a_job_that_failed_waits_again_when_it_is_to_be_retried() -> None:
     assert world.summary()[:4] == (2, 0, 0, 0)
 
 
-def test_a_retry_takes_along_who_was_not_started_because_of_it_but_not_who_was_cancelled() -> None:
+def test_a_retry_includes_jobs_not_started_because_of_it_but_not_cancelled_ones() -> None:
     world = Asking().jobs(
         job(1, name="a"), job(2, after=(1,), name="b"), job(3, after=(2,)), job(4, after=(1,)), job(5), job(6)
     )
@@ -216,7 +216,7 @@ def test_a_retry_takes_along_who_was_not_started_because_of_it_but_not_who_was_c
     assert (world.summary()[:4], world.summary().cancelled) == ((5, 0, 0, 0), 1)
 
 
-def test_what_cannot_be_retried_is_said_for_each_job() -> None:
+def test_what_cannot_be_retried_is_reported_for_each_job() -> None:
     world = failing(Asking().jobs(job(1, name="a"), job(2, after=(1,)), job(3), job(4), job(5)), 1)
     world.engine.takes = {4: 10}
     world.ask(5, "retry", jobs=[2, 3, 4, 5, 6])
@@ -251,7 +251,7 @@ def test_a_job_that_was_retried_by_hand_is_not_tried_once_more_when_its_gpu_is_s
     assert world.summary()[:4] == (3, 0, 0, 0)
 
 
-def test_a_gpu_is_used_again_and_that_is_told_when_what_failed_there_fails_elsewhere_too() -> None:
+def test_a_gpu_is_used_again_with_a_message_when_what_failed_there_fails_elsewhere_too() -> None:
     world = failing(Asking("01").jobs(*jobs(3)), 1, 3)
     world.state.quarantine = Quarantine(2)
     world.engine.takes = {2: 5}
@@ -422,7 +422,7 @@ def test_a_bad_request_is_answered_with_a_sentence(request_: dict) -> None:
 
 
 def eta(known: Known, *, starts: bool = True, all_read: bool = True) -> Eta:
-    return estimate(known, starts=starts, all_read=all_read)
+    return eta_of(known, starts=starts, all_read=all_read)
 
 
 def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
@@ -444,7 +444,7 @@ def test_the_estimate_shares_the_work_among_as_many_as_run() -> None:
         (Known(10, [(None, 40)], 0), {}, "running jobs have exceeded their estimates"),
     ],
 )
-def test_what_cannot_be_estimated_is_said(known: Known, settings: dict, why: str) -> None:
+def test_what_cannot_be_estimated_is_reported(known: Known, settings: dict, why: str) -> None:
     assert eta(known, **settings) == Eta(None, why)
 
 

@@ -1,4 +1,4 @@
-"""Who may pass a wide job that waits: nobody who delays it.
+"""Which jobs may pass a wide job that waits: none that delay it.
 
 What is known of the lengths is exact here, unless a test says otherwise.
 """
@@ -74,7 +74,7 @@ def moments(workload: list[Arrival], gpus: int, per_gpu: int) -> Iterator[Moment
         before, starts = list(running), start_all(subject, now, rooms)
         for each in starts:
             number = waiting.pop(each.job.number).number
-            heappush(running, Running(now + workload[number - 1].duration, number, each))
+            heappush(running, Running(now + workload[number - 1].length, number, each))
         yield Moment(now, starts, list(waiting.values()), before, list(running))
     assert not waiting
 
@@ -93,7 +93,7 @@ def earliest(wide: Job, running: list[Running], now: float, gpus: int, per_gpu: 
 
 @settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(1, 4), st.integers(1, 3), st.booleans())
-def test_the_first_that_waits_starts_when_it_would_with_nobody_behind_it(
+def test_the_first_that_waits_starts_when_it_would_with_no_job_behind_it(
     data: st.DataObject,
     gpus: int,
     per_gpu: int,
@@ -145,7 +145,7 @@ def test_with_no_estimate_a_place_stays_free_on_each_gpu_for_the_wide_job(
 
 @settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(2, 4), st.integers(1, 2))
-def test_nobody_waits_who_could_start_and_delay_nothing(data: st.DataObject, gpus: int, per_gpu: int) -> None:
+def test_no_job_waits_that_could_start_and_delay_nothing(data: st.DataObject, gpus: int, per_gpu: int) -> None:
     workload = [Arrival(0, job(1, gpus, 1.0), 1.0)]  # so that times are asked from the first
     drawn = data.draw(workloads(gpus, with_mem=False))
     workload.extend(each._replace(job=each.job._replace(number=each.job.number + 1)) for each in drawn)
@@ -174,8 +174,8 @@ def test_what_is_known_of_earlier_runs_tells_of_what_runs_when_it_comes_late() -
     for each in (slow, wide, quick):
         subject.add(each, 0)
     assert [each.job.number for each in start_all(subject, 0, rooms)] == [1]
-    assert subject.asks_times
-    subject.recall({"slow": [10.0], "wide": [5.0], "quick": [3.0]})
+    assert subject.asks_lengths
+    subject.add_history({"slow": [10.0], "wide": [5.0], "quick": [3.0]})
     assert [each.job.number for each in start_all(subject, 1, rooms)] == [3]
     assert start_all(subject, 2, rooms) == []
 
@@ -189,7 +189,7 @@ def test_under_every_policy_a_short_one_behind_a_long_one_may_pass_a_wide_one(po
     assert starts[3] < 100, "a GPU idles beside it"
 
 
-def test_who_waits_for_memory_is_passed_by_what_is_known_to_have_ended_by_then() -> None:
+def test_a_job_that_waits_for_memory_is_passed_by_jobs_known_to_end_by_then() -> None:
     workload = [Arrival(0, job(1, 1, 100, 5), 100), Arrival(1, job(2, 1, 50, 5), 50), Arrival(2, job(3, 1, 10, 1), 10)]
     assert list(simulate(workload, fifo(1, 2), NAMES[:1])) == [0, 100, 2]
 

@@ -32,10 +32,10 @@ def shortest_first(*jobs: Job) -> Scheduler:
     return subject
 
 
-def run_next(subject: Scheduler, runtime: float = 1.0, outcome: Outcome = SUCCESS) -> int:
+def run_next(subject: Scheduler, length: float = 1.0, outcome: Outcome = SUCCESS) -> int:
     now = subject._now
     [attempt] = start_all(subject, now, {"0": Room()})
-    subject.end(attempt, outcome, now + runtime)
+    subject.end(attempt, outcome, now + length)
     return attempt.job.number
 
 
@@ -79,7 +79,7 @@ def test_a_kind_whose_scout_fails_is_not_ahead_again_until_one_succeeds() -> Non
     assert order(subject) == [3, 8]  # now all of its kind are known to take 2 s
 
 
-def test_when_nobody_of_a_kind_waits_that_its_scout_failed_is_forgotten() -> None:
+def test_when_no_job_of_a_kind_waits_the_failure_of_its_scout_is_forgotten() -> None:
     estimates = Estimates()
     for number in range(1, 1001):
         each = job(number, "run-" + "".join(chr(ord("a") + int(digit)) for digit in str(number)))
@@ -107,10 +107,10 @@ def test_it_does_not_matter_whether_what_is_known_of_earlier_runs_comes_late(
     subject = shortest_first(job(1, "a 1", timeout=timeout), job(2, "a 2"), job(3, "c", 10.0), job(4, "b 1"))
     if not is_late:
         subject = shortest_first()
-        subject.recall(history)
+        subject.add_history(history)
         for each in (job(1, "a 1", timeout=timeout), job(2, "a 2"), job(3, "c", 10.0), job(4, "b 1")):
             subject.add(each, 0)
-    subject.recall(history)
+    subject.add_history(history)
     assert order(subject) == [4, 3, 1, 2]
 
 
@@ -119,12 +119,12 @@ def test_runs_that_take_no_time_are_known_to() -> None:
     assert estimates.take_in(job(1, "a")) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("runtime", [0.0, 5.0])
+@pytest.mark.parametrize("length", [0.0, 5.0])
 @pytest.mark.unmeasured
-def test_many_siblings_are_told_at_once(runtime: float) -> None:
+def test_many_siblings_are_updated_at_once(length: float) -> None:
     subject = shortest_first(*(job(number, f"train {number}") for number in range(1, 10_001)))
-    first = work(lambda: run_next(subject, runtime))
-    assert work(lambda: [run_next(subject, runtime) for _ in range(100)]) < 2 * first
+    first = work(lambda: run_next(subject, length))
+    assert work(lambda: [run_next(subject, length) for _ in range(100)]) < 2 * first
 
 
 @pytest.mark.parametrize("is_cancelled", [True, False])
@@ -196,7 +196,7 @@ def test_the_books_of_the_line_up_are_right_after_each_step(policy: str, seed: i
             gone = lineup.pop_all(rng.choice(sorted(lineup.needs())))
             assert gone == [plain.pop(each.number) for each in gone]
         else:
-            lineup.recall({rng.choice(["a …", "b", "c"]): [4.0]})
+            lineup.add_history({rng.choice(["a …", "b", "c"]): [4.0]})
         check(lineup, plain)
 
 
@@ -239,7 +239,7 @@ class Course:
         rooms = dict.fromkeys(free, Room())
         while choice := self.subject.next(now, rooms):
             gpus = choice.attempt.gpus
-            if gpus and self.rng.random() < 1 / 10:  # somebody else was there first
+            if gpus and self.rng.random() < 1 / 10:  # another scheduler was first
                 rooms = {gpu: room for gpu, room in rooms.items() if gpu != gpus[0]}
                 continue
             self.subject.start(choice, now)
@@ -250,7 +250,7 @@ class Course:
         if self.rng.random() < 1 / 10:
             self.drop(self.subject.cancel(self.rng.randint(1, 30)))
         if self.rng.random() < 1 / 20:
-            self.subject.recall({self.rng.choice(["a …", "b"]): [self.rng.choice([0.0, 2.0, 50.0])]})
+            self.subject.add_history({self.rng.choice(["a …", "b"]): [self.rng.choice([0.0, 2.0, 50.0])]})
         if self.rng.random() < 1 / 50 and len(self.names) > 3:
             self.subject.lose(self.names[-1])
             self.names = self.names[:-1]

@@ -29,7 +29,7 @@ from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
 from simple_gpu_scheduler.simulation.compare import Site, compare
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import TraceJob, arrivals
+from simple_gpu_scheduler.simulation.workloads.jobs import WorkloadJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import generate, parse_synthetic
 from tests.conftest import ROOT
 
@@ -84,17 +84,17 @@ SMALL = [case for case in REPLAYED if case not in LARGE]
 
 
 @cache
-def rows_of(replayed: Replayed, traces: Path) -> Sequence[TraceJob]:
+def workload_jobs(replayed: Replayed, traces: Path) -> Sequence[WorkloadJob]:
     if replayed.trace:
         begin, end = replayed.rows
         return read_csv((traces / f"{replayed.trace}.csv").read_text())[0][begin:end]
-    rows = generate(parse_synthetic(replayed.synthetic), replayed.gpus, 1)
-    return [row._replace(submit=round(row.submit), duration=round(row.duration), priority=at % 3)
-            for at, row in enumerate(rows)]  # fmt: skip
+    jobs = generate(parse_synthetic(replayed.synthetic), replayed.gpus, 1)
+    return [job._replace(submit=round(job.submit), length=round(job.length), priority=at % 3)
+            for at, job in enumerate(jobs)]  # fmt: skip
 
 
 def replay(name: str, replayed: Replayed, traces: Path = TRACES) -> Golden:
-    workload, _ = arrivals(rows_of(replayed, traces), replayed.gpus, replayed.estimates)
+    workload, _ = arrivals(workload_jobs(replayed, traces), replayed.gpus, replayed.estimates)
     site = Site(replayed.gpus, lambda: Estimates(learns=replayed.estimates != "none"))
     [result] = compare([workload], [policy(name)], site)
     return summary([f"{job} {start:.0f}" for job, start in enumerate(result.simulated[0].starts, 1)])
@@ -152,7 +152,7 @@ class World:
         self.looks = 0
 
     def others(self, gpu: str, now: int) -> int:
-        """The memory that others have there: it changes all the time, and in the end nobody is there."""
+        """The memory that others have there: it changes all the time, and in the end there are no others."""
         is_there = self.drawn.memory and now < 30_000
         return (now // 50 + 7 * self.gpus.index(gpu) + 3 * self.looks) % 5 if is_there else 0
 
@@ -166,7 +166,7 @@ class World:
         return Room(max(0, TOTAL - self.others(gpu, now) - sum(held.values())), held)
 
     def take(self, attempt: Attempt, now: int) -> bool:
-        """Whether nobody was there first."""
+        """Whether no other was there first."""
         if not self.drawn.refused or not attempt.gpus or self.rng.random() < 3 / 4:
             return True
         gpu = self.rng.choice(attempt.gpus)
@@ -206,7 +206,7 @@ class World:
         if self.drawn.fails and number % 9 == 0:
             self.subject.cancel(self.rng.randint(1, number))
         if self.drawn.fails and number == 150:
-            self.subject.recall({"train": [40.0], "eval …": [10.0, 20.0]})
+            self.subject.add_history({"train": [40.0], "eval …": [10.0, 20.0]})
         if self.drawn.loses and number == 200:
             self.subject.lose(self.gpus[-1])
             self.taken_until[self.gpus[-1]] = sys.maxsize

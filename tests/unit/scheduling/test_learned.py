@@ -136,9 +136,9 @@ class TestOrder:
         assert Weights() == Weights((-1.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
 
     @given(weights, workloads(last=3000, longest=60), st.floats(0, 1), st.floats(0, 10_000))
-    def test_who_is_first_is_the_first_in_the_order(self, some, workload, in_use, later):
+    def test_the_first_is_the_first_in_the_order(self, some, workload, in_use, later):
         policy = Learned(some)
-        heads = [waiting(each.job.number, each.at, each.duration, each.job.gpus) for each in workload]
+        heads = [waiting(each.job.number, each.at, each.length, each.job.gpus) for each in workload]
         now, load = workload[-1].at + later, (in_use, len(workload))
         assert policy.first(heads, now, load) == policy.ordered(heads, now, load)[0]
 
@@ -149,15 +149,15 @@ class TestOrder:
 
     @settings(max_examples=100)
     @given(workloads(last=30_000, longest=60, widths=1), weights | st.just(LONGEST_FIRST), st.integers(1, 2))
-    def test_nobody_is_passed_by_who_came_later_by_more_than_his_patience(self, workload, some, gpus):
+    def test_no_job_is_passed_by_one_that_came_later_by_more_than_its_patience(self, workload, some, gpus):
         starts = starts_of(workload, Learned(some), EIGHT[:gpus])
         for first, start in zip(workload, starts, strict=True):
-            end = first.at + PATIENCE * first.duration
+            end = first.at + PATIENCE * first.length
             later = [each for each, other in zip(workload, starts, strict=True) if each.at > end and other < start]
             assert not later
 
     @pytest.mark.parametrize("short", [1, 9])
-    def test_patience_is_kept_when_the_worst_weights_would_starve_somebody(self, short):
+    def test_patience_is_kept_when_the_worst_weights_would_starve_a_job(self, short):
         # Two short ones in one queue, behind a stream of long ones that keeps the GPU busy for ever.
         stream = [arrival(number, 50.0 * (number - 3), 60) for number in range(4, 250)]
         workload = sorted(
@@ -165,13 +165,13 @@ class TestOrder:
         )
         workload = [each._replace(job=each.job._replace(number=at)) for at, each in enumerate(workload, start=1)]
         starts = starts_of(workload, Learned(LONGEST_FIRST), ("0",))
-        at = next(at for at, each in enumerate(workload) if each.duration == short)
+        at = next(at for at, each in enumerate(workload) if each.length == short)
         passed_by = [each.at for each, start in zip(workload, starts, strict=True) if start < starts[at]]
         assert max(passed_by) <= 1 + PATIENCE * short
         assert starts[at] > 1 + PATIENCE * short  # it was passed for as long as may be
 
     def test_patience_is_kept_among_those_of_one_queue(self):
-        # The second takes about as long as all the others, who come as fast as they can run.
+        # The second takes about as long as all the others, which come as fast as they can run.
         stream = [arrival(number, 10.0 * (number - 2), 10) for number in range(3, 1700)]
         workload = [arrival(1, 0, 10), arrival(2, 0, 15), *stream]
         starts = starts_of(workload, Learned(START), ("0",))

@@ -1,4 +1,4 @@
-"""Who is to start next, under each policy: against plain references, in random workloads."""
+"""Which job starts next, under each policy: against plain references, in random workloads."""
 
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
@@ -24,8 +24,8 @@ class Spec(NamedTuple):
     """A job that comes, as the tests write it."""
 
     at: float
-    duration: float
-    time: float | None = None
+    length: float
+    estimate: float | None = None
     label: str = ""
     gpus: int = 1
     priority: int = 0
@@ -41,11 +41,11 @@ def arrivals(specs: list[Spec]) -> list[Arrival]:
                 each.name.encode(),
                 Place(number),
                 each.gpus,
-                time=each.time,
+                time=each.estimate,
                 priority=each.priority,
                 label=each.label,
             ),
-            each.duration,
+            each.length,
         )
         for number, each in enumerate(sorted(specs, key=lambda each: each.at), 1)
     ]
@@ -56,7 +56,7 @@ def scheduler(policy: Policy, gpus: int) -> Scheduler:
 
 
 class Decision(NamedTuple):
-    """One start: when, who, who else waited (with him), and what ran: label and begin of each."""
+    """One start: when, which job, all that waited (it included), and what ran: label and start of each."""
 
     now: float
     chosen: Arrival
@@ -86,21 +86,21 @@ def decisions(policy: Policy, specs: list[Spec], gpus: int) -> Iterator[Decision
             number = attempt.job.number
             running = [(each.job.label, began[each.job.number]) for _, _, each in ends]
             yield Decision(now, waiting[number], list(waiting.values()), running, list(over))
-            heappush(ends, (now + waiting.pop(number).duration, number, attempt))
+            heappush(ends, (now + waiting.pop(number).length, number, attempt))
             began[number] = now
         assert len(ends) == gpus or not waiting, "a GPU idles"
     assert not waiting, "a job is lost"
 
 
-def workloads(times: st.SearchStrategy[float], labels: str = "a") -> st.SearchStrategy[list[Spec]]:
-    def spec(at: int, time: float, label: str, priority: int) -> Spec:
-        return Spec(at, time, time, label, priority=priority)
+def workloads(lengths: st.SearchStrategy[float], labels: str = "a") -> st.SearchStrategy[list[Spec]]:
+    def spec(at: int, length: float, label: str, priority: int) -> Spec:
+        return Spec(at, length, length, label, priority=priority)
 
-    one = st.builds(spec, st.integers(0, 300), times, st.sampled_from(labels), st.integers(-2, 2))
+    one = st.builds(spec, st.integers(0, 300), lengths, st.sampled_from(labels), st.integers(-2, 2))
     return st.lists(one, min_size=1, max_size=40)
 
 
-ANY_TIME = st.one_of(st.integers(1, 200).map(float), st.floats(0.01, 5000))
+ANY_LENGTH = st.one_of(st.integers(1, 200).map(float), st.floats(0.01, 5000))
 ONE_OF_EACH_CLASS = st.sampled_from([1.5, 2.0, 5.0, 8.0, 31.0, 64.0, 1000.0])
 
 
@@ -111,15 +111,15 @@ def came(each: Arrival) -> tuple[float, int]:
 REFERENCES: dict[str, Callable[[Arrival, float], float]] = {
     "fifo": lambda _each, _now: 0,
     "priority": lambda each, _now: -each.job.priority,
-    "sjf": lambda each, _now: each.duration,
-    "lpt": lambda each, _now: each.at - each.duration,
-    "aged": lambda each, _now: each.at + each.duration - 3600 * each.job.priority,
+    "sjf": lambda each, _now: each.length,
+    "lpt": lambda each, _now: each.at - each.length,
+    "aged": lambda each, _now: each.at + each.length - 3600 * each.job.priority,
 }
 
 
 @pytest.mark.parametrize("policy", sorted(REFERENCES))
 @settings(max_examples=60, deadline=None)
-@given(workloads(ANY_TIME), st.integers(1, 3))
+@given(workloads(ANY_LENGTH), st.integers(1, 3))
 def test_each_start_is_the_one_that_a_plain_search_finds(policy: str, specs: list[Spec], gpus: int) -> None:
     key = REFERENCES[policy]
     for now, chosen, waiting, *_ in decisions(POLICIES[policy](), specs, gpus):
@@ -130,20 +130,20 @@ def test_each_start_is_the_one_that_a_plain_search_finds(policy: str, specs: lis
 @given(workloads(ONE_OF_EACH_CLASS), st.integers(1, 3))
 def test_hrrn_starts_the_largest_ratio_of_all_that_wait(specs: list[Spec], gpus: int) -> None:
     for now, chosen, waiting, *_ in decisions(POLICIES["hrrn"](), specs, gpus):
-        limit = min(each.at + 100 * each.duration for each in waiting)
+        limit = min(each.at + 100 * each.length for each in waiting)
         allowed = [each for each in waiting if each.at <= limit]
-        assert chosen == min(allowed, key=lambda each: (-(now - each.at) / each.duration, each.duration, *came(each)))
+        assert chosen == min(allowed, key=lambda each: (-(now - each.at) / each.length, each.length, *came(each)))
 
 
 @settings(max_examples=100, deadline=None)
-@given(workloads(ANY_TIME), st.integers(1, 3), st.floats(0, 50))
-def test_under_aged_only_who_comes_soon_enough_after_a_job_overtakes_it(
+@given(workloads(ANY_LENGTH), st.integers(1, 3), st.floats(0, 50))
+def test_under_aged_only_jobs_that_come_soon_enough_after_a_job_overtake_it(
     specs: list[Spec], gpus: int, ageing: float
 ) -> None:
     for _, chosen, waiting, *_ in decisions(aged(ageing), specs, gpus):
         for passed in waiting:
             worth = 3600 * (chosen.job.priority - passed.job.priority)
-            lead = ageing * (passed.duration - chosen.duration) + worth
+            lead = ageing * (passed.length - chosen.length) + worth
             assert chosen.at - passed.at <= lead + 1e-6 or came(chosen) <= came(passed)
 
 
@@ -151,7 +151,7 @@ def test_under_aged_only_who_comes_soon_enough_after_a_job_overtakes_it(
 @given(workloads(st.sampled_from([1.0, 50.0, DAY / 2, 3 * DAY]), "abc"), st.integers(1, 3))
 def test_fair_starts_the_label_that_has_used_least_of_late(specs: list[Spec], gpus: int) -> None:
     for now, chosen, waiting, running, over in decisions(POLICIES["fair"](), specs, gpus):
-        if any(now - each.at > DAY / 2 for each in waiting):  # who has waited for very long may go first
+        if any(now - each.at > DAY / 2 for each in waiting):  # a job that has waited for very long may go first
             return
         use = dict.fromkeys("abc", 0.0)
         for label, began, end in over:
@@ -163,7 +163,7 @@ def test_fair_starts_the_label_that_has_used_least_of_late(specs: list[Spec], gp
 
 
 @settings(max_examples=100, deadline=None)
-@given(workloads(ANY_TIME, "abcd"), st.integers(1, 3))
+@given(workloads(ANY_LENGTH, "abcd"), st.integers(1, 3))
 def test_round_robin_gives_no_label_two_turns_while_another_waits(specs: list[Spec], gpus: int) -> None:
     had_a_turn: dict[str, set[str]] = {}  # since each label that waits began to wait, or had its own
     for _, chosen, waiting, *_ in decisions(POLICIES["round-robin"](), specs, gpus):
@@ -184,7 +184,9 @@ def test_what_was_used_is_forgotten_by_half_in_a_day(runs: list[tuple[int, float
         now += pause
         assert account.use(now) == pytest.approx(expected, abs=1e-3)
         account.add(width, now)
-        assert account.use(now) == pytest.approx(expected + width, abs=1e-3), "who has begun counts for a second"
+        assert account.use(now) == pytest.approx(expected + width, abs=1e-3), (
+            "a job that has started counts for a second"
+        )
         account.end(width, now, now + length)
         now += length
         expected = expected * 2 ** (-length / DAY) + width * length
@@ -243,7 +245,7 @@ def test_labels_that_have_gone_are_forgotten(policy: str) -> None:
 
 
 class TestPatience:
-    """Of equals, who came later by more than so many times the length of a first one does not pass it."""
+    """Of equals, one that came later by more than so many times the length of a first one does not pass it."""
 
     @pytest.mark.parametrize(("since", "first"), [(1000.0, 2), (1000.5, 1)])
     def test_of_hrrn_is_a_hundred_times_the_length(self, since: float, first: int) -> None:

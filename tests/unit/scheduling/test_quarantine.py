@@ -27,16 +27,16 @@ def running(**runtimes: float) -> Callable[[], list[tuple[Attempt, float]]]:
 
 
 class Told:
-    """A quarantine that is told of ends, each of another job."""
+    """A quarantine that records ends, each of another job."""
 
     def __init__(self, limit: int = 2) -> None:
         self.quarantine = Quarantine(limit)
         self.number = 0
 
-    def end(self, gpu: str, outcome: Outcome = FAILURE, runtime: float = 1.0, *, is_final: bool = True) -> int:
+    def end(self, gpu: str, outcome: Outcome = FAILURE, length: float = 1.0, *, is_final: bool = True) -> int:
         self.number += 1
         failure = Failure(attempt(self.number, gpu), outcome)
-        verdict = self.quarantine.record(failure, runtime, is_final=is_final)
+        verdict = self.quarantine.record(failure, length, is_final=is_final)
         assert verdict == ((), ())
         return self.number
 
@@ -65,11 +65,11 @@ def test_a_limit_of_nought_sets_nothing_aside() -> None:
     assert told.quarantine.review(nothing) == []
 
 
-@pytest.mark.parametrize(("runtime", "is_aside"), [(QUICK - 0.1, True), (QUICK, False)])
-def test_a_failure_is_quick_below_ten_seconds(runtime: float, is_aside: bool) -> None:
+@pytest.mark.parametrize(("length", "is_aside"), [(QUICK - 0.1, True), (QUICK, False)])
+def test_a_failure_is_quick_below_ten_seconds(length: float, is_aside: bool) -> None:
     told = Told()
     for _ in range(2):
-        told.end("b", runtime=runtime)
+        told.end("b", length=length)
     told.end("a", SUCCESS)
     assert bool(told.quarantine.review(nothing)) == is_aside
 
@@ -175,10 +175,10 @@ class Ends:
         self.quarantine = Quarantine(limit)
         self.number = 0
 
-    def end(self, gpu: str, outcome: Outcome = SUCCESS, *, runtime: float = 1, number: int = 0, final: bool = True):
+    def end(self, gpu: str, outcome: Outcome = SUCCESS, *, length: float = 1, number: int = 0, final: bool = True):
         self.number += 1
         attempt = Attempt(Job(number or self.number, b"", Place(1), len(gpu)), 1, tuple(gpu), (0,))
-        return self.quarantine.record(Failure(attempt, outcome), runtime, is_final=final)
+        return self.quarantine.record(Failure(attempt, outcome), length, is_final=final)
 
     def review(self, **running: float) -> list[str]:
         attempts = [
@@ -217,8 +217,8 @@ def test_a_gpu_is_at_fault_when_only_there_one_quick_failure_follows_another(
     }  # fmt: skip
     told = Ends()
     for end in ends.split():
-        outcome, runtime = outcomes[end[-1]]
-        told.end(end[:-1], outcome, runtime=runtime)
+        outcome, length = outcomes[end[-1]]
+        told.end(end[:-1], outcome, length=length)
     assert told.review(**running) == expected
     assert sorted(told.quarantine.suspended) == suspended
 

@@ -57,7 +57,7 @@ class Seen(NamedTuple):
     running: list[Attempt]
     gpus: int
     memory: int
-    asks_times: bool
+    asks_lengths: bool
     next_wake: float
 
 
@@ -67,7 +67,7 @@ def seen(subject: Scheduler, now: float) -> Seen:
         list(subject.running),
         subject.wants_gpus,
         subject.wants_memory,
-        subject.asks_times,
+        subject.asks_lengths,
         subject.next_wake(now),
     )
 
@@ -120,7 +120,7 @@ class Twins:
             self.both(lambda subject: subject.cancel(number))
         elif step == 8:
             history = {rng.choice(["a …", "b"]): [rng.choice([0.0, 2.0, 50.0])]}
-            self.both(lambda subject: subject.recall(history))
+            self.both(lambda subject: subject.add_history(history))
         elif rng.random() < 1 / 2:
             free = rng.sample(NAMES, rng.randint(1, 4))
             self.rooms = {name: Room(rng.choice([2.0, MEMORY])) for name in free}
@@ -132,7 +132,7 @@ class Twins:
         copy = self.rooms if self.policy == "learned" else dict(self.rooms)
         while choice := self.next(copy):
             gpus = choice.attempt.gpus
-            if gpus and self.rng.random() < 1 / 6:  # somebody else was there first
+            if gpus and self.rng.random() < 1 / 6:  # another scheduler was first
                 self.rooms = {name: room for name, room in self.rooms.items() if name != gpus[0]}
                 copy = self.rooms
                 continue
@@ -203,7 +203,7 @@ def test_nothing_runs_before_it_is_started() -> None:
     assert (subject.waiting, subject.running) == (1, [choice.attempt])
 
 
-def test_when_somebody_was_first_the_next_choice_is_elsewhere_and_keeps_the_turn() -> None:
+def test_when_another_was_first_the_next_choice_is_elsewhere_and_keeps_the_turn() -> None:
     subject = waiting(scheduler(), job(1), job(2))
     refused = subject.next(0, rooms("01"))
     again = subject.next(0, rooms("1"))
@@ -269,7 +269,7 @@ def test_after_a_closer_look_the_memory_must_still_be_there(mem: int, fits: bool
         assert not subject.fits(beside.attempt, {"0": Room(8), "1": Room(7)}), "the first has yet to use it"
 
 
-def test_memory_that_nobody_asks_for_or_a_cpu_job_does_is_never_missing() -> None:
+def test_memory_that_no_job_or_only_a_cpu_job_asks_for_is_never_missing() -> None:
     subject = waiting(scheduler("0"), job(1), job(2, 0, mem=100))
     attempts = start_all(subject, 0, {"0": Room(0)})
     assert numbers(attempts) == [1, 2]
@@ -298,15 +298,15 @@ def test_a_wide_job_that_only_just_has_enough_gpus_within_reach_keeps_its_place(
     assert numbers(start_all(subject, 1, rooms("1"))) == [3], "job 2 could not start, so it keeps nothing"
 
 
-@pytest.mark.parametrize(("time", "passes"), [(10.0, True), (10.5, False)])
-def test_a_job_that_ends_just_in_time_passes_a_wide_one(time: float, passes: bool) -> None:
-    subject = waiting(scheduler(), job(1, 1, time=10.0), job(2, 2, time=1.0), job(3, 1, time=time))
+@pytest.mark.parametrize(("estimate", "passes"), [(10.0, True), (10.5, False)])
+def test_a_job_that_ends_just_in_time_passes_a_wide_one(estimate: float, passes: bool) -> None:
+    subject = waiting(scheduler(), job(1, 1, time=10.0), job(2, 2, time=1.0), job(3, 1, time=estimate))
     assert numbers(start_all(subject, 0, rooms())) == [1, 3] if passes else [1]
 
 
-@pytest.mark.parametrize(("time", "passes"), [(10.0, True), (20.0, False)])
-def test_what_passes_a_wide_job_leaves_it_the_gpus_that_it_waits_for(time: float, passes: bool) -> None:
-    jobs = job(1, 1, time=10.0), job(2, 1, time=time), job(3, 2, time=1.0), job(4, 1, time=99.0)
+@pytest.mark.parametrize(("estimate", "passes"), [(10.0, True), (20.0, False)])
+def test_what_passes_a_wide_job_leaves_it_the_gpus_that_it_waits_for(estimate: float, passes: bool) -> None:
+    jobs = job(1, 1, time=10.0), job(2, 1, time=estimate), job(3, 2, time=1.0), job(4, 1, time=99.0)
     starts = start_all(waiting(scheduler("012"), *jobs), 0, rooms("012"))
     assert numbers(starts) == [1, 2, 4] if passes else [1, 2], "gpu 2 is kept unless two others come at the same time"
 

@@ -42,7 +42,7 @@ def test_fair_counts_a_cpu_slot_as_one_and_apart_from_gpus() -> None:
     assert order(policy, waiting(3, "a"), waiting(4, "b"), now=LATE + 10) == [3, 4]
 
 
-def test_fair_lets_who_has_waited_for_a_day_with_nothing_started_be_first_the_longest_first_of_all() -> None:
+def test_under_fair_labels_that_waited_a_day_with_nothing_started_go_first_the_longest_first_of_all() -> None:
     policy = Fair()
     ran(policy, 1, "served", LATE, LATE + 10 * DAY)
     now = LATE + 12 * DAY

@@ -92,7 +92,7 @@ def test_no_more_is_free_than_there_is() -> None:
     assert slots(total=4).with_places(rooms(free=NEVER), 4) == [0, 1, 2]
 
 
-def test_what_an_attempt_said_it_needs_counts_until_it_has_it() -> None:
+def test_the_memory_an_attempt_declared_counts_until_it_has_it() -> None:
     subject = slots("0", per_gpu=3)
     key = took(subject, 1, 0, mem=6).key
     assert subject.with_places({"0": Room(10)}, 4) == [0]
@@ -110,7 +110,7 @@ def test_what_an_attempt_said_it_needs_counts_until_it_has_it() -> None:
     (Kept(5, {0, 1}, 4), 6, [2]),
     (NOTHING, 6, [0, 1, 2]),
 ])  # fmt: skip
-def test_the_last_place_on_a_gpu_that_is_kept_is_nobodys(kept: Kept, mem: int, found: list[int]) -> None:
+def test_the_last_place_on_a_gpu_that_is_kept_is_not_given_away(kept: Kept, mem: int, found: list[int]) -> None:
     assert slots().with_places(rooms(), mem, kept) == found
     assert slots().beyond(kept) == 3 - len(set(kept.gpus))
 
@@ -140,7 +140,7 @@ def test_kept_are_those_that_come_together_and_not_those_that_are_free_already()
 
 
 @pytest.mark.parametrize("until", [NEVER, 10.0, 9.0])
-def test_where_nobody_knows_when_or_it_is_overdue_something_is_kept_everywhere(until: float) -> None:
+def test_where_the_end_is_unknown_or_overdue_something_is_kept_everywhere(until: float) -> None:
     subject = slots()
     took(subject, 1, 0, until=until)
     kept = subject.keep(rooms(), 3, 0, 10)
@@ -161,7 +161,7 @@ def test_what_is_known_better_now_changes_when_a_place_comes() -> None:
     assert subject.with_places(rooms("0")) == [0]
 
 
-def test_memory_comes_free_as_those_end_who_have_it_or_said_so() -> None:
+def test_memory_becomes_free_as_jobs_end_that_use_or_declared_it() -> None:
     subject = slots("0", per_gpu=4)
     first = took(subject, 1, 0, until=10, mem=4)
     took(subject, 2, 0, until=20, mem=4)
@@ -176,7 +176,7 @@ def test_a_gpu_that_others_came_to_is_free_when_the_last_of_ours_has_ended() -> 
     took(subject, 1, 0, until=10)
     took(subject, 2, 0, until=20)
     assert subject.keep(rooms("1"), 2, 0, 0).start == 20
-    assert subject.keep(rooms("0"), 2, 0, 0).start == NEVER, "nobody knows when gpu 1 is free"
+    assert subject.keep(rooms("0"), 2, 0, 0).start == NEVER, "it is unknown when gpu 1 is free"
 
 
 def test_within_reach_is_what_others_leave_were_all_of_ours_to_end() -> None:
@@ -204,7 +204,7 @@ def test_a_run_has_one_place_on_each_gpu_and_one_for_cpu_jobs_unless_it_says_oth
     took(subject, 2)
     assert subject.open == []
     assert not subject.has_cpu()
-    assert subject.could_ever_fit(1, 10**12), "nobody knows how much memory it has"
+    assert subject.could_ever_fit(1, 10**12), "its memory is unknown"
 
 
 def test_a_cpu_job_needs_no_memory_and_where_a_cluster_chooses_no_job_needs_gpus() -> None:

@@ -1,6 +1,7 @@
-"""Nobody waits for ever, however long others keep coming; but under two policies, of which that is said.
+"""No job waits forever, however long others keep coming, except under the two policies documented to allow it.
 
-A stream is cut after so many jobs. Who starts when the last of it has, or later when it is longer, waits for its end.
+A stream is cut after a number of jobs. A job that starts only after the last of it, and later for a longer one, waits
+for its end.
 """
 
 from collections.abc import Callable
@@ -58,8 +59,8 @@ LATEST_TURNS = {("hrrn", "short ones"): 3000, ("hrrn", "unknown ones"): 1500, ("
 def start_of_victim(policy: str, stream: str, length: int) -> tuple[float, float]:
     """And the last start of all."""
     gpus = 8 if "longer than" in stream else 2 if "wide" in stream else 1
-    asks_times = Spec(0, 1, 1, gpus=2)
-    return start_among([asks_times, *STREAMS[stream](length)] if gpus > 1 else STREAMS[stream](length), policy, gpus)
+    asks_lengths = Spec(0, 1, 1, gpus=2)
+    return start_among([asks_lengths, *STREAMS[stream](length)] if gpus > 1 else STREAMS[stream](length), policy, gpus)
 
 
 def start_among(specs: list[Spec], policy: str, gpus: int) -> tuple[float, float]:

@@ -42,7 +42,7 @@ def test_the_way_a_number_is_written_makes_no_other_template() -> None:
     assert len({template_of(f"t --lr {lr}") for lr in ("1", "1.", "0.1", ".1", "-1", "+1", "1e-3", "1E5", "-.5")}) == 1
 
 
-def test_of_a_long_command_the_begin_counts() -> None:
+def test_of_a_long_command_the_start_counts() -> None:
     assert template_of("a" * 5000) == template_of("a" * 5001)
     assert template_of("a" * 5000) != template_of("a" * 1000)
 

@@ -1,4 +1,4 @@
-"""Learning: what it is told of, what it finds, and how it is compared."""
+"""Learning: what it learns from, what it finds, and how it is compared."""
 
 from random import Random
 
@@ -27,7 +27,7 @@ class TestLearning:
         with pytest.raises(ValueError, match="a workload has 20 jobs, too many"):
             learn(lessons(1, 30), Site(2), 1, budget=500)
 
-    def test_it_learns_by_the_estimates_that_it_is_told_of(self):
+    def test_it_learns_with_the_estimates_that_it_is_given(self):
         knows_nothing = Site(2, lambda: Estimates(learns=False))
         unknown = [
             [each._replace(job=each.job._replace(time=None)) for each in workload] for workload in queues(1, 60, gap=12)
@@ -41,14 +41,14 @@ class TestSchool:
     def test_of_one_trace_no_job_is_in_two_of_what_is_compared(self, jobs, gpus):
         whole = [arrival(number, number, number) for number in range(1, jobs + 1)]  # each has a length of its own
         school = school_of([whole], gpus, 1)
-        learned, chosen = ([each.duration for part in parts for each in part] for parts in school.lessons)
+        learned, chosen = ([each.length for part in parts for each in part] for parts in school.lessons)
         parts, [second] = (workloads for _, workloads in school.exams)
-        examined = [each.duration for part in parts for each in part]
+        examined = [each.length for part in parts for each in part]
         assert len(school.lessons.to_choose) >= 5
         assert max(learned) < min(chosen) <= max(chosen) <= jobs // 2 < min(examined)
         assert len(set(chosen)) == len(chosen)
         assert len(set(examined)) == len(examined)
-        assert [each.duration for each in second] == [*range(jobs // 2 + 1, jobs + 1)]
+        assert [each.length for each in second] == [*range(jobs // 2 + 1, jobs + 1)]
         for part in (*school.lessons.to_learn[:3], *parts):
             assert [each.job.number for each in part] == [*range(1, len(part) + 1)]
             assert part[0].at == 0
@@ -70,7 +70,7 @@ class TestSchool:
 
 class TestStanding:
     def test_is_of_all_jobs_and_paired(self):
-        # One GPU. Behind 10 s wait 8 s and 1 s: fifo (10 + 18), sjf (11 + 10). In the other workload nobody waits.
+        # One GPU. Behind 10 s wait 8 s and 1 s: fifo (10 + 18), sjf (11 + 10). In the other workload no job waits.
         busy = [arrival(1, 0, 10), arrival(2, 0, 8), arrival(3, 0, 1)]
         busy = [busy[0], *(each._replace(at=1.0) for each in busy[1:])]
         idle = [arrival(1, 0, 1)]
@@ -90,5 +90,5 @@ class TestStanding:
             (Standing(0.0, 0.0, 0.0), "a neither beats nor loses to b: +0.00 % ± 0.00 %"),
         ],
     )
-    def test_is_told_honestly(self, standing, sentence):
+    def test_is_reported_honestly(self, standing, sentence):
         assert standing.in_words("a", "b") == sentence

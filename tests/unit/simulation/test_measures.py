@@ -7,8 +7,8 @@ from simple_gpu_scheduler.simulation.measures import Replay, measure, spread
 from simple_gpu_scheduler.simulation.simulate import Arrival
 
 
-def arrival(number: int, at: float, duration: float, gpus: int = 1, label: str = "") -> Arrival:
-    return Arrival(at, Job(number, b"x", Place(number), gpus=gpus, label=label), duration)
+def arrival(number: int, at: float, length: float, gpus: int = 1, label: str = "") -> Arrival:
+    return Arrival(at, Job(number, b"x", Place(number), gpus=gpus, label=label), length)
 
 
 class TestTheMeasures:

@@ -12,7 +12,7 @@ from simple_gpu_scheduler.simulation.tune import in_parts, settings, tune
 
 
 class TestHowSure:
-    def test_is_not_said_of_few_parts_in_json_either(self) -> None:
+    def test_is_not_claimed_for_few_parts_in_json_either(self) -> None:
         """Two equal halves: no difference between them, and yet they are only two."""
         half = [(job(number, 10 - 0.4 * number), 10 - 0.4 * number) for number in range(1, 21)]
         halves = [
@@ -46,12 +46,12 @@ class TestHowSure:
         assert not {"fair", "round-robin", "priority"} & {*settings([plain], label)}
         others = [plain[0], Arrival(0, job(2, 1)._replace(label="x", priority=2), 1)]
         assert {"fair", "round-robin", "priority"} <= {*settings([others], label)}
-        by_source = settings([plain], lambda each: str(each.number))  # by whatever GPUs are shared
-        assert {"fair", "round-robin"} <= {*by_source}
+        by_number = settings([plain], lambda each: str(each.number))  # by whatever GPUs are shared
+        assert {"fair", "round-robin"} <= {*by_number}
 
 
-def job(number: int, time: float) -> Job:
-    return Job(number, b"x", Place(number), time=time)
+def job(number: int, estimate: float) -> Job:
+    return Job(number, b"x", Place(number), time=estimate)
 
 
 def label(each: Job) -> str:

@@ -17,10 +17,10 @@ from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.scheduling.templates import template_of
+from simple_gpu_scheduler.simulation.scenario import jobs_of
 from simple_gpu_scheduler.simulation.simulate import simulate
-from simple_gpu_scheduler.simulation.traces import rows_of
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv
-from simple_gpu_scheduler.simulation.workloads.rows import ESTIMATES, TraceJob, arrivals
+from simple_gpu_scheduler.simulation.workloads.jobs import ESTIMATES, WorkloadJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.swf import read_swf
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate, parse_synthetic
 from tests.conftest import ROOT
@@ -28,15 +28,15 @@ from tests.conftest import ROOT
 GOLDEN = ROOT / "tests" / "golden" / "journal-1.jsonl"
 
 
-def job_times(rows, estimates):
-    return [each.job.time for each in arrivals(rows, 8, estimates)[0]]
+def estimates_of(jobs, estimates):
+    return [each.job.time for each in arrivals(jobs, 8, estimates)[0]]
 
 
-def templates(rows):
-    return [template_of(each.job.command.decode()) for each in arrivals(rows, 10**9, "past")[0]]
+def templates(jobs):
+    return [template_of(each.job.command.decode()) for each in arrivals(jobs, 10**9, "past")[0]]
 
 
-def rows_or_refusal(read, text):
+def jobs_or_refusal(read, text):
     try:
         return read(text)[0], ""
     except ValueError as error:
@@ -44,10 +44,14 @@ def rows_or_refusal(read, text):
 
 
 class TestArrivals:
-    def test_they_are_sorted_numbered_and_begin_at_0(self) -> None:
-        rows = [TraceJob(30, 1, user="late"), TraceJob(10, 2, user="a", priority=3), TraceJob(10, 3, gpus=2, user="b")]
-        found, remarks = arrivals(rows, 8, "exact")
-        assert [(each.at, each.duration, each.job.number, each.job.label) for each in found] == [
+    def test_they_are_sorted_numbered_and_start_at_0(self) -> None:
+        jobs = [
+            WorkloadJob(30, 1, user="late"),
+            WorkloadJob(10, 2, user="a", priority=3),
+            WorkloadJob(10, 3, gpus=2, user="b"),
+        ]
+        found, remarks = arrivals(jobs, 8, "exact")
+        assert [(each.at, each.length, each.job.number, each.job.label) for each in found] == [
             (0, 2, 1, "a"),
             (0, 3, 2, "b"),
             (20, 1, 3, "late"),
@@ -55,13 +59,13 @@ class TestArrivals:
         assert [(each.job.gpus, each.job.priority) for each in found] == [(1, 3), (2, 0), (1, 0)]
         assert remarks == []
 
-    def test_who_is_too_wide_is_left_out_and_that_is_said(self) -> None:
+    def test_jobs_that_are_too_wide_are_left_out_and_reported(self) -> None:
         found, remarks = arrivals(
-            [TraceJob(0, 1, 16), TraceJob(5, 1, 8), TraceJob(6, 1), TraceJob(7, 1, 1024)], 8, "exact"
+            [WorkloadJob(0, 1, 16), WorkloadJob(5, 1, 8), WorkloadJob(6, 1), WorkloadJob(7, 1, 1024)], 8, "exact"
         )
         assert [(each.at, each.job.number, each.job.gpus) for each in found] == [(0, 1, 8), (1, 2, 1)]
         assert remarks == ["2 jobs wider than 8 GPUs are left out; the widest needs 1,024"]
-        assert arrivals([TraceJob(0, 1, 2)], 1, "exact") == (
+        assert arrivals([WorkloadJob(0, 1, 2)], 1, "exact") == (
             [],
             ["1 job wider than 1 GPU is left out; the widest needs 2"],
         )
@@ -70,34 +74,34 @@ class TestArrivals:
         assert arrivals([], 8, "past") == ([], [])
 
     def test_what_is_known_of_lengths_is_what_was_asked_for(self) -> None:
-        rows = [TraceJob(0, 5, requested=60), TraceJob(1, 6)]
-        known = {estimates: job_times(rows, estimates) for estimates in ESTIMATES}
+        jobs = [WorkloadJob(0, 5, requested=60), WorkloadJob(1, 6)]
+        known = {estimates: estimates_of(jobs, estimates) for estimates in ESTIMATES}
         assert known == {"exact": [5, 6], "requested": [60, None], "past": [None, None], "none": [None, None]}
 
     def test_commands_are_kept_with_bytes_that_are_no_text(self) -> None:
-        assert arrivals([TraceJob(0, 1, command="echo \udcff")], 1, "past")[0][0].job.command == b"echo \xff"
+        assert arrivals([WorkloadJob(0, 1, command="echo \udcff")], 1, "past")[0][0].job.command == b"echo \xff"
 
     @settings(deadline=None)
     @given(st.sets(st.tuples(st.text(), st.integers(1, 9999)), max_size=30))
     def test_without_a_command_each_user_and_width_always_has_a_template_of_its_own(self, kinds) -> None:
-        rows = [TraceJob(0, 1, gpus, user) for user, gpus in kinds] * 2
-        assert Counter(Counter(templates(rows)).values()) == ({2: len(kinds)} if kinds else {})
+        jobs = [WorkloadJob(0, 1, gpus, user) for user, gpus in kinds] * 2
+        assert Counter(Counter(templates(jobs)).values()) == ({2: len(kinds)} if kinds else {})
 
     def test_more_than_ten_users_with_numbers_for_names_stay_apart(self) -> None:
-        assert len(set(templates([TraceJob(0, 1, user=f"{number}") for number in range(120)]))) == 120
+        assert len(set(templates([WorkloadJob(0, 1, user=f"{number}") for number in range(120)]))) == 120
 
     @pytest.mark.parametrize("policy", ["sjf", "hrrn", "lpt"])
     def test_with_no_estimates_nothing_is_ever_learned_and_the_order_is_that_of_coming(self, policy) -> None:
-        rows = [TraceJob(0, 9 - number, user=f"u{number % 3}") for number in range(9)]
-        workload, _ = arrivals(rows, 1, "none")
+        jobs = [WorkloadJob(0, 9 - number, user=f"u{number % 3}") for number in range(9)]
+        workload, _ = arrivals(jobs, 1, "none")
         starts = simulate(
             workload, Scheduler(Limits(("0",)), POLICIES[policy](), estimates=Estimates(learns=False)), ["0"]
         )
         assert list(starts) == sorted(starts)
 
     def test_what_is_learned_changes_the_order(self) -> None:
-        rows = [TraceJob(0, 50, user="slow"), TraceJob(0, 1, user="quick")] * 4
-        workload, _ = arrivals(rows, 1, "past")
+        jobs = [WorkloadJob(0, 50, user="slow"), WorkloadJob(0, 1, user="quick")] * 4
+        workload, _ = arrivals(jobs, 1, "past")
         starts = simulate(workload, Scheduler(Limits(("0",)), POLICIES["sjf"](), estimates=Estimates()), ["0"])
         assert list(starts) != sorted(starts)
         assert max(starts[1::2]) < sorted(starts[::2])[1]
@@ -111,7 +115,7 @@ class TestCsv:
             "5,0,,,,,,\n"
         )
         assert read_csv(text) == (
-            [TraceJob(0, 10.5, 2, "alice", 60, "python train.py, quick", -3), TraceJob(5, 0, 1, "", None, "", 0)],
+            [WorkloadJob(0, 10.5, 2, "alice", 60, "python train.py, quick", -3), WorkloadJob(5, 0, 1, "", None, "", 0)],
             [],
         )
 
@@ -126,7 +130,7 @@ class TestCsv:
         ids=["CRLF", "blanks, case and a mark", "the first name counts", "empty lines"],
     )
     def test_it_may_be_written_in_many_ways(self, text) -> None:
-        assert read_csv(text) == ([TraceJob(1, 2, 3, "me", 4)], [])
+        assert read_csv(text) == ([WorkloadJob(1, 2, 3, "me", 4)], [])
 
     def test_dates_are_in_utc_where_they_do_not_say(self) -> None:
         dates = [
@@ -136,14 +140,14 @@ class TestCsv:
             "1767323045",
             "1767323045.0",
         ]
-        rows, _ = read_csv("submit,duration\n" + "".join(f"{date},1\n" for date in dates))
-        assert {row.submit for row in rows} == {1767323045.0}
-        assert read_csv("submit,duration\n-5,1\n")[0] == [TraceJob(-5, 1)]
+        jobs, _ = read_csv("submit,duration\n" + "".join(f"{date},1\n" for date in dates))
+        assert {job.submit for job in jobs} == {1767323045.0}
+        assert read_csv("submit,duration\n-5,1\n")[0] == [WorkloadJob(-5, 1)]
 
     def test_what_tells_too_little_is_left_out_and_counted(self) -> None:
         text = "submit,duration,gpus\n1,,1\n2,-1,1\n3\n4,1,0\n5,1,1\n"
         assert read_csv(text) == (
-            [TraceJob(5, 1)],
+            [WorkloadJob(5, 1)],
             ["3 rows without a duration are left out", "1 row without a GPU is left out"],
         )
 
@@ -173,7 +177,7 @@ class TestCsv:
             (f'submit,duration,user\n1,1,"{"x" * 200_000}"\n', "line 2: field larger than field limit"),
         ],
     )
-    def test_what_is_wrong_is_said_with_its_line(self, text, problem) -> None:
+    def test_what_is_wrong_is_reported_with_its_line(self, text, problem) -> None:
         with pytest.raises(ValueError, match=problem) as error:
             read_csv(text)
         assert "\n" not in str(error.value)
@@ -183,8 +187,8 @@ class TestCsv:
         assert read_csv("submit,duration,gpus") == ([], [])
 
     def test_without_a_column_of_gpus_it_says_so(self) -> None:
-        rows, [remark] = read_csv("submit,duration,num_gpus,user\n0,5,4,ann\n")
-        assert rows == [TraceJob(0, 5, 1, "ann")]
+        jobs, [remark] = read_csv("submit,duration,num_gpus,user\n0,5,4,ann\n")
+        assert jobs == [WorkloadJob(0, 5, 1, "ann")]
         assert remark == ("no column gpus or procs among 'submit', 'duration', 'num_gpus', 'user': each job has 1 GPU")
 
     @pytest.mark.parametrize(
@@ -200,21 +204,21 @@ class TestCsv:
         ],
     )
     def test_a_length_may_be_written_in_many_ways(self, text: str, expected: float) -> None:
-        [row] = read_csv(f"submit,duration,gpus,requested\n0,{text},1, {text} \n")[0]
-        assert (row.duration, row.requested) == (expected, expected)
+        [job] = read_csv(f"submit,duration,gpus,requested\n0,{text},1, {text} \n")[0]
+        assert (job.length, job.requested) == (expected, expected)
 
     @settings(deadline=None)
     @given(st.text(alphabet=st.characters(codec=None), max_size=200), st.booleans())
     def test_any_text_is_read_or_refused_in_a_sentence_with_a_line(self, text, has_header) -> None:
-        rows, refusal = rows_or_refusal(read_csv, "submit,duration,gpus,time\n" * has_header + text)
+        jobs, refusal = jobs_or_refusal(read_csv, "submit,duration,gpus,time\n" * has_header + text)
         assert refusal.startswith("line ") or not refusal
-        assert all(row.duration >= 0 and row.gpus > 0 for row in rows)
+        assert all(job.length >= 0 and job.gpus > 0 for job in jobs)
 
     @settings(deadline=None)
     @given(st.datetimes(), st.sampled_from(["", "Z", "+23:59", "-23:59"]))
     def test_every_date_is_a_time(self, date, zone) -> None:
-        rows, _ = read_csv(f"submit,duration\n{date.isoformat()}{zone},1\n")
-        assert isinstance(rows[0].submit, float)
+        jobs, _ = read_csv(f"submit,duration\n{date.isoformat()}{zone},1\n")
+        assert isinstance(jobs[0].submit, float)
 
 
 SWF = """; Version: 2.2
@@ -231,7 +235,7 @@ class TestSwf:
     @pytest.mark.parametrize("text", [SWF, "\ufeff" + SWF.replace("\n", "\r\n")])
     def test_a_whole_one(self, text) -> None:
         assert read_swf(text) == (
-            [TraceJob(0, 100, 4, "12", 3600), TraceJob(10, 50.5, 8, "", None)],
+            [WorkloadJob(0, 100, 4, "12", 3600), WorkloadJob(10, 50.5, 8, "", None)],
             ["2 rows without a submit time, a run time or processors are left out"],
         )
 
@@ -251,16 +255,16 @@ class TestSwf:
             (SWF.replace(" 12 ", " \x1b[0m "), r"the user \(field 12\) is '\\x1b\[0m'"),
         ],
     )
-    def test_what_is_wrong_is_said_with_its_line(self, text, problem) -> None:
+    def test_what_is_wrong_is_reported_with_its_line(self, text, problem) -> None:
         with pytest.raises(ValueError, match=problem):
             read_swf(text)
 
     @settings(deadline=None)
     @given(st.lists(st.sampled_from(["-1", "0", "1", "2.5", "1e400", "x", ";", "\n"]), max_size=40))
     def test_any_text_is_read_or_refused_in_a_sentence_with_a_line(self, words) -> None:
-        rows, refusal = rows_or_refusal(read_swf, " ".join(words))
+        jobs, refusal = jobs_or_refusal(read_swf, " ".join(words))
         assert refusal.startswith("line ") or not refusal
-        assert all(row.duration >= 0 and row.gpus > 0 for row in rows)
+        assert all(job.length >= 0 and job.gpus > 0 for job in jobs)
 
 
 def journal_line(event, **values) -> bytes:
@@ -296,20 +300,20 @@ class TestPastRuns:
                 job_ended(7, 1.0),
             ]
         )
-        assert rows_of(read_state(data)) == [
-            TraceJob(1, 2.5, 2, "alice", 5, "a", 4),
-            TraceJob(1, 3, 1, "", 9, "b \udcff", 0),
-            TraceJob(1, 1, 1, "", None, "c", 0),  # which timed out
+        assert jobs_of(read_state(data)) == [
+            WorkloadJob(1, 2.5, 2, "alice", 5, "a", 4),
+            WorkloadJob(1, 3, 1, "", 9, "b \udcff", 0),
+            WorkloadJob(1, 1, 1, "", None, "c", 0),  # which timed out
         ]
 
     def test_the_golden_journal_has_both_rows_and_history(self) -> None:
         data = GOLDEN.read_bytes()
-        rows = rows_of(read_state(data))
-        assert rows
+        jobs = jobs_of(read_state(data))
+        assert jobs
         succeeded = [each for each in read_state(data).jobs.values() if each.state == "succeeded"]
         expected = Counter(template_of(each.job.command.decode()) for each in succeeded)
         assert {template: len(runs) for template, runs in history_of([data]).items()} == expected
-        assert sorted(each.runtime for each in succeeded) == sorted(chain(*history_of([data]).values()))
+        assert sorted(each.length for each in succeeded) == sorted(chain(*history_of([data]).values()))
 
     def test_history_is_of_the_last_20_successes_the_oldest_first(self) -> None:
         lines = [job_read(number, f"t --seed {number}") + job_ended(number, number) for number in range(1, 31)]
@@ -356,7 +360,7 @@ class TestPastRuns:
 
 
 class TestSynthetic:
-    def test_nothing_said_is_the_default(self) -> None:
+    def test_the_default_is_used_when_nothing_is_given(self) -> None:
         assert (
             parse_synthetic("") == Synthetic() == parse_synthetic(" jobs=1000  load=0.9 time=10-1000 gpus=1 users=0 ")
         )
@@ -391,7 +395,7 @@ class TestSynthetic:
             ("\x1b[31m", r"'\\x1b\[31m' is unknown"),
         ],
     )
-    def test_what_is_wrong_is_said(self, text, problem) -> None:
+    def test_what_is_wrong_is_reported(self, text, problem) -> None:
         with pytest.raises(ValueError, match=problem):
             parse_synthetic(text)
 
@@ -400,37 +404,37 @@ class TestSynthetic:
         assert generate(few, 4, 7) == generate(few, 4, 7) != generate(few, 4, 8)
         bare = parse_synthetic("jobs=5 gap=25")
         wide = parse_synthetic("jobs=5 gap=25 users=3 gpus=1,2")
-        assert [row[:2] for row in generate(bare, 4, 7)] == [row[:2] for row in generate(wide, 4, 7)]
+        assert [job[:2] for job in generate(bare, 4, 7)] == [job[:2] for job in generate(wide, 4, 7)]
 
     def test_the_published_queue_has_the_published_distribution(self) -> None:
         queues = [generate(parse_synthetic("jobs=20 gap=25s time=10-1000"), 2, seed) for seed in range(500)]
         assert all(len(queue) == 20 and queue[0].submit == 0 for queue in queues)
         assert mean(queue[-1].submit / 19 for queue in queues) == pytest.approx(25, rel=0.03)
-        lengths = [log10(row.duration) for queue in queues for row in queue]
+        lengths = [log10(job.length) for queue in queues for job in queue]
         assert (min(lengths), max(lengths)) == pytest.approx((1, 3), abs=0.01)
         assert Counter(int(2 * length) for length in lengths if length < 3) == {
             part: pytest.approx(2500, rel=0.1) for part in (2, 3, 4, 5)
         }
-        assert all(row.requested == row.duration and row.gpus == 1 for queue in queues for row in queue)
+        assert all(job.requested == job.length and job.gpus == 1 for queue in queues for job in queue)
 
     def test_a_load_is_that_share_of_the_gpus_without_those_too_wide(self) -> None:
-        rows = generate(parse_synthetic("jobs=50000 load=0.8 time=1-50 gpus=1*6,2*2,4,64 users=4"), 8, 1)
-        work = sum(row.gpus * row.duration for row in rows if row.gpus <= 8)
-        assert work / 8 / rows[-1].submit == pytest.approx(0.8, rel=0.05)
-        widths = Counter(row.gpus for row in rows)
+        jobs = generate(parse_synthetic("jobs=50000 load=0.8 time=1-50 gpus=1*6,2*2,4,64 users=4"), 8, 1)
+        work = sum(job.gpus * job.length for job in jobs if job.gpus <= 8)
+        assert work / 8 / jobs[-1].submit == pytest.approx(0.8, rel=0.05)
+        widths = Counter(job.gpus for job in jobs)
         assert {width: count / 5000 for width, count in widths.items()} == pytest.approx(
             {1: 6, 2: 2, 4: 1, 64: 1}, rel=0.1
         )
-        assert {row.user for row in rows} == {"u1", "u2", "u3", "u4"}
+        assert {job.user for job in jobs} == {"u1", "u2", "u3", "u4"}
 
     def test_all_at_once_and_all_alike(self) -> None:
-        assert generate(parse_synthetic("jobs=2 gap=0 time=1m-1m"), 1, 1) == [TraceJob(0, 60, requested=60)] * 2
+        assert generate(parse_synthetic("jobs=2 gap=0 time=1m-1m"), 1, 1) == [WorkloadJob(0, 60, requested=60)] * 2
         same = generate(parse_synthetic("jobs=20000 time=1m-1m"), 4, 1)
         assert same[-1].submit / 19_999 == pytest.approx(60 / 4 / 0.9, rel=0.05)
 
     @settings(deadline=None)
     @given(st.text(max_size=40) | st.lists(st.sampled_from(["jobs=3", "gap=", "1", "time=", "-", "gpus=", " ", "*"])))
     def test_any_words_are_understood_or_refused(self, words) -> None:
-        rows, refusal = rows_or_refusal(lambda text: (generate(parse_synthetic(text), 2, 1), []), "".join(words))
-        assert bool(rows) != bool(refusal)
-        assert [row.submit for row in rows] == sorted(row.submit for row in rows)
+        jobs, refusal = jobs_or_refusal(lambda text: (generate(parse_synthetic(text), 2, 1), []), "".join(words))
+        assert bool(jobs) != bool(refusal)
+        assert [job.submit for job in jobs] == sorted(job.submit for job in jobs)

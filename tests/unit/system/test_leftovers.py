@@ -46,7 +46,7 @@ def test_children_from_before_this_program_was_executed_are_not_its_jobs() -> No
     assert found(table((50, ME, ME, 1), (51, ME, 51, 1)), Running((), before={50, 51})) == set()
 
 
-def test_where_orphans_of_others_are_adopted_too_only_a_mark_makes_a_stray() -> None:
+def test_where_orphans_of_others_come_here_too_only_a_mark_makes_a_stray() -> None:
     rows = table((301, ME, 301, 11), (302, ME, 302, 11))
     assert found(rows, Running((), spares_unknown=True), p302="ended") == {302}
 

@@ -32,7 +32,7 @@ def test_the_first_line_is_written_by_the_caller_itself() -> None:
     subject.close()
 
 
-def test_a_full_pipe_keeps_nobody_waiting_and_loses_nothing() -> None:
+def test_a_full_pipe_blocks_no_writer_and_loses_nothing() -> None:
     reading, writing = os.pipe()
     subject = Writer(writing)
     lines = [b"%d %s\n" % (number, b"x" * 1000) for number in range(500)]
@@ -51,7 +51,7 @@ def test_the_shared_end_of_the_pipe_stays_blocking() -> None:
     assert os.get_blocking(writing)
 
 
-def test_while_nobody_reads_the_oldest_lines_are_dropped_and_that_is_said(monkeypatch) -> None:
+def test_without_a_reader_the_oldest_lines_are_dropped_and_that_is_reported(monkeypatch) -> None:
     monkeypatch.setattr(writer, "_MOST_KEPT", 10_000)
     reading, writing = os.pipe()
     subject = Writer(writing)

@@ -14,7 +14,7 @@ from simple_gpu_scheduler.journal import VERSION
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.journal.records import encode, record
 from simple_gpu_scheduler.journal.run_state import RunState
-from simple_gpu_scheduler.resume.remaining import Matcher, what_is_left
+from simple_gpu_scheduler.resume.unfinished_jobs import Matcher, what_is_left
 from simple_gpu_scheduler.scheduling import NextAttempt
 
 BEGAN = record("run began", 1.0, run="r", version=VERSION)
@@ -41,9 +41,9 @@ def parser() -> LineParser:
     return LineParser(lambda: (1.0,) * 4)
 
 
-def parsed(source: Any, lines: list[bytes], name: str = "") -> list[Job | Refusal]:
-    source.begin(name)
-    found = (source.parse(number, line, len(line)) for number, line in enumerate(lines, 1))
+def parsed(parser: Any, lines: list[bytes], name: str = "") -> list[Job | Refusal]:
+    parser.begin(name)
+    found = (parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1))
     return [each for each in found if each is not None]
 
 
@@ -96,8 +96,8 @@ def test_what_a_job_comes_after_is_the_newest_before_it_of_that_name(had: list[b
     assert run + passed == [each._replace(place=by.place) for each, by in zip(whole, run + passed, strict=True)]
 
 
-def parsed_on(source: Any, lines: list[bytes], behind: int) -> list[Job | Refusal]:
-    found = (source.parse(number, line, len(line)) for number, line in enumerate(lines, behind + 1))
+def parsed_on(parser: Any, lines: list[bytes], behind: int) -> list[Job | Refusal]:
+    found = (parser.parse(number, line, len(line)) for number, line in enumerate(lines, behind + 1))
     return [each for each in found if each is not None]
 
 
@@ -231,7 +231,7 @@ def test_an_attempt_that_still_runs_is_no_waiting_job() -> None:
     assert [each[0].number for each in left.ended] == [3]
 
 
-def test_a_job_that_has_ended_goes_on_with_its_next_attempt_and_all_retries_when_somebody_retries_it() -> None:
+def test_a_job_that_has_ended_gets_its_next_attempt_and_all_retries_when_the_user_retries_it() -> None:
     state = state_of(started(1), ended(1, "failed", final=False), started(1, 2), ended(1, "failed", 2))
     [(job, fate, begin)] = what_is_left(state, {}, failed_too=False).ended
     assert (job.number, fate, begin) == (1, "failed", NextAttempt(3, 2))

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.jobfile.parse import split_options
-from tests.support.quoting import commands, lines_of
+from tests.support.nasty_values import commands, lines_of
 
 
 @settings(max_examples=200, deadline=None)

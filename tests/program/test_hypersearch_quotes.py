@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.errors import UserError
 from tests.conftest import HYPERSEARCH, SCHEDULER, needs
-from tests.support.quoting import NASTY, commands, lines_of
+from tests.support.nasty_values import NASTY, commands, lines_of
 
 SHELLS = ("/bin/sh", "bash", "zsh")
 

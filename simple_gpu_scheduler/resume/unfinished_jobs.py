@@ -86,7 +86,7 @@ def _fate(each: JobState) -> Fate:
 class Matcher:
     """Passes on the jobs of an input that the run did not have, by command and options, regardless of their line.
 
-    A job that occurs twice must have occurred twice before. In a source with a known position, only what was read after
+    A job that occurs twice must have occurred twice before. In an input with a known position, only what was read after
     that position is compared.
     """
 
@@ -105,12 +105,12 @@ class Matcher:
         """See `LineParser`."""
         return self._parser.defaults
 
-    def begin(self, source: str, mark: ReadMark | None = None) -> None:
+    def begin(self, name: str, mark: ReadMark | None = None) -> None:
         """See `LineParser`."""
         jobs = self._state.jobs
-        since = [number for number in self._state.since_mark if jobs[number].job.place.source == source]
+        since = [number for number in self._state.since_mark if jobs[number].job.place.input == name]
         self._known = _Known(self._state, since) if mark else self._all
-        self._parser.begin(source, mark)
+        self._parser.begin(name, mark)
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
         """The job, with its number in the run, or None if the run has it already."""

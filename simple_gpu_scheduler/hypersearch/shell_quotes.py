@@ -67,10 +67,10 @@ def _place_of_word(text: str, following: str) -> str:
         return REDIRECTED
     if _OPEN_BRACE.search(text):
         return BRACES
-    begin = _BEGINS_COMMAND.search(text)
-    if not begin:
+    found = _BEGINS_COMMAND.search(text)
+    if not found:
         return WORD
-    return PART_OF_COMMAND if begin["glued"] or re.match(r"\w", following) else COMMAND
+    return PART_OF_COMMAND if found["glued"] or re.match(r"\w", following) else COMMAND
 
 
 def left_open(text: str) -> str:
