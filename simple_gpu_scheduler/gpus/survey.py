@@ -1,18 +1,20 @@
 """What is on the GPUs of this machine, for people and programs: a value per GPU, as JSON and as table cells.
 
-It only looks. Whether a job could start is judged by the same code as in a run.
+It only looks. Whether a job could start is judged by the same code as in a run. The live view gets only the vitals,
+without asking which processes use the GPUs.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.units import show_size
 from simple_gpu_scheduler.gpus.leases.lease import FileLease
 from simple_gpu_scheduler.system.marks import Family
 
-from . import Device, Gpu, Look
-from .discover import Machine, Wants, open_lease_files
-from .nvml import Reading, Vitals
+from . import NO_LIMIT, Device, Gpu, GpuVitals, Look
+from .discover import Machine, Wants, open_lease_files, open_nvml
+from .nvml import Nvml, Reading, Vitals
 from .occupancy import User
 from .probe import NvmlProbe
 
@@ -117,3 +119,31 @@ def _to_json(user: User) -> Mapping[str, object]:
         "memory": user.memory,
         "seconds": round(user.age),
     }
+
+
+class VitalsReader:
+    """For the view's thread. Initialises NVML if nothing else needed it."""
+
+    def __init__(self, machine: Callable[[], Machine]) -> None:
+        self._machine = machine
+        self._nvml: Nvml | None = None
+        self._has_asked = False
+
+    def read(self) -> list[GpuVitals]:
+        """The vitals of each GPU of the run; only its name if there is no NVML."""
+        try:
+            machine = self._machine()
+        except UserError:  # the run reports it, and does not start
+            return []
+        if not self._has_asked:
+            self._has_asked = True
+            self._nvml = machine.nvml or open_nvml()[0]
+        nvml = self._nvml
+        return [_vitals(nvml, gpu) if nvml else GpuVitals(gpu.id) for gpu in machine.gpus]
+
+
+def _vitals(nvml: Nvml, gpu: Gpu) -> GpuVitals:
+    reading, vitals = nvml.look(gpu, utilization=True, processes=False), nvml.vitals(gpu)
+    has_memory = reading.total != NO_LIMIT and not reading.problem
+    used, total = (reading.used, int(reading.total)) if has_memory else (None, None)
+    return GpuVitals(gpu.id, reading.utilization, used, total, vitals.temperature, vitals.power)

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SCHEDULER, UNMEASURED, Program, needs, until
+from tests.conftest import SCHEDULER, UNMEASURED, Program, until
+from tests.support.sharing import as_user, needs_users
 
 SUBMIT = [*SCHEDULER, "submit"]
 HELD = "the named pipe is held open for more commands until the run is stopped"
@@ -231,7 +232,6 @@ class TestNamedPipe:
         assert (done.returncode, b"no scheduler is reading" in done.stderr) == (2, True)
 
     @pytest.mark.open_to_others
-    @pytest.mark.skipif(os.geteuid() != 0, reason="another user's eyes are needed")
     def test_one_that_may_be_read_and_not_written_to(self, fifo: Queue) -> None:
         os.mkfifo(fifo.path)
         fifo.path.chmod(0o644)
@@ -239,8 +239,8 @@ class TestNamedPipe:
         other.mkdir()
         os.chown(other, 65534, 65534)
         environment = UNMEASURED | {"XDG_STATE_HOME": str(other), "SGS_LEASE_DIR": str(other / "leases")}
-        needs("setpriv")
-        as_other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]
+        needs_users()
+        as_other = as_user(65534)
         settings = {"cwd": other, "env": environment, "capture_output": True, "timeout": 30}
         refused = subprocess.run([*as_other, *SCHEDULER, *BASIC, "--follow", fifo.path], check=False, **settings)
         assert refused.returncode == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simple_gpu_scheduler.cli.commands import tune_learn
+from simple_gpu_scheduler.cli.commands import tune as tune_module
 from simple_gpu_scheduler.cli.commands.tune import tune_command
 from simple_gpu_scheduler.simulation.learn import search
 from tests.conftest import UNMEASURED, Program
@@ -103,7 +103,7 @@ class TestLearn:
 
     @pytest.fixture(autouse=True)
     def _quick(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(tune_learn, "learn", partial(search.learn, budget=20_000))
+        monkeypatch.setattr(tune_module, "learn", partial(search.learn, budget=20_000))
         monkeypatch.chdir(tmp_path)
 
     def tune(self, *args: str) -> None:

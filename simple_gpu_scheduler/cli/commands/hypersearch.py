@@ -2,9 +2,10 @@
 
 import io
 import os
+import re
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from time import monotonic
@@ -16,14 +17,13 @@ from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section, SeveralValues, version_option
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
-from simple_gpu_scheduler.hypersearch.definitions import combine, parse_whole
+from simple_gpu_scheduler.hypersearch.definitions import combine, parse_whole, parse_zip
 from simple_gpu_scheduler.hypersearch.order import SAMPLERS
-from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, SHUFFLED, Sweep
-
-from .sweep_words import EXAMPLE, is_value, typed_sweep, without_pattern
+from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, SHUFFLED, Sweep, WrittenValues, shown
 
 _AT_ONCE = 1000  # lines in one write
 _WAIT = 0.05  # seconds
+_NEGATIVE_NUMBER = re.compile(r"-\.?\d")
 
 _HELP = """Print PATTERN once for each combination of parameter values; {NAME} in it is replaced by the value.
 
@@ -36,14 +36,94 @@ is the flag with the value, or nothing if NAME has no value ({?NAME}: without a 
 number of lines, {seed} the number of the repeat (--repeat). Write literal braces as {{ and }}.
 """
 
+_EXAMPLE = 'simple_hypersearch "python3 train.py --lr {lr}" -p lr 0.1 0.01'
 _EXAMPLES = f"""
-{EXAMPLE}
+{_EXAMPLE}
 simple_hypersearch "python3 train.py --lr {{lr}} --bs {{bs}}" -p lr 0.1 0.01 -p bs 32 64 | simple_gpu_scheduler --gpus 0
 simple_hypersearch "train --lr {{lr}} --drop {{d}}" -p lr loguniform:1e-5:1e-1 -p d uniform:0:0.5 --n-samples 20
 simple_hypersearch "train --lr {{lr}} --bs {{bs}}" -p lr 0.1 0.2 -p bs 32 64 --where "lr * bs < 10"
 simple_hypersearch "train --opt {{opt}} {{--momentum m}}" -p opt sgd adam -p m 0.8 0.9 --when m 'opt == "sgd"'
 simple_hypersearch "train --lr {{lr}} --seed {{seed}} --out runs/{{lr}}-{{seed}}" -p lr 0.1 0.01 --repeat 3
 """
+
+
+def _is_value(word: str) -> bool:
+    """Whether a word after `-p` is a value of it, and not an option."""
+    if word == "-0":  # --null
+        return False
+    return not word.startswith("-") or word == "-" or " " in word or bool(_NEGATIVE_NUMBER.match(word))
+
+
+def _typed_sweep(
+    pattern: tuple[str, ...],
+    parameter: tuple[tuple[str, ...], ...],
+    together: tuple[str, ...],
+    when: tuple[tuple[str, str], ...],
+    **said: Any,
+) -> Sweep:
+    """The sweep that was typed; what was not given is left empty."""
+    conditions, parameters = _conditions(when), _parameters(parameter)
+    if len(pattern) > 1:
+        raise UserError(_beside(pattern[0], pattern[1], parameters, together))
+    given = {field: value for field, value in said.items() if value is not None}
+    zips = tuple(parse_zip(names) for names in together)
+    return Sweep("".join(pattern), parameters, zips=zips, when=conditions, **given)
+
+
+def _beside(pattern: str, word: str, parameters: Collection[str], together: Sequence[str]) -> str:
+    """The error for a second word that belongs to no option."""
+    wrong = f"unexpected {shown(word)} next to the pattern {shown(pattern)}"
+    name, equals, value = word.partition("=")
+    if equals and name.isidentifier():
+        return f"{wrong}; write a parameter as -p {name} {value}"
+    for word_of_two in (word, pattern):
+        if together and word_of_two in parameters:
+            return f"{wrong}; separate the names of --zip with commas: --zip {together[-1]},{word_of_two}"
+    return f"{wrong}; quote the whole pattern, and any condition. For example: {_EXAMPLE}"
+
+
+def _parameter(words: tuple[str, ...]) -> tuple[str, WrittenValues]:
+    """`lr 0.1 0.01`, or `lr=VALUE`, whose value may be anything."""
+    name, equals, _ = words[0].partition("=")
+    if not equals:
+        return name, WrittenValues(words[1:])
+    for word in words:
+        if not word.startswith(f"{name}="):
+            raise UserError(f"after -p {name}=VALUE every value must be literal too: write {name}={word}")
+    return name, WrittenValues(tuple(word[len(name) + 1 :] for word in words), are_literal=True)
+
+
+def _parameters(given: Iterable[tuple[str, ...]]) -> dict[str, WrittenValues]:
+    found: dict[str, WrittenValues] = {}
+    for name, words in map(_parameter, given):
+        if name in found:
+            again = f"{name}=VALUE {name}=VALUE" if words.are_literal else name
+            raise UserError(f"the parameter {name} is given twice; write all its values after one -p {again}")
+        found[name] = words
+    return found
+
+
+def _conditions(given: Iterable[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, condition in given:
+        if condition.startswith("--"):
+            raise UserError(f"--when needs NAME CONDITION, as in --when m 'opt == \"sgd\"', but got only '{name}'")
+        if name in found:
+            raise UserError(f"--when {name} is given twice; write one condition, joined with and or or")
+        found[name] = condition
+    return found
+
+
+def _without_pattern(typed: Sweep) -> str:
+    """The error if there is no pattern."""
+    for name, words in typed.parameters.items():
+        for word in words.words:
+            if "{" in word:
+                return (
+                    f"there is no PATTERN; {shown(word)} was read as a value of {name}: "
+                    "if it is the pattern, write it before the first -p"
+                )
+    return f"there is no PATTERN. For example: {_EXAMPLE}"
 
 
 def _sweeps(paths: Iterable[str], typed: Sweep) -> list[Sweep]:
@@ -54,7 +134,7 @@ def _sweeps(paths: Iterable[str], typed: Sweep) -> list[Sweep]:
 
         sweeps += [combine(sweep, typed) for sweep in read_sweep_file(path)]
     if not all(sweep.pattern for sweep in sweeps):
-        raise UserError(without_pattern(typed))
+        raise UserError(_without_pattern(typed))
     random = int.from_bytes(os.urandom(4), "big")
     return [sweep if sweep.seed is not None else sweep._replace(seed=random) for sweep in sweeps]
 
@@ -73,7 +153,7 @@ def _hypersearch(from_files: Sequence[str], save: str | None, *, count: bool, nu
         # What was typed in another encoding comes out as it was.
         encoding = "utf-8" if sys.getfilesystemencoding() == "ascii" else sys.getfilesystemencoding()
         sys.stdout.reconfigure(encoding=encoding, errors="surrogateescape", newline="\n")
-    sweeps = _sweeps(from_files, typed_sweep(**typed))
+    sweeps = _sweeps(from_files, _typed_sweep(**typed))
     prepared = _prepared(sweeps, from_files, lines_end=not null)
     lines = iter([str(prepared.total)]) if count else prepared.lines()
     first = next(lines)  # where there is none, nothing is saved
@@ -115,8 +195,8 @@ _PARAMETERS = Section(
     (
         SeveralValues(
             ["-p", "--parameter"],
-            takes=is_value,
-            example=EXAMPLE,
+            takes=_is_value,
+            example=_EXAMPLE,
             metavar="NAME VALUE...",
             help="A parameter and its values; may be given several times.",
         ),

@@ -1,5 +1,6 @@
 """From options to an exit code: checks all that can be checked before anything starts, then builds the parts."""
 
+import errno
 import gc
 import os
 import threading
@@ -32,7 +33,6 @@ from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.system.signals import signals_to
 from simple_gpu_scheduler.system.threads import Meanwhile, need_thread, start_thread
 
-from . import execution
 from .outlets import Outlets, open_outlets, plan_layout
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class OpenRun(NamedTuple):
 def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | None" = None) -> int:
     """Run all jobs of the input, and the remaining jobs of a resumed run; returns the exit code."""
     machine = Meanwhile(lambda: find_machine(options.wants, os.environ))
-    options = options._replace(execution=execution.check(options.execution))
+    options = options._replace(execution=_checked(options.execution))
     layout = plan_layout(options)
     typed = gather.open_typed(options.input, resumed.state if resumed else None)
     open_inputs = [each for _, each in typed]
@@ -93,7 +93,7 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     gathered = _gather(options, typed, record.path, keeper, resumed)
     inputs = [each._asdict() for each in gathered.inputs]
     outlets.publisher.publish(run_began(run_id, options.argv, inputs, is_resumed=bool(resumed)))
-    execution.enter(options.execution.chdir)
+    _enter(options.execution.chdir)
     opened = OpenRun(run_id, record, outlets, keeper, gathered)
     try:
         return _run(options, opened, machine, parser, by_joblog, resumed)
@@ -103,6 +103,36 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     except Exception:  # a bug, whose report must not be overdrawn
         outlets.publisher.close_first()
         raise
+
+
+def _checked(execution: ExecutionOptions) -> ExecutionOptions:
+    """The same options, with the full path of the shell. A UserError says what is wrong with one of them."""
+    execution = execution._replace(shell=_find_shell(execution.shell))
+    directory = execution.chdir
+    if directory and not (os.path.isdir(directory) and os.access(directory, os.X_OK)):
+        why = errno.ENOENT
+        if os.path.exists(directory):
+            why = errno.EACCES if os.path.isdir(directory) else errno.ENOTDIR
+        raise UserError(f"--chdir {directory}: {os.strerror(why)}")
+    return execution
+
+
+def _find_shell(shell: str) -> str:
+    directories = [""] if "/" in shell else os.get_exec_path()
+    for path in (os.path.join(directory, shell) for directory in directories):
+        if os.access(path, os.X_OK) and not os.path.isdir(path):
+            return os.path.abspath(path)
+    raise UserError(f"--shell {shell}: no such program, or not executable")
+
+
+def _enter(directory: str | None) -> None:
+    """Change to the jobs' directory, since posix_spawn cannot set it for the jobs alone."""
+    if directory is None:
+        return
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise UserError(f"--chdir {directory}: {error.strerror}") from None
 
 
 def _parser(options: Options, parser: LineParser, resumed: "Resumed | None") -> "tuple[Parser, SkippingParser | None]":

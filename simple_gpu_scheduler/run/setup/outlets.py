@@ -65,7 +65,7 @@ def _display(options: Options, layout: Layout, machine: "Meanwhile[Machine]", *,
     if layout.progress != "live":
         return PlainLines(words)
     from simple_gpu_scheduler.display.live.view import Live  # noqa: PLC0415 - 20 ms
-    from simple_gpu_scheduler.gpus.vitals import VitalsReader  # noqa: PLC0415 - see above
+    from simple_gpu_scheduler.gpus.survey import VitalsReader  # noqa: PLC0415 - see above
 
     return Live(words, VitalsReader(machine.get).read)
 
