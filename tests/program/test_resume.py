@@ -50,11 +50,12 @@ class Scene:
     def killed(
         self, *lines: str, args: tuple[str, ...] = OURS, name: str = "jobs.txt", when: str = ".1\n", keeper_too=False
     ) -> None:
-        """A run of these lines whose scheduler is killed as soon as `ran` has this text; with its jobs, as by a power
-        cut, when its keeper is killed too.
+        """A run of these lines whose scheduler is killed once `ran` has this text and all lines were read; with its jobs,
+        as by a power cut, when its keeper is killed too.
         """
         process = self.start(*args, self.lines(*lines, name=name))
         until(has_text(self.directory / "ran", when), f"ran has {when}")
+        until(has_text(self.journals()[-1], '"input ended"'), "all lines are read")
         children = [] if not keeper_too else children_of(process.pid)
         process.kill()
         process.wait()
