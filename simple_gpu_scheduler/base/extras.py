@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 from .errors import UserError
@@ -9,8 +10,6 @@ from .errors import UserError
 
 def install(library: str, extra: str) -> str:
     """How to install it; `extra` is our name for that group of dependencies."""
-    from importlib.util import find_spec  # noqa: PLC0415 - only an error needs it
-
     python = sys.executable
     pip = f"{python} -m pip install" if find_spec("pip") else f"uv pip install --python {python}"
     return f"install it with {pip} {library}, or reinstall this program with the extra [{extra}]"

@@ -118,7 +118,7 @@ class Command(click.Command):
 
 def _like(word: str, params: Iterable[click.Parameter]) -> str:
     """A hint at the option that may have been meant by an unknown one."""
-    from difflib import get_close_matches  # noqa: PLC0415 - 4 ms that only an error needs
+    from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
     known = [name for param in params for name in param.opts if name.startswith("--")]
     close = [name for name in known if name.startswith(word)] or get_close_matches(word, known, n=1, cutoff=0.8)

@@ -124,7 +124,7 @@ def _say(text: str) -> None:
 
 
 def _report_bug(name: str) -> int:
-    import platform  # noqa: PLC0415 - with the next 4 ms that only a bug needs
+    import platform  # noqa: PLC0415 - with the next 2 ms that only a bug needs
     import traceback  # noqa: PLC0415 - see above
 
     _say(

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import normalize
 
 from simple_gpu_scheduler.base.errors import UserError
 
@@ -101,8 +102,6 @@ def _normal(name: str) -> str:
         return f"{name}{_STAND_IN}"
     if name.isascii():
         return name
-    from unicodedata import normalize  # noqa: PLC0415 - few names need it
-
     return normalize("NFKC", name)
 
 

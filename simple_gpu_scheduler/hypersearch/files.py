@@ -3,6 +3,9 @@
 Numbers stay as written: 1e-5 does not become 1e-05. The only file that knows yaml.
 """
 
+import csv
+import io
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -28,8 +31,6 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _load_json(text: str) -> Any:
-    import json  # noqa: PLC0415 - only for such files
-
     try:
         return json.loads(text, parse_float=str, parse_int=str, parse_constant=str, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
@@ -75,9 +76,6 @@ def _load_yaml(text: str) -> Any:
 
 def _load_csv(text: str) -> Any:
     """Rows of strings under names, like `rows` in the other formats."""
-    import csv  # noqa: PLC0415 - only for such files
-    import io  # noqa: PLC0415
-
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     try:
         lines = [(reader.line_num, row) for row in reader if row]

@@ -2,6 +2,7 @@
 
 The order of n things takes no memory, however large n is. Only this file knows scipy, for quasi-random points."""
 
+import warnings
 from collections.abc import Iterator
 from math import isqrt
 from typing import Any
@@ -105,8 +106,6 @@ def quasi_points(sampler: str, dimensions: int, samples: int, seed: int) -> Iter
 
 def _quietly(engine: Any, samples: int) -> list[list[float]]:
     """Without scipy's warning that Sobol points are balanced best for powers of 2."""
-    import warnings  # noqa: PLC0415 - only here
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found: list[list[float]] = engine.random(samples).tolist()

@@ -54,7 +54,7 @@ def shown(text: str) -> str:
 
 def meant(word: str, known: Collection[str]) -> str:
     """The most similar known word, or all of them if they are few, as the end of a sentence."""
-    from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
+    from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
     by_lower = {name.lower(): name for name in known}
     close = get_close_matches(word.lower(), by_lower, n=1)

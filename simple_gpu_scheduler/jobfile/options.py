@@ -80,7 +80,7 @@ def _value(key: str, text: str) -> object:
 def _unknown(key: str) -> str:
     if key.startswith("#"):
         return "a comment cannot follow options; put it on its own line"
-    from difflib import get_close_matches  # noqa: PLC0415 - 4 ms of import that only an error needs
+    from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
 
     close = get_close_matches(key, KEYS, n=1)
     hint = f"did you mean {close[0]}?" if close else f"the options are {', '.join(KEYS)}"

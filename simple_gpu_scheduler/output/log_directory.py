@@ -23,7 +23,7 @@ def log_directory(logs: str | None, journal: str) -> str:
         if directory:
             os.makedirs(directory, 0o700, exist_ok=True)
             return directory
-    import tempfile  # noqa: PLC0415 - 4 ms that few runs need
+    import tempfile  # noqa: PLC0415 - 2 ms that few runs need
 
     return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
 
@@ -57,7 +57,7 @@ def stream_opener(
     """A function that opens the log of an attempt. If that fails, the job runs anyway and prints to our streams."""
     if not directory:
         return lambda _attempt: ()
-    from .log_file import create, header  # noqa: PLC0415 - 1 ms of each start, and most runs have no logs
+    from .log_file import create, header  # noqa: PLC0415 - most runs have no logs
 
     def open_streams(attempt: Attempt) -> Streams:
         path = log_of(directory, attempt.job)

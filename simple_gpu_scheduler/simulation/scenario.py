@@ -8,8 +8,11 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.journal.run_state import RunState
+from simple_gpu_scheduler.journal import find
+from simple_gpu_scheduler.journal.run_state import RunState, read_state
+from simple_gpu_scheduler.simulation.workloads.csv import read_csv
 from simple_gpu_scheduler.simulation.workloads.jobs import WorkloadJob, arrivals, left_out
+from simple_gpu_scheduler.simulation.workloads.swf import read_swf
 from simple_gpu_scheduler.simulation.workloads.synthetic import Synthetic, generate
 
 from .compare import Site
@@ -86,16 +89,11 @@ def read_workloads(name: str) -> Workloads:
 def _workloads_in(name: str, data: bytes) -> Workloads:
     text = data.decode("utf-8", "replace")
     if text.startswith(_JOURNAL):
-        from simple_gpu_scheduler.journal.run_state import read_state  # noqa: PLC0415 - only journals need it
-
         try:
             return _workloads_of(name, [read_state(data)])
         except ValueError as error:
             raise UserError(f"{safe(name)}: {error}") from None
     is_swf = name.endswith(".swf") or text.lstrip().startswith(";")
-    from simple_gpu_scheduler.simulation.workloads.csv import read_csv  # noqa: PLC0415 - one of the two is enough
-    from simple_gpu_scheduler.simulation.workloads.swf import read_swf  # noqa: PLC0415 - as above
-
     try:
         jobs, remarks = read_swf(text) if is_swf else read_csv(text)
     except ValueError as error:
@@ -105,16 +103,12 @@ def _workloads_in(name: str, data: bytes) -> Workloads:
 
 
 def _past_run(run: str) -> Workloads:
-    from simple_gpu_scheduler.journal import find  # noqa: PLC0415 - only past runs need it
-
     if "/" in run or "." in run or not find.all_runs():
         raise UserError(f"there is no file {safe(run)}")
     return _workloads_of(f"run {run}", [find.load(find.choose(run))])
 
 
 def _history() -> Workloads:
-    from simple_gpu_scheduler.journal import find  # noqa: PLC0415 - as above
-
     paths = find.all_runs()
     if not paths:
         raise UserError("no runs yet, so there is no history; give a trace file or --synthetic")

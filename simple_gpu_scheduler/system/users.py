@@ -1,6 +1,7 @@
 """Names of users and of the programs they run. It reads /proc and the user database, and judges nothing."""
 
 import os
+import pwd
 import re
 
 
@@ -14,8 +15,6 @@ def owner(pid: int) -> int:
 
 def user_name(uid: int) -> str:
     """The name of a user; the number if there is no name."""
-    import pwd  # noqa: PLC0415 - only if a user must be named
-
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -24,8 +23,6 @@ def user_name(uid: int) -> str:
 
 def user_id(name: str) -> int:
     """The uid of a user; `me` is the current user. A ValueError says that there is none."""
-    import pwd  # noqa: PLC0415 - as above
-
     if name == "me":
         return os.getuid()
     try:

@@ -50,8 +50,8 @@ class Scene:
     def killed(
         self, *lines: str, args: tuple[str, ...] = OURS, name: str = "jobs.txt", when: str = ".1\n", keeper_too=False
     ) -> None:
-        """A run of these lines whose scheduler is killed once `ran` has this text and all lines were read; with its jobs,
-        as by a power cut, when its keeper is killed too.
+        """A run of these lines whose scheduler is killed once `ran` has this text and all lines were read. Its jobs are
+        killed too, as by a power cut, if its keeper is.
         """
         process = self.start(*args, self.lines(*lines, name=name))
         until(has_text(self.directory / "ran", when), f"ran has {when}")

@@ -311,7 +311,7 @@ def find_estimates(
     """The known lengths: read now if the order depends on them, otherwise a function to read them later."""
 
     def read() -> PastLengths:
-        from simple_gpu_scheduler.journal.lengths import past_lengths  # noqa: PLC0415 - with json 3 ms
+        from simple_gpu_scheduler.journal.lengths import past_lengths  # noqa: PLC0415 - as above, with json
 
         return past_lengths(os.environ)
 

@@ -61,7 +61,7 @@ def parse_ageing(text: str) -> float:
 def _learned(path: str, read: Callable[[str], str]) -> Callable[[], Policy]:
     if not path:
         raise ValueError("learned needs a weights file, as in learned:weights.json")
-    from .learned import Learned, parse_weights  # noqa: PLC0415 - with json 3 ms
+    from .learned import Learned, parse_weights  # noqa: PLC0415 - most runs need neither it nor json
 
     try:
         weights = parse_weights(read(path))
