@@ -31,7 +31,7 @@ from simple_gpu_scheduler.system.signals import Signalled
 
 from . import attempts, ends, gpu_watch, requests, stop
 from .ends import drop
-from .state import Message, State
+from .state import Message, State, UnderWay
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
@@ -149,7 +149,7 @@ def _on_began(state: State, report: Began) -> None:
 
 def _on_ended(state: State, ended: Ended) -> None:
     run = attempts.ended(state, ended.attempt)
-    outcome = Outcome("timed out") if run.ending == "timed out" else ended.outcome
+    outcome = _outcome(run, ended)
     if outcome is None:
         ends.interrupt(state, ended.attempt, ended.why)
         state.engine.release(ended.attempt)
@@ -162,6 +162,14 @@ def _on_ended(state: State, ended: Ended) -> None:
     if run.ending != "cancelled" and run.attempt.slots:  # otherwise it says nothing about a GPU of ours
         gpu_watch.ended(state, event, dropped)
     stop.check_failures(state)
+
+
+def _outcome(run: UnderWay, ended: Ended) -> Outcome | None:
+    if run.ending == "timed out":
+        return Outcome("timed out")
+    if run.ending and ended.outcome is None:  # nothing says how it ended, but we ended it: it must not run again
+        return Outcome("killed", signal.SIGTERM)
+    return ended.outcome
 
 
 def _on_signal(state: State, message: Signalled) -> None:

@@ -37,6 +37,7 @@ class Cluster:
         self.time = 0.0
         self.lengths: dict[int, float] = {}
         self.refuses: list[int] = []  # once each
+        self.says_how = True  # how what it stopped has ended
         self.queue: list[Attempt] = []
         self.running: list[Attempt] = []
         self.messages: list[tuple[float, int, Any]] = []
@@ -71,7 +72,7 @@ class Cluster:
 
     def stop(self, attempts: Sequence[Attempt], *, force: bool) -> list[Stopped]:
         for attempt in attempts:
-            self.end(attempt, Outcome("killed", 9 if force else 15))
+            self.end(attempt, Outcome("killed", 9 if force else 15) if self.says_how else None)
         return ["stopping" for _ in attempts]
 
     def end(self, attempt: Attempt, outcome: Outcome | None, why: str = "") -> None:
@@ -206,6 +207,15 @@ def test_a_job_can_be_cancelled_while_it_waits_there() -> None:
     assert run.at(JobBegan) == [(0, 1)]
     assert (run.state.ledger.counts().succeeded, run.state.ledger.counts().cancelled) == (1, 1)
     assert answers[0]["jobs"][0].keys() == {"job", "done"}
+
+
+def test_a_job_that_was_cancelled_does_not_run_again_though_the_cluster_does_not_say_how_it_ended() -> None:
+    run = Run(job(1))
+    run.cluster.says_how = False
+    run.cluster.say(3, Asked({"do": "cancel", "jobs": [1]}, lambda _answer: None))
+    assert run.run() == 1
+    assert run.at(JobBegan) == [(0, 1)]
+    assert run.state.ledger.counts().cancelled == 1
 
 
 def test_attempts_of_an_earlier_scheduler_end_like_any_other() -> None:
