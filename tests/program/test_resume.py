@@ -676,6 +676,19 @@ def killed(program: Program, *args: str, stdin: int = subprocess.DEVNULL) -> Non
     process.wait()
 
 
+def test_a_job_whose_exit_code_is_lost_is_cancelled_like_any_other(scene: Scene) -> None:
+    process = scene.start(*OURS, scene.lines(f"{RAN}; exec sleep 99"))
+    until(has_text(scene.directory / "ran", "1.1\n"), "it runs")
+    [keeper] = children_of(process.pid)
+    for pid in (keeper, process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    resumed = scene.start("--resume", "-q")
+    until(lambda: scene.run("cancel", "1").returncode == 0, "it is cancelled")
+    assert resumed.wait(timeout=120) == 1
+    assert scene.ran() == ["1.1"]
+
+
 def test_what_is_left_of_a_deleted_journal_is_not_run(program: Program) -> None:
     program.run(*ONE_GPU, "--journal", "mine.jsonl", stdin="echo old >> out\n")
     (program.directory / "mine.jsonl").unlink()
