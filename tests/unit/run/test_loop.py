@@ -99,6 +99,8 @@ class FakeEngine:
         self.has_ended_in_time: set[int] = set()
         self.leaves: dict[str, object] = {}
         self.unused: set[tuple[int, int]] = set()
+        self.released: list[tuple[int, str]] = []
+        self.kills_survived = 0
 
     def rooms(self, without: frozenset[str]) -> Rooms:
         self.pool.leave_out(without)
@@ -113,6 +115,7 @@ class FakeEngine:
         return taken
 
     def release(self, attempt: Attempt) -> None:
+        self.released.append((attempt.job.number, "".join(attempt.gpus)))
         if attempt.slots:
             self.pool.give_back(mark(attempt, b"run"), attempt.gpus, unused=attempt.key in self.unused)
 
@@ -136,7 +139,9 @@ class FakeEngine:
             self.survivor_stops.append((world.time, attempt.key, force))
         if number in self.anothers:
             return "not allowed"
-        if force or number not in self.stubborn:
+        if force and self.kills_survived:
+            self.kills_survived -= 1
+        elif force or number not in self.stubborn:
             world.forget(attempt)
             world.at(world.time, ForEngine(Ended(attempt, KILLED if force else TERMINATED)))
         return "stopping"
@@ -298,6 +303,7 @@ def test_a_job_for_which_a_closer_look_finds_too_little_memory_goes_elsewhere() 
     world.engine.takes = {1: 2, 2: 1}
     assert world.run() == 0
     assert gpus_of_starts(world) == [(0, 1, "1"), (2, 2, "1")]
+    assert world.engine.released.count((1, "0")) == 1
 
 
 def test_memory_that_a_cpu_job_asks_for_is_ignored() -> None:
@@ -416,6 +422,14 @@ def test_term_ends_what_runs_at_once_and_kills_it_after_the_grace_period() -> No
     world.at(5, Signalled(signal.SIGTERM))
     assert world.run() == 143
     assert world.engine.stops == [(5, 1, False), (8, 1, True)]
+
+
+def test_what_survives_a_kill_is_killed_again_each_second() -> None:
+    world = World("0", grace=3).jobs(job(1))
+    world.engine.takes, world.engine.stubborn, world.engine.kills_survived = {1: 1000}, {1}, 2
+    world.at(5, Signalled(signal.SIGTERM))
+    assert world.run() == 143
+    assert world.engine.stops == [(5, 1, False), (8, 1, True), (9, 1, True), (10, 1, True)]
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,13 @@ def test_a_kind_whose_scout_fails_is_not_ahead_again_until_one_succeeds() -> Non
     assert order(subject) == [3, 8]  # now all of its kind are known to take 2 s
 
 
+def test_a_scout_that_is_retried_is_no_longer_ahead() -> None:
+    bad = [job(number, f"bad --lr 0.{number}")._replace(retries=1) for number in (1, 2)]
+    subject = shortest_first(*bad, job(3, "b", 5.0), job(4, "c", 60.0))
+    assert run_next(subject, outcome=FAILURE) == 1
+    assert run_next(subject) == 3
+
+
 def test_when_no_job_of_a_kind_waits_the_failure_of_its_scout_is_forgotten() -> None:
     estimates = Estimates()
     for number in range(1, 1001):
