@@ -42,7 +42,7 @@ class Log(NamedTuple):
     """A parsed job log. `unreadable` counts the lines that are not rows."""
 
     rows: Sequence[LogRow]
-    unreadable: int = 0
+    unreadable: int
 
 
 def read_joblog(data: bytes) -> Log:
