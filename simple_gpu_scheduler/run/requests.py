@@ -73,8 +73,8 @@ def _stop(state: State, request: Answer) -> Answer:
     if now or not state.ledger.is_stopping:
         stop(state, _WHY_STOPPED, ends_running=now)
     left = len(state.ledger.running)
-    jobs = f"{left} running job{'' if left == 1 else 's'}"
-    return {"done": f"stopping; no new jobs, {'ending' if now else 'waiting for'} {jobs}", "running": left}
+    what = f"{'ending' if now else 'waiting for'} {left} running job{'' if left == 1 else 's'}"
+    return {"done": f"stopping; no new jobs, {what if left else 'nothing is running'}", "running": left}
 
 
 def _pause(state: State, *, is_paused: bool) -> Answer:

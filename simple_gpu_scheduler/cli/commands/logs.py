@@ -141,7 +141,12 @@ logs_command = Command(
     click.Argument(["words"], nargs=-1, metavar="[JOB]..."),
     click.Option(["--failed"], is_flag=True, help="All jobs that failed, were killed or timed out."),
     click.Option(["-f", "--follow"], is_flag=True, help="Keep printing what the job writes, until it has ended."),
-    click.Option(["--run"], default="", metavar="RUN", help="A run ID or a prefix of it.  [default: the newest run]"),
+    click.Option(
+        ["--run"],
+        default="",
+        metavar="RUN",
+        help="A run ID or a prefix of it.  [default: the newest run in this directory]",
+    ),
     callback=_logs,
     help=_HELP,
     examples=_EXAMPLES,

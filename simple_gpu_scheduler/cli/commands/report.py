@@ -27,12 +27,12 @@ simple_gpu_scheduler report --json | jq '.gpus[] | {gpu, share}'
 """
 _HELP = """Summarise a run: what became of its jobs, how long they took, how busy the GPUs were, why jobs failed.
 
-RUN is a run ID, a prefix of it or of its last part, or a journal file; the default is the newest run, preferably
-one of this directory.
+RUN is a run ID, a prefix of it or of its last part, or a journal file; the default is the newest run
+in this directory, or else the newest of all.
 
-The jobs' output can be used if it was kept: by --output files or --logs DIR. --metric NAME finds the last number that
-each job printed after that name: "loss 0.5", "loss: 0.5", "loss=0.5", or "loss": 0.5 in a line of JSON. Only the whole
-name matches, in the same case: train_loss is not loss.
+The jobs' output can be used if it was kept: with --logs DIR, with --output group, tag or files, or with the live view.
+--metric NAME finds the last number that each job printed after that name: "loss 0.5", "loss: 0.5", "loss=0.5", or
+"loss": 0.5 in a line of JSON. Only the whole name matches, in the same case: train_loss is not loss.
 
 Parameters are read from the commands: whatever varies among similar commands, by its name (--lr 0.1, lr=0.1) or its
 position (#1).

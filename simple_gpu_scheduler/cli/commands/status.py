@@ -54,7 +54,7 @@ def _heading(report: Report, now: float) -> str:
     ago = f" {show_duration(max(0.0, now - report['last']))} ago" if report["last"] else ""
     code = f" with exit code {report['code']}" if report["code"] is not None else ""
     resume = "" if standing == "finished" else f"; resume it with: simple_gpu_scheduler --resume {run}"
-    return f"run {run}: {standing}{code}{ago}{where}{resume}"
+    return f"run {run}: {standing}{ago}{code}{where}{resume}"
 
 
 def _job(job: Report, *, is_alive: bool) -> Iterable[str]:
@@ -78,11 +78,10 @@ def _outlook(report: Report) -> Iterable[str]:
     if report["waits"]:
         yield "waiting: " + " · ".join(safe(wait) for wait in report["waits"])
     if report["eta"] is not None:
-        yield (
-            f"done in about {show_duration(report['eta'])}"
-            if report["all_read"]
-            else (f"running jobs will be done in about {show_duration(report['eta'])}")
-        )
+        if report["all_read"]:
+            yield f"done in about {show_duration(report['eta'])}"
+        elif report["running"]:
+            yield f"running jobs will be done in about {show_duration(report['eta'])}"
     elif report["eta_unknown"]:
         yield f"no ETA: {safe(report['eta_unknown'])}"
 

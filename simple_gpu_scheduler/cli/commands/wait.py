@@ -13,8 +13,8 @@ simple_gpu_scheduler wait 20260102-0304; echo "it ended with $?"
 """
 _HELP = """Wait until a run has ended, and exit with its exit code.
 
-RUN is a run ID or a prefix of it; the default is the newest active run, or the newest of all if none is active. The
-exit code is 1 for a run that died.
+RUN is a run ID or a prefix of it; the default is the newest active run. If none is active, it is the newest run in
+this directory, or else the newest of all. The exit code is 1 for a run that died.
 """
 
 
