@@ -40,6 +40,9 @@ class Job(NamedTuple):
     label: str = ""
 
 
+Key = tuple[int, int]  # of an attempt: the number of its job, and its own
+
+
 class Attempt(NamedTuple):
     """One run of a job, and where: the ids of its GPUs and the run-wide numbers of its slots."""
 
@@ -49,7 +52,7 @@ class Attempt(NamedTuple):
     slots: tuple[int, ...]
 
     @property
-    def key(self) -> tuple[int, int]:
+    def key(self) -> Key:
         """Unique among the attempts of the run."""
         return self.job.number, self.number
 

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import Broken
-from simple_gpu_scheduler.base.jobs import Attempt, Outcome, outcome_of
+from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome, outcome_of
 from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.keeper.launcher import Launcher
@@ -22,8 +22,6 @@ from simple_gpu_scheduler.system.job_environment import inherited, own
 from simple_gpu_scheduler.system.leftovers import Owner, Running
 from simple_gpu_scheduler.system.marks import TREE, mark, mark_in
 from simple_gpu_scheduler.system.threads import start_thread
-
-Key = tuple[int, int]
 
 _ABOUT_A_START = 0.001
 _INIT = 1

@@ -4,13 +4,12 @@ The pool knows the GPUs, and the children the processes. Survivors are attempts 
 started: they hold their own leases and are not children of this process.
 """
 
-import signal
 from collections.abc import Sequence
 from typing import Any
 
 from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import Attempt, Outcome, outcome_of
+from simple_gpu_scheduler.base.jobs import Attempt, Key, outcome_of
 from simple_gpu_scheduler.gpus.discover import open_pool
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
@@ -21,8 +20,6 @@ from simple_gpu_scheduler.system.marks import TREE, Family, mark
 
 from .children import ChildExited, Children
 from .protocol import Ended, Exited, ForEngine, Report, Setting, Stopped, Tended, World
-
-Key = tuple[int, int]
 
 
 class LocalEngine:
@@ -38,7 +35,6 @@ class LocalEngine:
         self._left_out: frozenset[str] = frozenset()
         self._taken: dict[Key, Hold] = {}  # places of attempts that have not started yet
         self._survivors = {each.attempt.key: each.attempt for each in setting.survivors}
-        self._told: set[Key] = set()  # the survivors that were asked to end
         pids = {each.attempt.key: each.pid for each in setting.survivors if each.status is None}
         for each in setting.survivors:
             if each.status is not None:
@@ -76,7 +72,6 @@ class LocalEngine:
         """See `Engine`. Survivors are told all at once, since that looks through the processes of the machine."""
         keys = [attempt.key for attempt in attempts if attempt.key in self._survivors]
         if keys:
-            self._told.update(keys)
             survivors.end(self._run_id, keys, force=force)
         return ["stopping" if each.key in self._survivors else self._stop(each, force=force) for each in attempts]
 
@@ -101,8 +96,6 @@ class LocalEngine:
         attempt = self._survivors.pop(message.key)
         if message.status is not None:
             return Ended(attempt, outcome_of(message.status))
-        if message.key in self._told:
-            return Ended(attempt, Outcome("killed", signal.SIGTERM))
         return Ended(attempt, None, "its exit code is unknown")
 
     def release(self, attempt: Attempt) -> None:
@@ -125,6 +118,7 @@ class LocalEngine:
     def close(self) -> None:
         """See `Engine`."""
         self._children.close()
+        self._pool.close()  # or a lease that it still waits for would come
 
     def _leave_out(self, gpus: frozenset[str]) -> None:
         if gpus != self._left_out:

@@ -20,14 +20,13 @@ from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.scheduling.slots import Room, Rooms
 from simple_gpu_scheduler.system.signals import Signalled
 
-from .protocol import Ended, ForEngine, Report, Setting, Stopped, Tended, World
+from .protocol import NEVER, Ended, ForEngine, Report, Setting, Stopped, Tended, World
 
 _SLEEP = re.compile(rb"(?<![\w./-])sleep((?:[ \t]+[0-9.]\S*)+)")
 _LENGTH = re.compile(rb"([0-9]*\.?[0-9]+)([smhd]?)(?![\w.<>])")
 _LONGEST = 100  # numbers with more digits are not plausible lengths
 _UNITS = {b"": 1, b"s": 1, b"m": 60, b"h": 3600, b"d": 86_400}
 _EXIT = re.compile(rb"(?<![\w./-])(?:exit\s+([0-9]{1,3})|(false))\s*(?:#.*)?$")
-_NEVER = float("inf")
 # How long to wait for writers of a pipe that is held open before time advances without them.
 _PATIENCE = 0.05
 
@@ -65,7 +64,7 @@ class Simulated:
             message = self._inbox.get(block=not self._is_read, timeout=self._patience)
         except Empty:
             self._is_read = True
-            return self._next_end(_NEVER if timeout is None else self._now + timeout)
+            return self._next_end(NEVER if timeout is None else self._now + timeout)
         # Nothing is read after a message that stops the run.
         stops = isinstance(message, Signalled) and message.number != signal.SIGUSR1
         if stops or isinstance(message, Batch | EndOfInput):
@@ -84,7 +83,7 @@ class Simulated:
                 del self._ending[ended.attempt.key]
                 self._now = max(self._now, at)
                 return ForEngine(ended)
-        if until == _NEVER:  # messages can only come from outside
+        if until == NEVER:  # messages can only come from outside
             return self._inbox.get()
         self._now = until
         raise Empty

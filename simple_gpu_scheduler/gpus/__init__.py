@@ -6,7 +6,8 @@ A GPU is known by its id, as in a job's CUDA_VISIBLE_DEVICES, and by its UUID, w
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-Key = tuple[int, int]  # of one of our attempts
+from simple_gpu_scheduler.base.jobs import Key
+
 NO_LIMIT = float("inf")
 # A bare CUDA context takes more than this, an idle GPU and a small desktop less.
 DEFAULT_MAX_USED = 256 * 1024 * 1024

@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.units import show_duration, show_size
 
-from . import Key, Look, Reason, Tolerance
+from . import Look, Reason, Tolerance
 from .nvml import Reading
 
 _MOST_SHOWN = 2

@@ -5,10 +5,11 @@ import time
 from collections.abc import Collection
 from typing import Protocol
 
+from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.system.leftovers import Process, read_process
 from simple_gpu_scheduler.system.users import owner, program, user_name
 
-from . import Gpu, Key, Look, Tolerance
+from . import Gpu, Look, Tolerance
 from .nvml import Nvml, Reading
 from .occupancy import User, judge
 

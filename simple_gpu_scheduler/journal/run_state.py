@@ -8,15 +8,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, get_args
 
-from simple_gpu_scheduler.base.jobs import Job, Outcome, Place, outcome_of
+from simple_gpu_scheduler.base.jobs import Job, Key, Outcome, Place, outcome_of
 from simple_gpu_scheduler.events.ledger import State, state_after
 
 from . import VERSION
 from .fields import is_sound
 from .read import Contents, Record, read_records
 from .records import OPTIONS
-
-Key = tuple[int, int]
 
 # For what is missing in a journal that no scheduler wrote.
 _BEGAN: Record = {"host": "", "directory": "", "argv": [], "inputs": []}

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.records import record
 from simple_gpu_scheduler.system import processes
@@ -15,8 +16,6 @@ from simple_gpu_scheduler.system.threads import start_thread
 
 from .intake import Intake
 from .messages import Message, Socket, close_all, receive, room, send
-
-Key = tuple[int, int]
 
 _ABOUT_A_START = 0.001
 
@@ -90,6 +89,7 @@ class Keeper:
         self._let_go(recorded)
         with self._lock:
             if self._is_alone:  # jobs not started by now are never started
+                close_all(message.files)
                 return
             self._running[key] = 0
         argv, own = rest[: int(words)], rest[int(words) :]

@@ -12,14 +12,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import Broken
-from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.base.jobs import Attempt, Key
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.system.leftovers import read_variable
 from simple_gpu_scheduler.system.marks import TREE
 from simple_gpu_scheduler.system.threads import start_thread
-
-Key = tuple[int, int]
 
 _PAUSE, _LONG_PAUSE = 0.1, 0.5
 

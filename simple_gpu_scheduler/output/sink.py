@@ -9,14 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from simple_gpu_scheduler.base.jobs import Attempt, Job
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
 from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, RunResumed
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.system.writer import write_all
 
 from .log_file import UNKNOWN, footer, newest_header, open_to_finish
-
-Key = tuple[int, int]
 
 
 class Printed(NamedTuple):

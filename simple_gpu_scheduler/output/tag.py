@@ -11,12 +11,12 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-from simple_gpu_scheduler.base.jobs import Attempt, Job
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.system.threads import need_thread
 
 from .log_file import UNKNOWN, after_header, open_to_read
-from .sink import Key, Printed
+from .sink import Printed
 from .stdout import Stdout
 
 # Small, since other threads wait while lines are tagged.

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import BAD_INPUT, UserError
+from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.find import all_runs, began, choose, load, newest_record, newest_records
-from simple_gpu_scheduler.journal.run_state import Key, RunState
+from simple_gpu_scheduler.journal.run_state import RunState
 from simple_gpu_scheduler.keeper.survivors import find_alive
 
 _PATIENCE = 10.0

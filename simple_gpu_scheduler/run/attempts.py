@@ -5,10 +5,10 @@ The engine knows how to end an attempt; `ends` knows what follows from the end.
 
 from collections.abc import Iterable
 
-from simple_gpu_scheduler.base.jobs import Attempt, Ending
+from simple_gpu_scheduler.base.jobs import Attempt, Ending, Key
 from simple_gpu_scheduler.engines.protocol import NEVER
 
-from .state import Key, State, UnderWay
+from .state import State, UnderWay
 
 # Processes that were just forked may be missed by a KILL, so it is sent again until they end.
 _KILL_AGAIN = 1.0

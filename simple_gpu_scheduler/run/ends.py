@@ -13,8 +13,7 @@ def conclude(state: State, run: UnderWay, outcome: Outcome) -> tuple[JobEnded, t
     """Publish the end of an attempt. Returns the event, and the jobs that will never start because of it."""
     now, attempt = state.clock.now(), run.attempt
     interrupted = run.ending == "stopped" and outcome.kind != "succeeded"
-    may_retry = not state.ledger.is_stopping
-    verdict = state.scheduler.end(attempt, outcome, now, is_interrupted=interrupted, may_retry=may_retry)
+    verdict = state.scheduler.end(attempt, outcome, now, is_interrupted=interrupted)
     event = JobEnded(
         attempt, outcome, run.began_at, run.runtime(now), not verdict.retries, interrupted, run.ending == "cancelled"
     )

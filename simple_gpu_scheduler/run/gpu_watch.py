@@ -34,13 +34,18 @@ def ended(state: State, event: JobEnded, dropped: Iterable[Dropped]) -> None:
     verdict = state.quarantine.record(failure, event.length, is_final=event.is_final)
     for gpu in verdict.convicted:
         state.scheduler.lose(gpu)
-    for gpu in verdict.cleared:
+    _return(state, verdict.cleared)
+
+
+def _return(state: State, gpus: Iterable[str]) -> None:
+    for gpu in gpus:
         state.aside -= {gpu}
         state.publish(GpuReturned(gpu))
 
 
 def review(state: State) -> None:
     """Set aside suspects and retry elsewhere what failed there, which shows whether the GPU is at fault."""
+    _return(state, state.quarantine.end_trials(lambda job: state.ledger.state_of(job) in ("waiting", "running")))
     for aside in state.quarantine.review(state.runtimes):
         state.aside |= {aside.gpu}
         reason = f"{aside.in_a_row} jobs in a row failed there within seconds while others succeed elsewhere"

@@ -30,7 +30,6 @@ from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from simple_gpu_scheduler.system.signals import Signalled
 
 from . import attempts, ends, gpu_watch, requests, stop
-from .ends import drop
 from .state import Message, State, UnderWay
 
 if TYPE_CHECKING:
@@ -211,7 +210,7 @@ def start_what_fits(state: State) -> None:
     if state.starts:
         _start_all(state, state.clock.now())
     gpu_watch.tend(state)
-    drop(state, state.scheduler.drop_unfit())
+    ends.drop(state, state.scheduler.drop_unfit())
 
 
 def _start_all(state: State, now: float) -> None:

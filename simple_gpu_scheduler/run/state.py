@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.errors import Broken, Trouble
 from simple_gpu_scheduler.base.gpu_waits import Waiting
-from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job
+from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job, Key
 from simple_gpu_scheduler.engines.protocol import NEVER, ForEngine, World
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.events.publisher import Publisher
@@ -35,9 +35,6 @@ class RunRules(NamedTuple):
     def log_of(self, job: Job) -> str:
         """The log file of a job; empty if it has none."""
         return log_of(self.logs, job)
-
-
-Key = tuple[int, int]  # of an attempt
 
 
 class UnderWay(NamedTuple):

@@ -85,6 +85,13 @@ class Quarantine:
             self._extend(attempt.gpus[0], failure, is_final=is_final)
         return self._try(attempt.job.number, succeeded=succeeded) if is_final and self._on_trial else _NO_VERDICT
 
+    def end_trials(self, is_pending: Callable[[int], bool]) -> list[str]:
+        """The GPUs whose trial can no longer end, since its jobs were cancelled or dropped: they are cleared."""
+        cleared = [gpu for gpu, numbers in self._on_trial.items() if not any(map(is_pending, numbers))]
+        for gpu in cleared:
+            del self._on_trial[gpu]
+        return cleared
+
     def review(self, running: Running) -> list[Aside]:
         """The faulty GPUs, given what is running and for how long; sets which are `suspended`."""
         self.suspended = ()
@@ -135,7 +142,8 @@ class Quarantine:
         again = [failure for failure in streak.final if failure.attempt.job.number not in self._tried_elsewhere]
         numbers = {failure.attempt.job.number for failure in again}
         self._tried_elsewhere |= numbers
-        self._on_trial[gpu] = numbers
+        if numbers:
+            self._on_trial[gpu] = numbers
         return Aside(gpu, streak.length, again)
 
     def _try(self, number: int, *, succeeded: bool) -> Ruling:

@@ -211,9 +211,7 @@ class Scheduler:
         start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
         return min(self._delayed[0].due if self._delayed else _NEVER, start)
 
-    def end(
-        self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False, may_retry: bool = True
-    ) -> Verdict:
+    def end(self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False) -> Verdict:
         """An attempt has ended, and nothing of it is left. What depends on one that `is_interrupted` keeps waiting."""
         self._now = now
         job, running = attempt.job, self._leave(attempt)
@@ -226,7 +224,7 @@ class Scheduler:
                 self._line_up(released, self._since.pop(released.number, now))
             return Verdict(retries=False)
         since = (running.waiting or running).since
-        if may_retry and self._has_retries(attempt, outcome):
+        if not is_interrupted and self._has_retries(attempt, outcome):
             heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
             return Verdict(retries=True)
         self._since[job.number] = since

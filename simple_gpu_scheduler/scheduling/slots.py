@@ -9,12 +9,11 @@ from bisect import insort
 from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
-from simple_gpu_scheduler.base.jobs import Attempt, Job
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
 
 _UNLIMITED = float("inf")
 _LONG_AGO = float("-inf")
 
-Key = tuple[int, int]  # of an attempt
 Need = tuple[int, int]  # GPUs, and memory on each
 
 

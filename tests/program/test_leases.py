@@ -64,6 +64,23 @@ def test_two_schedulers_never_run_jobs_on_one_gpu_at_the_same_time(program: Prog
     assert were_alone(program.directory)
 
 
+def test_a_run_that_was_stopped_takes_no_gpu_that_it_had_waited_for(program: Program) -> None:
+    until_done = "until [ -e {} ]; do sleep 0.05; done".format
+    first = start(program, f"touch runs; {until_done('first')}\n")
+    until((program.directory / "runs").exists, "the first has it")
+    second = start(program, "echo second\n", *ALONE, "--notify", f"touch notifies; {until_done('second')}")
+    until(in_line, "the second waits for it")
+    second.send_signal(signal.SIGTERM)
+    until((program.directory / "notifies").exists, "it ends")
+    (program.directory / "first").touch()
+    assert first.wait(timeout=120) == 0
+    third = start(program, "touch third\n")
+    until((program.directory / "third").exists, "the third runs")
+    assert second.poll() is None
+    (program.directory / "second").touch()
+    finish(first, second, third)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_wide_and_narrow_jobs_of_three_schedulers_neither_meet_nor_block_each_other(
     program: Program, seed: int

@@ -711,7 +711,12 @@ def test_two_pipes_of_a_run_are_kept_apart(program: Program) -> None:
 def test_a_run_that_was_refused_is_none_to_resume(program: Program) -> None:
     (program.directory / "jobs").write_text("touch begun; sleep 0.2; echo done >> out\n")
     killed(program, "jobs")
-    for wrong in (["--chdir", "nowhere"], ["--logs", "/dev/null/x"], ["--gpus", "0,99", "--cpu-slots", "x"]):
+    for wrong in (
+        ["--chdir", "nowhere"],
+        ["--logs", "/dev/null/x"],
+        ["--cpu-slots", "x"],
+        ["--joblog", "/nonexistent/x"],
+    ):
         assert program.run(*ONE_GPU, *wrong, "jobs").returncode == 2
     assert len(runs(program)) == 1
     resume = [*SCHEDULER, "--resume", "-q"]

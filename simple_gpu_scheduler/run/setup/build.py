@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import Trouble, UserError
+from simple_gpu_scheduler.display.layout import Layout
 from simple_gpu_scheduler.engines.protocol import Setting
 from simple_gpu_scheduler.events import Noticed, RunEnded
 from simple_gpu_scheduler.gpus.discover import Machine, find_machine
@@ -86,23 +87,40 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     gather.refuse_errors(open_inputs, LineParser(lambda: machine.get().totals), by_null=options.input.null)
     gather.keep_input(open_inputs, options.records.joblog)
     parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals), resumed)
-    run_id = resumed.run_id if resumed else files.new_run_id()
-    record = _record(options, run_id, resumed)
-    outlets = open_outlets(options, layout, record, machine, is_resumed=bool(resumed))
-    keeper = _brief(keeper, record.path, options.execution.chdir or (os.curdir if resumed else None))
-    gathered = _gather(options, typed, record.path, keeper, resumed)
-    inputs = [each._asdict() for each in gathered.inputs]
-    outlets.publisher.publish(run_began(run_id, options.argv, inputs, is_resumed=bool(resumed)))
-    _enter(options.execution.chdir)
-    opened = OpenRun(run_id, record, outlets, keeper, gathered)
+    opened = _open(options, layout, typed, machine, keeper, resumed)
+    inputs = [each._asdict() for each in opened.gathered.inputs]
+    publisher = opened.outlets.publisher
     try:
+        publisher.publish(run_began(opened.run_id, options.argv, inputs, is_resumed=bool(resumed)))
+        _enter(options.execution.chdir)
         return _run(options, opened, machine, parser, by_joblog, resumed)
     except UserError as error:
         opened.give_up(error, is_resumed=bool(resumed))
         raise
     except Exception:  # a bug, whose report must not be overdrawn
-        outlets.publisher.close_first()
+        publisher.close_first()
         raise
+
+
+def _open(
+    options: Options,
+    layout: Layout,
+    typed: Sequence[gather.Typed],
+    machine: "Meanwhile[Machine]",
+    keeper: KeeperClient | None,
+    resumed: "Resumed | None",
+) -> OpenRun:
+    run_id = resumed.run_id if resumed else files.new_run_id()
+    record = _record(options, run_id, resumed)
+    try:
+        outlets = open_outlets(options, layout, record, machine, is_resumed=bool(resumed))
+        keeper = _brief(keeper, record.path, options.execution.chdir or (os.curdir if resumed else None))
+        gathered = _gather(options, typed, record.path, keeper, resumed)
+    except UserError:
+        if not resumed:
+            record.forget()
+        raise
+    return OpenRun(run_id, record, outlets, keeper, gathered)
 
 
 def _checked(execution: ExecutionOptions) -> ExecutionOptions:

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.jobs import Job, Key
 
 from .base import Heads, Load, Ranked, WaitingJob
 
@@ -12,7 +12,6 @@ _MANY = 1000  # labels; beyond twice the useful ones, the others are forgotten
 _LONG_AGO = float("-inf")
 
 Name = tuple[str, bool]  # a label, and whether this is for CPU slots
-Key = tuple[int, int]  # of an attempt
 Turn = tuple[float, int]  # when, and a counter for turns at the same moment
 Placed = tuple[float, float, int, WaitingJob]  # sorts by the label's place, and then by number
 

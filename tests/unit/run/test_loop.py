@@ -509,6 +509,15 @@ def test_a_job_that_was_to_be_tried_again_is_interrupted_when_the_run_is_stopped
     assert world.summary() == RunEnded(0, 0, 0, 0, 5, all_read=True, code=143, left=1, interrupted=1)
 
 
+def test_a_job_that_fails_after_a_stop_keeps_its_retries_for_the_resumed_run() -> None:
+    world = failing(World("0", retries=1).jobs(job(1), job(2, after=(1,))), 1)
+    world.at(0.5, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert [(end.is_final, end.is_interrupted) for end in world.of(JobEnded)] == [(False, False), (True, True)]
+    assert world.of(JobDropped) == []
+    assert world.summary() == RunEnded(0, 0, 0, 1, 1, all_read=True, code=130, left=2, interrupted=1)
+
+
 def test_what_a_job_left_running_is_reported_unless_it_was_ended_itself() -> None:
     world = World("0")
     world.engine.leaves = {"swept": 2}

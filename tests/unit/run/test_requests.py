@@ -270,6 +270,16 @@ def test_a_job_that_is_cancelled_does_not_speak_against_its_gpu() -> None:
     assert world.of(GpuSetAside) == []
 
 
+def test_a_gpu_is_used_again_when_what_failed_there_is_cancelled_before_it_fails_elsewhere() -> None:
+    world = failing(Asking("01").jobs(*jobs(3), job(4, gpus=2)), 1, 3)
+    world.state.quarantine = Quarantine(2)
+    world.engine.takes = {2: 5}
+    world.ask(5.5, "cancel", jobs=[1, 3])
+    assert world.run() == 1
+    assert [event.gpu for event in world.of(GpuReturned)] == ["0"]
+    assert 4 in [number for _, number in world.starts()]
+
+
 def survivor(number: int, attempt: int = 1, **options) -> Survivor:
     return Survivor(Attempt(job(number, **options), attempt, (), ()), 1, 1_000_000 - 30, 0)
 

@@ -165,6 +165,18 @@ def test_one_success_elsewhere_convicts_and_only_a_last_failure_of_all_clears() 
         assert told.again(second, "a", SUCCESS) == ([], []), "the trial is over"
 
 
+def test_a_trial_whose_jobs_will_not_run_clears_the_gpu() -> None:
+    told = Told()
+    first, second = told.end("b"), told.end("b")
+    told.end("a", SUCCESS)
+    assert told.quarantine.review(nothing)
+    assert told.quarantine.end_trials({first, second}.__contains__) == []
+    assert told.again(first, "a", FAILURE) == ([], [])
+    assert told.quarantine.end_trials({second}.__contains__) == []
+    assert told.quarantine.end_trials(lambda _number: False) == ["b"]
+    assert told.again(second, "a", SUCCESS) == ([], []), "the trial is over"
+
+
 # ---- The quarantine by itself
 
 

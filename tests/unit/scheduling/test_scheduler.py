@@ -226,7 +226,7 @@ def test_what_may_not_be_retried_is_over_though_it_has_retries() -> None:
     subject.add(job(1), 0)
     started(subject)
     [attempt] = subject.running
-    assert not subject.end(attempt, FAILURE, 1, may_retry=False).retries
+    assert not subject.end(attempt, FAILURE, 1, is_interrupted=True).retries
     assert subject.waiting == 0
     assert subject.next_wake(1) == float("inf")
 
