@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from simple_gpu_scheduler import __version__
-from simple_gpu_scheduler.base.errors import BUG, SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.base.errors import BAD_INPUT, BUG, SOME_DID_NOT_SUCCEED, UserError
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.keeper.client import KeeperClient
@@ -110,12 +110,28 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
         return error.code
     except BrokenPipeError:  # the reader of our own output has gone: that ends a filter, and is not a failure
         return 0
-    except Exception as error:  # noqa: BLE001 - whatever is left is a bug, and its report is all that helps
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
-            _say(f"{name}: cannot write the output: {error.strerror}")
-            return SOME_DID_NOT_SUCCEED
-        return _report_bug(name)
+    except Exception as error:  # noqa: BLE001 - nothing passes without a sentence
+        return _code_of_unexpected(name, error)
     return result if isinstance(result, int) else 0
+
+
+def _code_of_unexpected(name: str, error: Exception) -> int:
+    """Two that may come from anywhere; whatever is left is a bug, and its report is all that helps."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
+        _say(f"{name}: cannot write the output: {error.strerror}")
+        return SOME_DID_NOT_SUCCEED
+    if isinstance(error, FileNotFoundError) and not _has_directory():
+        _say(f"{name}: the current directory was deleted; change to another one")
+        return BAD_INPUT
+    return _report_bug(name)
+
+
+def _has_directory() -> bool:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _say(text: str) -> None:

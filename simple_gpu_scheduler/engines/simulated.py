@@ -29,6 +29,8 @@ _UNITS = {b"": 1, b"s": 1, b"m": 60, b"h": 3600, b"d": 86_400}
 _EXIT = re.compile(rb"(?<![\w./-])(?:exit\s+([0-9]{1,3})|(false))\s*(?:#.*)?$")
 # How long to wait for writers of a pipe that is held open before time advances without them.
 _PATIENCE = 0.05
+# How long the jobs of a dry run take: not nothing, or `fair` would see no use of the GPUs.
+_MOMENT = 1e-6
 
 
 class Simulated:
@@ -105,7 +107,7 @@ class Simulated:
         if self._has_lengths:
             self._end_at(self._now + _length_of(attempt.job), attempt, _outcome(attempt.job))
         else:
-            self._end_at(self._now, attempt, SUCCESS)
+            self._end_at(self._now + _MOMENT, attempt, SUCCESS)
 
     def stop(self, attempts: Sequence[Attempt], *, force: bool) -> Sequence[Stopped]:
         """They end at once."""

@@ -354,6 +354,12 @@ def test_jobs_run_in_the_directory_that_was_named_and_files_are_found_from_here(
     assert (program.directory / "log").exists()
 
 
+def test_a_dry_run_shares_as_a_run_does(program: Program) -> None:
+    jobs = "echo a1  #: label=a\necho a2  #: label=a\necho b1  #: label=b\n"
+    done = program.run("--gpus", "0", "--policy", "fair", "--dry-run", stdin=jobs)
+    assert done.stdout == b"gpu 0: echo a1\ngpu 0: echo b1\ngpu 0: echo a2\n"
+
+
 def test_a_dry_run_prints_what_would_run_where_and_runs_nothing(program: Program) -> None:
     jobs = "touch ran\ntrue #: gpus=2\nb #: gpus=0\nc #: retries=2\n"
     done = program.run("--gpus", "0 1", "--dry-run", "--delay", "9", "--joblog", "log", stdin=jobs)

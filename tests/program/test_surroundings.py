@@ -49,6 +49,16 @@ def test_a_mistake_shows_in_the_exit_code_where_no_message_is_read(program: Prog
     )
 
 
+@pytest.mark.parametrize("command", ["--gpus 0 ../jobs", "--gpus 0 --dry-run ../jobs", "report", "logs 1", "--resume"])
+def test_a_deleted_directory_is_reported_and_leaves_no_run(program: Program, command: str) -> None:
+    assert sh(program, f"echo true > jobs; {COMMAND} --gpus 0 -q jobs").returncode == 0
+    absolute = command.replace("..", str(program.directory))
+    done = sh(program, f"mkdir gone; cd gone; rmdir ../gone; exec {COMMAND} {absolute}")
+    assert done.returncode == 2
+    assert done.stderr == "simple_gpu_scheduler: the current directory was deleted; change to another one\n"
+    assert len(list(program.directory.glob("state/simple_gpu_scheduler/runs/*.jsonl"))) == 1
+
+
 def test_a_non_blocking_stderr_or_stdout_loses_nothing(program: Program) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
