@@ -270,6 +270,15 @@ def test_a_job_that_is_cancelled_does_not_speak_against_its_gpu() -> None:
     assert world.of(GpuSetAside) == []
 
 
+def test_what_needs_a_faulty_gpu_is_dropped_once_its_jobs_succeed_elsewhere() -> None:
+    world = Asking("01").jobs(*jobs(3), job(4, gpus=2))
+    world.state.quarantine = Quarantine(2)
+    world.engine.outcomes, world.engine.takes = {1: [FAILED, SUCCESS], 3: [FAILED, SUCCESS]}, {2: 5}
+    assert world.run() == 1
+    assert [event.gpu for event in world.of(GpuSetAside)] == ["0"]
+    assert [event.job.number for event in world.of(JobDropped)] == [4]
+
+
 def test_a_gpu_is_used_again_when_what_failed_there_is_cancelled_before_it_fails_elsewhere() -> None:
     world = failing(Asking("01").jobs(*jobs(3), job(4, gpus=2)), 1, 3)
     world.state.quarantine = Quarantine(2)

@@ -143,6 +143,17 @@ def test_what_fails_elsewhere_meanwhile_counts_where_that_is_more_than_before(in
     assert bool(told.quarantine.review(nothing)) == is_aside
 
 
+@pytest.mark.parametrize(("longer", "is_aside"), [(1, False), (2, True)])
+def test_what_has_been_running_elsewhere_for_long_counts_as_good_against_chance(longer: int, is_aside: bool) -> None:
+    told = Told(limit=2)
+    for outcome in (FAILURE, *[SUCCESS] * 98):
+        told.end("a", outcome)
+    for _ in range(10):
+        told.end("b")
+    now = running(**{f"c{number}": QUICK for number in range(longer)})
+    assert bool(told.quarantine.review(now)) == is_aside
+
+
 def test_only_the_last_word_on_a_job_is_tried_elsewhere() -> None:
     told = Told()
     told.end("b", is_final=False)
