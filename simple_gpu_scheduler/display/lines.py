@@ -132,7 +132,7 @@ def _set_aside(event: GpuSetAside) -> str:
 
 
 def _returned(event: GpuReturned) -> str:
-    return f"gpu {event.gpu} is back in use: the jobs that failed there failed elsewhere too"
+    return f"gpu {event.gpu} is back in use: no job that failed there succeeded elsewhere"
 
 
 def _dropped(event: JobDropped) -> str:

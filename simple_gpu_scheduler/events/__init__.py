@@ -170,7 +170,7 @@ class GpuSetAside(NamedTuple):
 
 
 class GpuReturned(NamedTuple):
-    """A GPU is back in use: the jobs that failed there failed elsewhere too."""
+    """A GPU is back in use: no job that failed there succeeded elsewhere."""
 
     gpu: str
 

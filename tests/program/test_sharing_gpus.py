@@ -216,7 +216,7 @@ def test_a_gpu_that_was_set_aside_for_bad_jobs_is_used_again_and_wide_jobs_wait_
     code, said = aside(program, "sleep 0.5\nfalse\nfalse\nfalse\ntouch wide #: gpus=2\n")
     assert code == 1
     assert "gpu 1 is set aside: 3 jobs in a row" in said
-    assert "gpu 1 is back in use: the jobs that failed there failed elsewhere too\n" in said
+    assert "gpu 1 is back in use: no job that failed there succeeded elsewhere\n" in said
     assert len(re.findall(r"^job \d \(line \d\) failed", said, re.MULTILINE)) == 6  # elsewhere once, and no more
     assert (program.directory / "wide").exists(), said
 
