@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from simple_gpu_scheduler.base.clock import SystemClock
+from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, outcome_of
 from simple_gpu_scheduler.gpus.discover import open_pool
@@ -30,6 +31,8 @@ class LocalEngine:
     def __init__(self, setting: Setting, pool: Pool, children: Children) -> None:
         """Starts watching the survivors."""
         self._run_id = setting.run_id.encode()
+        self._grace = setting.grace
+        self._put = setting.inbox.put
         self._pool = pool
         self._children = children
         self._left_out: frozenset[str] = frozenset()
@@ -39,13 +42,7 @@ class LocalEngine:
         for each in setting.survivors:
             if each.status is not None:
                 setting.inbox.put(ForEngine(SurvivorExited(each.attempt.key, each.status)))
-        survivors.watch(
-            setting.journal,
-            setting.journal_size,
-            self._run_id,
-            pids,
-            lambda message: setting.inbox.put(ForEngine(message) if isinstance(message, SurvivorExited) else message),
-        )
+        survivors.watch(setting.journal, setting.journal_size, self._run_id, pids, self._put_survivor)
 
     def rooms(self, without: frozenset[str]) -> Rooms:
         """See `Engine`."""
@@ -86,17 +83,23 @@ class LocalEngine:
             self._pool.came(message.gpu, now)
             return ()
         if isinstance(message, SurvivorExited):
-            return [self._ended(message)]
+            return [self._survivor_exited(message)]
         exited: ChildExited = message
         if not self._children.settle(exited):
             return [Exited(exited.attempt)]
         return [Ended(exited.attempt, exited.outcome, swept=exited.swept, beyond_us=exited.beyond_us)]
 
-    def _ended(self, message: SurvivorExited) -> Ended:
-        attempt = self._survivors.pop(message.key)
-        if message.status is not None:
-            return Ended(attempt, outcome_of(message.status))
-        return Ended(attempt, None, "its exit code is unknown")
+    def _survivor_exited(self, exited: SurvivorExited) -> Report:
+        attempt = self._survivors[exited.key]
+        if not exited.is_settled and survivors.sweep(self._run_id, exited, self._grace, self._put_survivor):
+            return Exited(attempt)
+        del self._survivors[exited.key]
+        if exited.status is None:
+            return Ended(attempt, None, "its exit code is unknown", swept=exited.swept)
+        return Ended(attempt, outcome_of(exited.status), swept=exited.swept)
+
+    def _put_survivor(self, message: SurvivorExited | Broken) -> None:
+        self._put(ForEngine(message) if isinstance(message, SurvivorExited) else message)
 
     def release(self, attempt: Attempt) -> None:
         """See `Engine`. A survivor has no lease of ours."""

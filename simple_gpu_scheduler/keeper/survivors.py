@@ -38,10 +38,15 @@ class Survivor(NamedTuple):
 
 
 class SurvivorExited(NamedTuple):
-    """Such an attempt has ended, with this wait status if known."""
+    """The main process of such an attempt has ended, with this wait status if known.
+
+    Once it is settled, nothing of the attempt is left; `swept` processes that it left behind were ended.
+    """
 
     key: Key
     status: int | None
+    is_settled: bool = False
+    swept: int = 0
 
 
 def mark_of(run_id: bytes, key: Key) -> bytes:
@@ -105,6 +110,36 @@ def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
     contents = read_records(data)
     exits = [record for record in contents.records if record["event"] == "job exited"]
     return {(each["job"], each["attempt"]): each["status"] for each in exits}, offset + contents.size
+
+
+def sweep(run_id: bytes, exited: SurvivorExited, grace: float, put: Callable[[SurvivorExited | Broken], None]) -> bool:
+    """Let a thread end what the attempt left behind, and put its settled end on the inbox; False if nothing is left.
+
+    Processes that have lost the mark are not found: they are not our children.
+    """
+    left = len(find_alive(run_id).get(exited.key, ()))
+    if not left:
+        return False
+
+    def act() -> None:
+        try:
+            _end_all(run_id, exited.key, time.monotonic() + grace)
+            put(exited._replace(is_settled=True, swept=left))
+        except Exception as error:  # noqa: BLE001 - the loop raises it
+            put(Broken(error))
+
+    with suppress(RuntimeError):  # no more threads can be started
+        start_thread(act)
+        return True
+    return False
+
+
+def _end_all(run_id: bytes, key: Key, kill_at: float) -> None:
+    end(run_id, [key], force=False)
+    while find_alive(run_id).get(key):
+        time.sleep(_PAUSE)
+        if time.monotonic() >= kill_at:
+            end(run_id, [key], force=True)
 
 
 def end(run_id: bytes, keys: Collection[Key], *, force: bool) -> None:

@@ -676,6 +676,19 @@ def killed(program: Program, *args: str, stdin: int = subprocess.DEVNULL) -> Non
     process.wait()
 
 
+@pytest.mark.parametrize("is_late", [False, True], ids=["while it runs", "when it has ended"])
+def test_what_a_job_leaves_running_is_ended_though_its_scheduler_was_killed(scene: Scene, is_late: bool) -> None:
+    left = "(trap '' TERM; echo $BASHPID > left; while :; do sleep 0.1; done) &"
+    job = f"{left} until [ -s left ]; do sleep 0.02; done; {RAN}; {UNTIL_GO}; touch ended"
+    scene.killed(job, RAN, args=(*OURS, "--shell", "/bin/bash", "--grace", "0.5"))
+    scene.go()
+    if is_late:
+        until((scene.directory / "ended").exists, "it has ended")
+    done = scene.resume()
+    assert (done.returncode, scene.ran()) == (0, ["1.1", "2.1"]), done.stderr
+    assert not is_alive(int((scene.directory / "left").read_text()))
+
+
 def test_a_job_whose_exit_code_is_lost_is_cancelled_like_any_other(scene: Scene) -> None:
     process = scene.start(*OURS, scene.lines(f"{RAN}; exec sleep 99"))
     until(has_text(scene.directory / "ran", "1.1\n"), "it runs")
