@@ -60,7 +60,9 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
         job, key = each.job, (number, each.attempts)
         attempt = Attempt(job, each.attempts, each.gpus, ())
         if each.exited is not None:
-            survivors.append(Survivor(attempt, 0, each.started_at, each.interrupted, each.exited, each.log))
+            # Its end has yet to be published. If it failed, it is retried like those that failed before.
+            excused = each.attempts if failed_too else each.interrupted
+            survivors.append(Survivor(attempt, 0, each.started_at, excused, each.exited, each.log))
         elif each.state == "running" and key in alive:
             survivors.append(Survivor(attempt, alive[key], each.started_at, each.interrupted, None, each.log))
         elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):

@@ -689,6 +689,16 @@ def test_what_a_job_leaves_running_is_ended_though_its_scheduler_was_killed(scen
     assert not is_alive(int((scene.directory / "left").read_text()))
 
 
+def test_a_job_that_failed_while_no_scheduler_ran_is_retried_with_the_others_that_failed(scene: Scene) -> None:
+    scene.killed(f"{HOLD}; exit 7")
+    scene.go()
+    until(has_text(scene.journals()[-1], '"job exited"'), "its end is recorded")
+    assert scene.run("--resume-failed", "-q").returncode == 1
+    assert scene.ran() == ["1.1", "1.2"]
+    assert scene.run("--resume", "-q").returncode == 1
+    assert scene.ran() == ["1.1", "1.2"]
+
+
 def test_a_job_whose_exit_code_is_lost_is_cancelled_like_any_other(scene: Scene) -> None:
     process = scene.start(*OURS, scene.lines(f"{RAN}; exec sleep 99"))
     until(has_text(scene.directory / "ran", "1.1\n"), "it runs")
