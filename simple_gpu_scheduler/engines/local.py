@@ -37,6 +37,7 @@ class LocalEngine:
         self._children = children
         self._left_out: frozenset[str] = frozenset()
         self._taken: dict[Key, Hold] = {}  # places of attempts that have not started yet
+        self._left_something: set[Key] = set()  # attempts whose leftovers are being ended
         self._survivors = {each.attempt.key: each.attempt for each in setting.survivors}
         pids = {each.attempt.key: each.pid for each in setting.survivors if each.status is None}
         for each in setting.survivors:
@@ -74,6 +75,8 @@ class LocalEngine:
 
     def _stop(self, attempt: Attempt, *, force: bool) -> Stopped:
         has_ended = self._children.has_ended(attempt)
+        if has_ended and attempt.key not in self._left_something:
+            return "ended"  # the loop does not know yet, so it cannot mean what may be left
         may = self._children.stop(attempt, force=force)
         return "ended" if has_ended else "stopping" if may else "not allowed"
 
@@ -86,7 +89,9 @@ class LocalEngine:
             return [self._survivor_exited(message)]
         exited: ChildExited = message
         if not self._children.settle(exited):
+            self._left_something.add(exited.attempt.key)
             return [Exited(exited.attempt)]
+        self._left_something.discard(exited.attempt.key)
         return [Ended(exited.attempt, exited.outcome, swept=exited.swept, beyond_us=exited.beyond_us)]
 
     def _survivor_exited(self, exited: SurvivorExited) -> Report:

@@ -5,13 +5,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import SCHEDULER, UNMEASURED, Program, is_alive, until
+from tests.support.processes import command_lines
 
 COMMAND = " ".join(SCHEDULER)
 Pids = Callable[[str], int]
@@ -93,12 +93,6 @@ int main(int argc, char **argv) {
 """
 
 
-def command_lines() -> Iterator[bytes]:
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has ended meanwhile
-            yield path.read_bytes()
-
-
 def test_no_daemon_slips_through_while_it_forks(program: Program) -> None:
     compiler = shutil.which("cc")
     if not compiler:
@@ -113,4 +107,4 @@ def test_no_daemon_slips_through_while_it_forks(program: Program) -> None:
         program.feed(process, jobs)
         process.communicate(timeout=120)
         assert process.returncode == 0
-        assert [line for line in command_lines() if seconds.encode() in line] == []
+        assert [line for line in command_lines().values() if seconds.encode() in line] == []

@@ -11,6 +11,7 @@ import pytest
 
 from tests.conftest import UNMEASURED, Program, until
 from tests.support.nvml import GIB, StandIn, a_gpu
+from tests.support.processes import command_lines
 from tests.support.terminal import Terminal
 
 HEADINGS = "LAST OUTPUT"
@@ -187,12 +188,12 @@ def test_a_kill_leaves_a_terminal_that_can_be_used(terminal_of: Callable[..., Te
     terminal.type("")  # what is typed meanwhile disturbs nothing for long
     until(lambda: len(rows(terminal)) == 3, "it is drawn in its place")
     pid = next(
-        int(path.name)
-        for path in Path("/proc").iterdir()
-        if path.name.isdigit()
-        and b"simple_gpu_scheduler\0--gpus" in (path / "cmdline").read_bytes()
-        and os.readlink(path / "cwd") == str(tmp_path)
-        and int((path / "stat").read_text().rpartition(") ")[2].split()[4]) > 0  # it has a terminal, unlike its keeper
+        pid
+        for pid, words in command_lines().items()
+        if b"simple_gpu_scheduler\0--gpus" in words
+        and os.readlink(f"/proc/{pid}/cwd") == str(tmp_path)
+        # It has a terminal, unlike its keeper.
+        and int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[4]) > 0
     )
     os.kill(pid, 9)
     terminal.shows("Killed")

@@ -35,6 +35,7 @@ from simple_gpu_scheduler.notify.sink import Notify
 from simple_gpu_scheduler.output.log_file import footer, header
 from simple_gpu_scheduler.system import guardian, leftovers
 from tests.conftest import Program, is_alive, until
+from tests.support.processes import command_line
 
 FAILED = Outcome("failed", 1)
 BEGAN = RunBegan("20261118-aaaaaa", 1, "0", "deep", "", 1, 1, "/home/ada/x", (), ())
@@ -601,11 +602,7 @@ class TestTheProgram:
         process = program.start("--gpus", "0,1", "--notify", slow, "--notify-on", "fail,end")
         program.feed(process, "false\nuntil [ -e go ]; do sleep 0.01; done; (sleep 1000 &); exit 5\n")
         until((tmp_path / "began").exists)
-        [keeper] = [
-            pid
-            for pid in leftovers.children(process.pid)
-            if b"--notify-on" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
+        [keeper] = [pid for pid in leftovers.children(process.pid) if b"--notify-on" in command_line(pid)]
         os.kill(keeper, signal.SIGKILL)
         until(lambda: not is_alive(keeper))
         (tmp_path / "go").touch()

@@ -13,6 +13,7 @@ import pytest
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.scheduling.policies.learned import Weights, show_weights
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
+from tests.support.processes import command_line
 
 RAN = "echo $SGS_JOB.$SGS_ATTEMPT >> ran"
 UNTIL_GO = "until [ -e go ]; do sleep 0.02; done"
@@ -487,7 +488,7 @@ def test_a_resumed_run_is_resumed_again(scene: Scene) -> None:
     (scene.directory / "go2").touch()
     until(lambda: scene.records("job exited"))
     for pid in scene.processes():
-        if Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x0099\0":
+        if command_line(pid) == b"sleep\x0099\0":
             os.kill(pid, signal.SIGTERM)
     assert process.wait(timeout=120) == 1
     assert scene.ran() == ["1.1", "2.1", "3.1", "4.1"]
