@@ -221,7 +221,7 @@ def test_why_jobs_were_not_started_is_reported_once_for_all(program: Program) ->
 
 def test_a_run_that_was_killed_and_resumed_is_shown_as_in_history(program: Program) -> None:
     lines = (
-        "sleep 1; echo loss: 3",
+        "until [ -e go ]; do sleep 0.05; done; echo loss: 3",
         "false",
         "kill -9 $$",
         "true #: gpus=0",
@@ -233,6 +233,7 @@ def test_a_run_that_was_killed_and_resumed_is_shown_as_in_history(program: Progr
     until(lambda: '"failed": 1' in ask("--json", cwd=program.directory).stdout, "the second job has failed")
     process.send_signal(signal.SIGKILL)
     process.wait()
+    (program.directory / "go").touch()
     report = as_json(cwd=program.directory)
     assert report["run"]["state"] == "died"
     assert report["outcomes"].get("running", 0) <= 2
