@@ -13,7 +13,6 @@ import subprocess
 import sys
 import termios
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -361,18 +360,20 @@ def test_a_last_line_without_an_end_is_cut_and_shows_no_control_characters(progr
 
 def connect(run: Run) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(120)
     fd = os.open(run.journals, os.O_PATH)
     connection.connect(f"/proc/self/fd/{fd}/{run.id}.sock")  # the path of a socket has at most 107 bytes
+    connection.settimeout(120)  # only now, or connecting would not wait for its turn
     os.close(fd)
     return connection
 
 
 def test_300_may_ask_at_the_same_time(run: Run) -> None:
-    journal = str(run.journals / f"{run.id}.jsonl")
-    with ThreadPoolExecutor(300) as threads:
-        answers = list(threads.map(lambda _: ask(journal, {"do": "status"}), range(300)))
-    assert {answer["run"] for answer in answers} == {run.id}
+    connections = [connect(run) for _ in range(300)]
+    for connection in connections:
+        connection.sendall(b'{"do":"status"}\n')
+    for connection in connections:
+        with connection, connection.makefile() as answer:
+            assert json.loads(answer.readline())["run"] == run.id
 
 
 def test_a_client_that_asks_in_halves_or_never_reads_blocks_no_other(run: Run) -> None:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.scheduling.quarantine import QUICK, Failure, Quarantine
@@ -269,13 +267,19 @@ def test_a_job_is_tried_elsewhere_once_only() -> None:
     assert tried == [("1", 3), ("2", 0)]
 
 
-@settings(max_examples=200, deadline=None)
-@given(share=st.floats(0.05, 0.95), gpus=st.integers(2, 8), seed=st.integers(0, 10**6))
-def test_chance_alone_sets_no_gpu_aside_when_failures_are_seen_everywhere(share: float, gpus: int, seed: int) -> None:
+def sets_one_aside_by_chance(share: float, gpus: int, seed: int) -> bool:
     random, told = Random(seed), Ends()
     for gpu in range(gpus):  # a failure and a success everywhere: it is known that jobs may fail
         told.end(str(gpu), FAILURE)
         told.end(str(gpu))
     for _ in range(200):
         told.end(str(random.randrange(gpus)), FAILURE if random.random() < share else SUCCESS)
-        assert told.review() == []
+        if told.review():
+            return True
+    return False
+
+
+def test_chance_alone_hardly_ever_sets_a_gpu_aside_when_failures_are_seen_everywhere() -> None:
+    """How often jobs fail is known only from those that have ended, so it cannot be never."""
+    runs = [(share / 10, gpus, seed) for share in range(1, 10) for gpus in (2, 4, 8) for seed in range(40)]
+    assert sum(sets_one_aside_by_chance(*each) for each in runs) <= len(runs) / 200
