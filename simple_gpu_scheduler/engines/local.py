@@ -4,11 +4,10 @@ The pool knows the GPUs, and the children the processes. Survivors are attempts 
 started: they hold their own leases and are not children of this process.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from simple_gpu_scheduler.base.clock import SystemClock
-from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, outcome_of
 from simple_gpu_scheduler.gpus.discover import open_pool
@@ -28,11 +27,11 @@ class LocalEngine:
 
     queues = False
 
-    def __init__(self, setting: Setting, pool: Pool, children: Children) -> None:
-        """Starts watching the survivors."""
+    def __init__(self, setting: Setting, pool: Pool, children: Children, put: Callable[[object], None]) -> None:
+        """Starts watching the survivors, whose ends it will `put` on the inbox."""
         self._run_id = setting.run_id.encode()
         self._grace = setting.grace
-        self._put = setting.inbox.put
+        self._put = put
         self._pool = pool
         self._children = children
         self._left_out: frozenset[str] = frozenset()
@@ -42,8 +41,8 @@ class LocalEngine:
         pids = {each.attempt.key: each.pid for each in setting.survivors if each.status is None}
         for each in setting.survivors:
             if each.status is not None:
-                setting.inbox.put(ForEngine(SurvivorExited(each.attempt.key, each.status)))
-        survivors.watch(setting.journal, setting.journal_size, self._run_id, pids, self._put_survivor)
+                put(SurvivorExited(each.attempt.key, each.status))
+        survivors.watch(setting.journal, setting.journal_size, self._run_id, pids, put)
 
     def rooms(self, without: frozenset[str]) -> Rooms:
         """See `Engine`."""
@@ -96,15 +95,12 @@ class LocalEngine:
 
     def _survivor_exited(self, exited: SurvivorExited) -> Report:
         attempt = self._survivors[exited.key]
-        if not exited.is_settled and survivors.sweep(self._run_id, exited, self._grace, self._put_survivor):
+        if not exited.is_settled and survivors.sweep(self._run_id, exited, self._grace, self._put):
             return Exited(attempt)
         del self._survivors[exited.key]
         if exited.status is None:
             return Ended(attempt, None, "its exit code is unknown", swept=exited.swept)
         return Ended(attempt, outcome_of(exited.status), swept=exited.swept)
-
-    def _put_survivor(self, message: SurvivorExited | Broken) -> None:
-        self._put(ForEngine(message) if isinstance(message, SurvivorExited) else message)
 
     def release(self, attempt: Attempt) -> None:
         """See `Engine`. A survivor has no lease of ours."""
@@ -138,7 +134,8 @@ def build(setting: Setting) -> World:
     """The engine of this machine, with real time."""
 
     def put(message: object) -> None:
-        setting.inbox.put(ForEngine(message) if isinstance(message, LeaseCame | ChildExited) else message)
+        is_ours = isinstance(message, LeaseCame | ChildExited | SurvivorExited)
+        setting.inbox.put(ForEngine(message) if is_ours else message)
 
     tree = setting.environment.get(TREE, b"")
     pool = open_pool(setting.machine, setting.wants, put, Family(setting.run_id, tree), tree)
@@ -152,4 +149,4 @@ def build(setting: Setting) -> World:
         setting.open_streams,
         setting.spared,
     )
-    return World(LocalEngine(setting, pool, children), setting.inbox, SystemClock(), setting.read_more)
+    return World(LocalEngine(setting, pool, children, put), setting.inbox, SystemClock(), setting.read_more)

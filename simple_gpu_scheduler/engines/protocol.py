@@ -13,7 +13,7 @@ from simple_gpu_scheduler.base.clock import Clock
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome
 
-if TYPE_CHECKING:  # an engine takes of these what it needs
+if TYPE_CHECKING:  # only named here; an engine loads what it uses
     from simple_gpu_scheduler.gpus.discover import Machine, Wants
     from simple_gpu_scheduler.gpus.pool import Demand
     from simple_gpu_scheduler.keeper.client import KeeperClient

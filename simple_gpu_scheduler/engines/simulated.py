@@ -1,8 +1,8 @@
 """Simulated time: no process runs, and time moves only from one event to the next.
 
 This is the loop's engine, clock and inbox in one, since the three must agree. A job takes as long as `sleep N` in its
-command says, or else its `time=`; `exit N` and `false` set how it ends. In a dry run, jobs take no time and succeed;
-since their ends come one after another, GPUs are used in turn.
+command says, or else its `time=`; `exit N` and `false` set how it ends. In a dry run, jobs take next to no time and
+succeed; since their ends come one after another, GPUs are used in turn.
 """
 
 import re

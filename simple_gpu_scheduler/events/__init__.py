@@ -88,9 +88,8 @@ class JobBegan(NamedTuple):
 class JobEnded(NamedTuple):
     """An attempt has ended and no process of it is left; `is_final` unless the job is retried.
 
-    `length` is how long its main process ran.
-    `is_interrupted` if the run was stopped, so that it was ended, or is not retried; `is_cancelled` if the user
-    cancelled it.
+    `length` is how long its main process ran. `is_interrupted` if the run was stopped, so that it was ended, or is not
+    retried; `is_cancelled` if the user cancelled it.
     """
 
     attempt: Attempt

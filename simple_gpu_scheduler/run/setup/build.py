@@ -125,7 +125,7 @@ def _open(
 
 def _checked(execution: ExecutionOptions) -> ExecutionOptions:
     """The same options, with the full path of the shell. A UserError says what is wrong with one of them."""
-    os.getcwd()  # fails here if it was deleted, and not when the journal has been begun
+    os.getcwd()  # fails here if it was deleted, before there is a journal
     execution = execution._replace(shell=_find_shell(execution.shell))
     directory = execution.chdir
     if directory and not (os.path.isdir(directory) and os.access(directory, os.X_OK)):

@@ -32,7 +32,7 @@ class FakeChildren:
 def test_a_kill_that_comes_late_does_not_hurry_what_ends_the_leftovers() -> None:
     children = FakeChildren()
     nothing: Any = None
-    engine = LocalEngine(Setting("run", nothing, nothing, SimpleQueue()), nothing, children)
+    engine = LocalEngine(Setting("run", nothing, nothing, SimpleQueue()), nothing, children, nothing)
     assert engine.stop([ATTEMPT], force=True) == ["ended"]
     assert children.stops == []
     exited = ChildExited(ATTEMPT, SUCCESS)
