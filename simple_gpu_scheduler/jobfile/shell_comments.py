@@ -62,9 +62,9 @@ class CommentScanner:
         self.open.pop()
         self.in_string.pop()
 
-    def _close(self, width: int = 1) -> None:
+    def _close(self) -> None:
         self._pop()
-        self.at += width
+        self.at += 1
         self.word_begins = False
 
     def backslash(self) -> None:
@@ -132,9 +132,7 @@ class CommentScanner:
 
     def close_bracket(self) -> None:
         opened = self.open[-1] if self.open else b""
-        if opened == b"$((" and self.text[self.at : self.at + 2] == b"))":
-            self._close(2)
-        elif opened == b"$((":  # it was a subshell in a substitution
+        if opened == b"$((":  # another `)` ends it, and if none follows it was a subshell in a substitution
             self._pop()
             self._push(b"$(")
             self.at -= 1

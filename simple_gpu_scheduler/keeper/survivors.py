@@ -25,8 +25,8 @@ _PAUSE, _LONG_PAUSE = 0.1, 0.5
 class Survivor(NamedTuple):
     """An attempt that was running when its scheduler died: its process, if known, and when it started.
 
-    With a `status`, it has ended since, and no scheduler has acted on that yet. `excused` is how many earlier attempts
-    of the job do not count.
+    With a `status`, it has ended since, and no scheduler has acted on that yet. `excused` is how many attempts of the
+    job do not count.
     """
 
     attempt: Attempt

@@ -48,7 +48,7 @@ class Kept(NamedTuple):
 
     start: float
     gpus: Container[int]
-    mem: int = 0
+    mem: int
 
     @property
     def is_known(self) -> bool:
@@ -56,7 +56,7 @@ class Kept(NamedTuple):
         return self.start != _UNLIMITED
 
 
-NOTHING = Kept(_UNLIMITED, ())
+NOTHING = Kept(_UNLIMITED, (), 0)
 
 
 class Slots:
@@ -121,7 +121,7 @@ class Slots:
         by_then = sorted([(time, at) for at, time in enumerate(free_from) if time <= start])
         return Kept(start, {at for _, at in by_then[-gpus:]}, mem)
 
-    def within_reach(self, rooms: Rooms, mem: int = 0) -> int:
+    def within_reach(self, rooms: Rooms, mem: int) -> int:
         """How many GPUs a wide job could have if all our own jobs ended."""
         if not mem and len(rooms) == len(self._gpus):
             return len(self._gpus)

@@ -231,6 +231,19 @@ def test_an_attempt_that_still_runs_is_no_waiting_job() -> None:
     assert [each[0].number for each in left.ended] == [3]
 
 
+@pytest.mark.parametrize(("failed_too", "excused"), [(False, 1), (True, 3)])
+def test_one_that_ended_without_a_scheduler_is_a_survivor_with_its_status(failed_too: bool, excused: int) -> None:
+    """Of its attempts, only the interrupted one is excused; all are if the user retries what failed."""
+    interrupted = started(1), ended(1, "killed", interrupted=True)
+    failed = started(1, 2), ended(1, "failed", 2, final=False)
+    exited = started(1, 3), record("job exited", 8.0, job=1, attempt=3, status=256)
+    left = what_is_left(state_of(*interrupted, *failed, *exited), {}, failed_too=failed_too)
+    found = [(each.attempt.key, each.pid, each.status, each.excused) for each in left.survivors]
+    assert found == [((1, 3), 0, 256, excused)]
+    assert not left.waiting
+    assert not left.ended
+
+
 def test_a_job_that_has_ended_gets_its_next_attempt_and_all_retries_when_the_user_retries_it() -> None:
     state = state_of(started(1), ended(1, "failed", final=False), started(1, 2), ended(1, "failed", 2))
     [(job, fate, begin)] = what_is_left(state, {}, failed_too=False).ended

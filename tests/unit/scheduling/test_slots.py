@@ -105,8 +105,8 @@ def test_the_memory_an_attempt_declared_counts_until_it_has_it() -> None:
 
 
 @pytest.mark.parametrize(("kept", "mem", "found"), [
-    (Kept(5, {1}), 0, [0, 2]),
-    (Kept(5, {1}), 3, [0, 2]),
+    (Kept(5, {1}, 0), 0, [0, 2]),
+    (Kept(5, {1}, 0), 3, [0, 2]),
     (Kept(5, {0, 1}, 4), 6, [2]),
     (NOTHING, 6, [0, 1, 2]),
 ])  # fmt: skip
@@ -146,7 +146,7 @@ def test_where_the_end_is_unknown_or_overdue_something_is_kept_everywhere(until:
     kept = subject.keep(rooms(), 3, 0, 10)
     assert not kept.is_known
     assert list(kept.gpus) == [0, 1, 2]
-    assert Kept(10, {0}).is_known
+    assert Kept(10, {0}, 0).is_known
 
 
 def test_what_is_known_better_now_changes_when_a_place_comes() -> None:
@@ -182,10 +182,10 @@ def test_a_gpu_that_others_came_to_is_free_when_the_last_of_ours_has_ended() -> 
 def test_within_reach_is_what_others_leave_were_all_of_ours_to_end() -> None:
     subject = slots()
     key = took(subject, 1, 0).key
-    assert subject.within_reach(rooms()) == 3
-    assert subject.within_reach(rooms("12")) == 3
-    assert subject.within_reach(rooms("01")) == 2
-    assert subject.within_reach(rooms("0")) == 1
+    assert subject.within_reach(rooms(), 0) == 3
+    assert subject.within_reach(rooms("12"), 0) == 3
+    assert subject.within_reach(rooms("01"), 0) == 2
+    assert subject.within_reach(rooms("0"), 0) == 1
     assert subject.within_reach({"0": Room(3, {key: 4}), "1": Room(7)}, 7) == 2
     assert subject.within_reach({"0": Room(3, {key: 4}), "1": Room(7)}, 8) == 0
 
