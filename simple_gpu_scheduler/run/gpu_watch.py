@@ -49,6 +49,8 @@ def review(state: State) -> None:
     for aside in state.quarantine.review(state.runtimes):
         state.aside |= {aside.gpu}
         reason = f"{aside.in_a_row} jobs in a row failed there within seconds while others succeed elsewhere"
+        if aside.was_aside:
+            reason = "what was still running there failed too"
         state.publish(GpuSetAside(aside.gpu, reason, [each.attempt.job for each in aside.failures]))
         if aside.failures:
             _try_elsewhere(state, aside)

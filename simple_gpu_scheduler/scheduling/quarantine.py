@@ -29,11 +29,15 @@ class Failure(NamedTuple):
 
 
 class Aside(NamedTuple):
-    """A GPU to set aside, and the failures there to retry elsewhere."""
+    """A GPU to set aside, and the failures there to retry elsewhere.
+
+    If it `was_aside` already, they are those of attempts that were still running there.
+    """
 
     gpu: str
     in_a_row: int
     failures: Sequence[Failure]
+    was_aside: bool
 
 
 class Ruling(NamedTuple):
@@ -64,6 +68,7 @@ class Quarantine:
         self._streaks: dict[str, _Streak] = {}
         self._ends: Counter[tuple[str, bool]] = Counter()  # by GPU ("" for all) and whether they were bad
         self._tried_elsewhere: set[int] = set()
+        self._aside: set[str] = set()  # those on trial, and those convicted
         self._on_trial: dict[str, set[int]] = {}
         self.suspended: Collection[str] = ()
 
@@ -88,8 +93,7 @@ class Quarantine:
     def end_trials(self, is_pending: Callable[[int], bool]) -> list[str]:
         """The GPUs whose trial can no longer end, since its jobs were cancelled or dropped: they are cleared."""
         cleared = [gpu for gpu, numbers in self._on_trial.items() if not any(map(is_pending, numbers))]
-        for gpu in cleared:
-            del self._on_trial[gpu]
+        self._clear(cleared)
         return cleared
 
     def review(self, running: Running) -> list[Aside]:
@@ -97,21 +101,27 @@ class Quarantine:
         self.suspended = ()
         if not self._streaks:
             return []
+        found = self._late_failures()
         suspects = {gpu: streak for gpu, streak in self._streaks.items() if streak.length >= self._limit}
         if not suspects:
-            return []
+            return found
         now = running()
-        aside, suspended = [], set()
+        suspended = set()
         for gpu, streak in suspects.items():
             elsewhere = [runtime for attempt, runtime in now if attempt.gpus and gpu not in attempt.gpus]
             good = self._ends["", False] - streak.good_before + sum(runtime >= QUICK for runtime in elsewhere)
             bad = self._ends["", True] - streak.bad_before - streak.length
             if self._is_at_fault(gpu, streak, good, bad):
-                aside.append(self._set_aside(gpu, streak))
+                found.append(self._set_aside(gpu, streak))
             elif not good and not bad and elsewhere:  # wait for these to end
                 suspended.add(gpu)
         self.suspended = suspended
-        return aside
+        return found
+
+    def _late_failures(self) -> list[Aside]:
+        """What was still running on the GPUs that were set aside, and failed there too."""
+        late = [self._set_aside(gpu, streak) for gpu, streak in tuple(self._streaks.items()) if gpu in self._aside]
+        return [each for each in late if each.failures]
 
     def _is_at_fault(self, gpu: str, streak: _Streak, good: int, bad: int) -> bool:
         """Whether the streak cannot be chance, given the good and bad ends elsewhere since it started.
@@ -139,12 +149,21 @@ class Quarantine:
 
     def _set_aside(self, gpu: str, streak: _Streak) -> Aside:
         del self._streaks[gpu]
+        was_aside = gpu in self._aside
+        self._aside.add(gpu)
         again = [failure for failure in streak.final if failure.attempt.job.number not in self._tried_elsewhere]
         numbers = {failure.attempt.job.number for failure in again}
         self._tried_elsewhere |= numbers
-        if numbers:
+        if gpu in self._on_trial:
+            self._on_trial[gpu] |= numbers
+        elif numbers and not was_aside:
             self._on_trial[gpu] = numbers
-        return Aside(gpu, streak.length, again)
+        return Aside(gpu, streak.length, again, was_aside)
+
+    def _clear(self, gpus: Sequence[str]) -> None:
+        for gpu in gpus:
+            del self._on_trial[gpu]
+            self._aside.remove(gpu)
 
     def _try(self, number: int, *, succeeded: bool) -> Ruling:
         """If jobs that failed on a GPU fail elsewhere too, the jobs are at fault and not the GPU."""
@@ -157,6 +176,7 @@ class Quarantine:
                 convicted.append(gpu)
             elif not numbers:
                 cleared.append(gpu)
-        for gpu in (*cleared, *convicted):
+        self._clear(cleared)
+        for gpu in convicted:
             del self._on_trial[gpu]
         return Ruling(cleared, convicted)

@@ -182,7 +182,8 @@ class World:
         self.reads = 0
         self.leases = {gpu: FakeLease() for gpu in gpus}
         self.engine = FakeEngine(self, Pool([Gpu(name) for name in gpus], self.leases, self))
-        self.scheduler = Scheduler(Limits(tuple(gpus)), POLICIES["fifo"](), Rules(**rules))
+        limits = Limits(tuple(gpus), rules.pop("jobs_per_gpu", 1))
+        self.scheduler = Scheduler(limits, POLICIES["fifo"](), Rules(**rules))
         self.publisher = Publisher([self])
         engine_world = EngineWorld(self.engine, self, self, self.read_more)
         failures = {name: run_rules.pop(name) for name in FailureOptions._fields if name in run_rules}

@@ -262,6 +262,19 @@ def test_a_gpu_is_used_again_with_a_message_when_what_failed_there_fails_elsewhe
     assert world.state.aside == frozenset()
 
 
+def test_what_still_runs_on_a_gpu_when_it_is_set_aside_is_tried_elsewhere_if_it_fails() -> None:
+    world = Asking("01", jobs_per_gpu=2).jobs(*jobs(6))
+    world.state.quarantine = Quarantine(2)
+    world.engine.outcomes = {1: [FAILED, SUCCESS], 3: [FAILED, SUCCESS], 5: [FAILED, SUCCESS]}
+    world.engine.takes = {1: 1, 2: 3, 3: 2, 4: 4, 5: 5}
+    assert world.run() == 0
+    assert [([job.number for job in each.again], each.reason) for each in world.of(GpuSetAside)] == [
+        ([1, 3], "2 jobs in a row failed there within seconds while others succeed elsewhere"),
+        ([5], "what was still running there failed too"),
+    ]
+    assert world.summary()[:4] == (6, 0, 0, 0)
+
+
 def test_a_job_that_is_cancelled_does_not_speak_against_its_gpu() -> None:
     world = Asking("01").jobs(*jobs(3))
     world.state.quarantine = Quarantine(2)

@@ -174,6 +174,48 @@ def test_one_success_elsewhere_convicts_and_only_a_last_failure_of_all_clears() 
         assert told.again(second, "a", SUCCESS) == ([], []), "the trial is over"
 
 
+def on_trial() -> tuple[Told, int, int]:
+    told = Told()
+    first, second = told.end("b"), told.end("b")
+    told.end("a", SUCCESS)
+    [aside] = told.quarantine.review(nothing)
+    assert not aside.was_aside
+    return told, first, second
+
+
+def late(told: Told, number: int = 0) -> list[int]:
+    """The jobs to try elsewhere, once this one has failed where it still ran; 0: another one."""
+    told.number += 1
+    assert told.again(number or told.number, "b", FAILURE) == ([], [])
+    found = told.quarantine.review(nothing)
+    assert all(each.gpu == "b" and each.was_aside for each in found)
+    return [failure.attempt.job.number for each in found for failure in each.failures]
+
+
+def test_what_still_ran_on_the_gpu_and_fails_is_tried_elsewhere_too_and_takes_part_in_the_trial() -> None:
+    told, first, second = on_trial()
+    [third] = late(told)
+    assert told.again(first, "a", FAILURE) == ([], [])
+    assert told.again(second, "a", FAILURE) == ([], [])
+    assert told.again(third, "a", FAILURE) == (["b"], [])
+    assert late(told) == [], "the GPU is back in use"
+
+
+def test_what_still_ran_on_a_convicted_gpu_is_tried_elsewhere_and_clears_it_no_more() -> None:
+    told, first, _ = on_trial()
+    assert told.again(first, "a", SUCCESS) == ([], ["b"])
+    [third] = late(told)
+    assert told.again(third, "a", FAILURE) == ([], [])
+    assert late(told, third) == [], "once only"
+    assert told.quarantine.end_trials(lambda _number: False) == []
+
+
+def test_a_gpu_whose_trial_could_not_end_is_judged_anew() -> None:
+    told, _, _ = on_trial()
+    assert told.quarantine.end_trials(lambda _number: False) == ["b"]
+    assert late(told) == []
+
+
 def test_a_trial_whose_jobs_will_not_run_clears_the_gpu() -> None:
     told = Told()
     first, second = told.end("b"), told.end("b")
