@@ -34,6 +34,7 @@ def replace_file(target: str, data: bytes) -> None:
         raise
 
 
+# PyDLL keeps the interpreter lock: for calls that never block, releasing and reacquiring it is what costs.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _libc.write.restype = ctypes.c_ssize_t
 
@@ -81,10 +82,6 @@ def can_load(library: str) -> bool:
     except OSError:
         return False
     return True
-
-
-# PyDLL keeps the interpreter lock: for calls that never block, releasing and reacquiring it is what costs.
-_libc = ctypes.PyDLL(None, use_errno=True)
 
 
 def try_lock(fd: int) -> bool:
