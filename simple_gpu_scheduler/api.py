@@ -10,7 +10,6 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from queue import SimpleQueue
 
 from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.errors import Broken, UserError
@@ -24,6 +23,7 @@ from simple_gpu_scheduler.gpus.names import parse_gpus
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.system.marks import TREE, Family
 from simple_gpu_scheduler.system.signals import Signalled
+from simple_gpu_scheduler.system.threads import MessageQueue
 from simple_gpu_scheduler.system.users import user_id
 
 _VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
@@ -75,7 +75,7 @@ def lease(
 
 @contextmanager
 def _leased(count: int, seconds: float, wants: Wants) -> Iterator[tuple[str, ...]]:
-    inbox: SimpleQueue[LeaseCame | Broken | Signalled] = SimpleQueue()
+    inbox: MessageQueue[LeaseCame | Broken | Signalled] = MessageQueue()
     clock, me = SystemClock(), os.getpid()
     until = clock.now() + seconds
     mark = f"/lease-{me}-{time.time_ns()}".encode()

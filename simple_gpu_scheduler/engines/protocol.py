@@ -6,7 +6,6 @@ time after it was started, and the engine reports that with `Began`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from simple_gpu_scheduler.base.clock import Clock
@@ -20,6 +19,7 @@ if TYPE_CHECKING:  # only named here; an engine loads what it uses
     from simple_gpu_scheduler.keeper.survivors import Survivor
     from simple_gpu_scheduler.scheduling.slots import Rooms
     from simple_gpu_scheduler.system.processes import Streams
+    from simple_gpu_scheduler.system.threads import MessageQueue
 
 
 NEVER = float("inf")
@@ -112,7 +112,7 @@ class Engine(Protocol):
 
 
 class Inbox(Protocol):
-    """Where the loop waits. The real one is a SimpleQueue."""
+    """Where the loop waits. The real one is a `MessageQueue`."""
 
     def get(self, *, timeout: float | None = None) -> Any:
         """The next message; `Empty` if none came in time."""
@@ -133,7 +133,7 @@ class Setting(NamedTuple):
     run_id: str
     machine: "Machine"
     wants: "Wants"
-    inbox: "SimpleQueue[Any]"
+    inbox: "MessageQueue[Any]"
     read_more: Callable[[], object] = lambda: None
     shell: str = "/bin/sh"
     grace: float = 10.0

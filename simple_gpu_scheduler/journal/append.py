@@ -12,7 +12,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
-from simple_gpu_scheduler.system.threads import start_thread
+from simple_gpu_scheduler.system.threads import MessageQueue, start_thread
 
 # Beyond this, lines that a full disk does not take are dropped, oldest first.
 _MOST_KEPT = 64 * 1024 * 1024
@@ -130,7 +130,7 @@ class PatientAppender:
         self._appender = appender
         self._name = name
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._done: SimpleQueue[Exception | None] = SimpleQueue()
+        self._done: MessageQueue[Exception | None] = MessageQueue()
         self._unanswered: deque[int] = deque()  # the sizes of what was handed over
         self._size = 0
         start_thread(self._serve)

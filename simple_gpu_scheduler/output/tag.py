@@ -8,12 +8,12 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
+from queue import Empty
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.system.threads import need_thread
+from simple_gpu_scheduler.system.threads import MessageQueue, need_thread
 
 from .log_file import UNKNOWN, after_header, open_to_read
 from .sink import Printed
@@ -38,7 +38,7 @@ class Tagged:
     def __init__(self, *, coloured: bool) -> None:
         self._stdout = Stdout()
         self._coloured = coloured
-        self._told: SimpleQueue[_Started | Printed | None] = SimpleQueue()
+        self._told: MessageQueue[_Started | Printed | None] = MessageQueue()
         self._running: dict[Key, _Followed] = {}
         self._ends: dict[Key, int] = {}  # set before a footer is written, so that none is ever shown
         self._is_closing = False

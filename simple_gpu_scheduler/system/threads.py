@@ -1,8 +1,9 @@
-"""Threads that get no signals, and values computed by a thread. It does not know what they do."""
+"""Threads that get no signals, what they send each other, and values they compute. It does not know what they do."""
 
 import signal
 import threading
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 from simple_gpu_scheduler.base.errors import UserError
@@ -32,6 +33,24 @@ def need_thread(run: Callable[[], object]) -> threading.Thread:
         return start_thread(run)
     except RuntimeError:
         raise UserError("this user may not start more threads (ulimit -u); nothing was started") from None
+
+
+class MessageQueue(SimpleQueue[T]):
+    """Where a thread waits for messages."""
+
+    def get(self, block: bool = True, timeout: float | None = None) -> T:
+        """The next message; `Empty` if none came in time.
+
+        Before Python 3.13, that of a SimpleQueue waits for ever if the timeout passes while it prepares to wait, which
+        may happen whenever its lock is free. A first `get` that does not wait takes that lock.
+        """
+        if block and timeout is not None:
+            try:
+                return super().get(block=False)
+            except Empty:
+                if not timeout:
+                    raise
+        return super().get(block, timeout)
 
 
 class Meanwhile(Generic[T]):

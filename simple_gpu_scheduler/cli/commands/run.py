@@ -5,7 +5,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import click
@@ -26,6 +25,7 @@ from simple_gpu_scheduler.system.foreground import FOR_THE_COMMAND, run_in_foreg
 from simple_gpu_scheduler.system.job_environment import inherited, own
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
 from simple_gpu_scheduler.system.signals import Signalled, signals_to
+from simple_gpu_scheduler.system.threads import MessageQueue
 
 _EXAMPLES = r"""
 simple_gpu_scheduler run -- python train.py --lr 0.1
@@ -102,7 +102,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
     run_id = f"run-{os.getpid()}-{time.time_ns()}"
     attempt = Attempt(Job(1, b"", Place(1), errand.gpus), 1, (), (0,))
     its_mark = mark(attempt, run_id.encode())
-    inbox: SimpleQueue[LeaseCame | Broken | Signalled] = SimpleQueue()
+    inbox: MessageQueue[LeaseCame | Broken | Signalled] = MessageQueue()
     tree = environment.get(TREE, b"")
     pool = open_pool(machine, errand.wants, inbox.put, Family(run_id, tree), tree)
     clock = SystemClock()

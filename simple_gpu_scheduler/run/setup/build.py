@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler import engines
@@ -32,7 +31,7 @@ from simple_gpu_scheduler.scheduling.policies import Policy
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.system.signals import signals_to
-from simple_gpu_scheduler.system.threads import Meanwhile, need_thread, start_thread
+from simple_gpu_scheduler.system.threads import Meanwhile, MessageQueue, need_thread, start_thread
 
 from .outlets import Outlets, open_outlets, plan_layout
 
@@ -204,7 +203,7 @@ def _run(
     by_joblog: "SkippingParser | None",
     resumed: "Resumed | None",
 ) -> int:
-    inbox: SimpleQueue[Message] = SimpleQueue()
+    inbox: MessageQueue[Message] = MessageQueue()
     room = threading.Semaphore(0)
     reader = Reader(list(opened.gathered.open_inputs), parser, inbox.put, room.acquire, by_null=options.input.null)
     with signals_to(inbox.put):
@@ -256,7 +255,7 @@ def _introductions(options: Options, opened: OpenRun, machine: Machine) -> list[
     return [*opened.gathered.introductions, *filter(None, [where]), *remarks]
 
 
-def _run_observed(state: State, opened: OpenRun, inbox: "SimpleQueue[Message]") -> None:
+def _run_observed(state: State, opened: OpenRun, inbox: "MessageQueue[Message]") -> None:
     """Run, and answer requests meanwhile."""
     keeper = opened.keeper
     if keeper:
@@ -271,7 +270,7 @@ def _run_observed(state: State, opened: OpenRun, inbox: "SimpleQueue[Message]") 
         server.close()
 
 
-def _listen(opened: OpenRun, inbox: "SimpleQueue[Message]") -> Server | None:
+def _listen(opened: OpenRun, inbox: "MessageQueue[Message]") -> Server | None:
     """Answer requests from outside; without a journal, a run cannot be found."""
     if not opened.record.path:
         return None
@@ -286,7 +285,7 @@ def _build(
     options: Options,
     opened: OpenRun,
     machine: Machine,
-    inbox: "SimpleQueue[Message]",
+    inbox: "MessageQueue[Message]",
     room: threading.Semaphore,
     reader: Reader,
     resumed: "Resumed | None",
@@ -325,7 +324,7 @@ def _build(
 
 
 def find_estimates(
-    execution: ExecutionOptions, policy: Policy, inbox: "SimpleQueue[Message]"
+    execution: ExecutionOptions, policy: Policy, inbox: "MessageQueue[Message]"
 ) -> tuple[Estimates, Callable[[], object] | None]:
     """The known lengths: read now if the order depends on them, otherwise a function to read them later."""
 
