@@ -89,65 +89,6 @@ def test_several_sweeps_follow_each_other_and_no_line_is_there_twice(swept) -> N
     assert swept("s.yaml", text, "--count").stdout == b"3\n"
 
 
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        ('a,b,z\r\n1,"x ""y"" z",\r\n,"",""\r\n', ["1 'x \"y\" z'", "'' ''"]), ("a,b,z\r1,{b},\r", ["1 '{b}'"]),
-        ("\N{BYTE ORDER MARK}a, b ,z\n\n1,#: 2,\n\n", ["1 '#: 2'"]), ("z,a,b\n1,1,2\n6,3,4\n7,3,4\n", ["1 2", "3 4"]),
-        ("z,a,b\n8,1,2\n9,3,4\n6,3,5\n9,3,6\n", ["1 2", "3 5"]),
-        pytest.param("a,b,z\n1,x\N{LINE SEPARATOR}y\x0bz,\n", ["1 'x\N{LINE SEPARATOR}y\x0bz'"]),
-    ],
-)  # fmt: skip
-def test_rows_of_csv_come_as_they_are_and_a_column_may_be_there_to_be_asked(swept, content, lines) -> None:
-    done = swept("r.csv", content, "{a} {b}", "--where", "z != 9", *GRID)
-    assert (done.stdout.decode().split("\n")[:-1], done.returncode) == (lines, 0)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "scalars"),
-    [
-        ("s.yaml", "pattern: '{a}'\nparameters: {a: [%s]}", "1e-5, yes, 010, 1_0, '', 1.50, 2020-01-01"),
-        ("s.json", '{"pattern": "{a}", "parameters": {"a": [%s]}}', "true, false, 1.50, 1e-5, -0, NaN, 1e999"),
-        ("s.toml", "pattern = '{a}'\nparameters.a = [%s]\n", "true, 1.50, 1e-5, inf"),
-    ],
-)
-def test_scalars_of_files_are_as_they_were_written(swept, name, content, scalars) -> None:
-    assert swept(name, content % scalars, *GRID).stdout.decode().splitlines() == scalars.split(", ")
-
-
-LAUGHS = "a: &a [x, x]\n" + "".join(f"{y}: &{y} [{f'*{x},' * 99}]\n" for x, y in zip("abcdef", "bcdefg", strict=True))
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("s.csv", "a,b\n1,2\n\n3\n", "line 4 has 1 value, but the first line has 2 names"),
-        ("s.csv", 'a,b\n1,"2\n3"\n3,4,5\n', "line 4 has 3 values"), ("s.toml", "a = " + "[" * 10**5, "not TOML"),
-        ("s.csv", "a,b\n", "one line per configuration"), ("s.csv", b"a\n1\n\xff\n", "line 3 is not UTF-8"),
-        ("s.json", '{"parameters": {"a": 1}}', "there is no PATTERN"), ("s.csv", "", "the first line must name"),
-        ("s.yaml", "parameters: {a: 1, a: 2}", "'a' is given twice"), ("s.csv", "a,b,a\n1,2,3\n", "'a' is given twice"),
-        ("s.json", '{"zip": {"a": "b"}}', "zip must be text or"), ("s.csv", "a;b\n1;2\n", "separated by ';'"),
-        ("s.json", '{"pattern": "a", "pattern": "b"}', "'pattern' is given twice"),
-        ("s.json", '{"parameters": {"a": 1, "a=": 2}}', "the parameter a is given twice"),
-        ("s.toml", "pattern = 'a'\npattern = 'b'\n", "this is not TOML"), ("s.yaml", LAUGHS, "is not a setting"),
-        ("s.json", '{"paramters": {}}', "'paramters' is not a setting of a sweep; did you mean parameters?"),
-        ("s.json", '{"repeat": "x"}', "repeat: 'x' is no"), ("s.json", "[1]", "a sweep must map names to values"),
-        ("s.json", '{"pattern": null}', "pattern must be text or"), ("s.yaml", "[" * 5000, "not YAML"),
-        ("s.json", '{"when": ["a"]}', "when must map names to values"), ("s.txt", "", "must end in one of .json"),
-        ("s.json", '{"rows": [{"a": 1}, {"b": 1}]}', "row 2 has different names from the first row"),
-        ("s.json", '{"simple_hypersearch": 2}', "saved by a newer version"), ("s.json", "[" * 10**5, "not JSON"),
-        ("s.yaml", "parameters:\n  " + LAUGHS.strip().replace("\n", "\n  "), "text or a number, not several"),
-        ("s.yaml", "pattern: !!python/name:os.x []", "pattern must be"), ("s.yaml", "a: &a {a: *a}", "not YAML"),
-        pytest.param("s.json", '{"pattern": "\\u0000"}', "NUL"), ("s.csv", 'a\n"x', "line 2: this is not CSV"),
-        pytest.param("s.json", '{"n_samples": 1, "n-samples": 2}', "n-samples is given twice"),
-        pytest.param("s.json", '{"pattern": "{a}", "rows": [{"a": "\\u0000"}]}', "NUL"),
-        pytest.param("s.json", '{"pattern": "{a}", "rows": [{"a": "\\ud800"}]}', "s.json"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_a_file_is_reported(swept, name, content, sentence) -> None:
-    refused(swept(name, content, *(["x"] if name == "s.csv" else [])), sentence)
-
-
 def test_an_unreadable_file_and_a_missing_library_are_reported(tmp_path) -> None:
     (tmp_path / "d.json").mkdir()
     refused(hypersearch(tmp_path, "--from", "no.json"), "cannot read no.json: No such file or directory")

@@ -10,6 +10,8 @@ from simple_gpu_scheduler.hypersearch.commands import Sweeps
 from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, Sweep, WrittenValues
 from tests.conftest import HYPERSEARCH, Program
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 
 def hypersearch(*args: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([*HYPERSEARCH, *args], capture_output=True, text=True, check=False, timeout=120)
