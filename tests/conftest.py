@@ -160,7 +160,8 @@ def _leases_and_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture(autouse=True)
 def _measures_one_of_a_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """To be measured costs a program three times what its own start and end do: of a test's programs those are that
-    it starts with its first parameters. Nothing is measured of a test marked `unmeasured`, which does much and often.
+    it starts with its first parameters. Nothing is measured of a test marked `unmeasured`: it repeats
+    much, or runs lines that other tests run too.
     """
     unmeasured = request.node.get_closest_marker("unmeasured") is not None
     if unmeasured or any(request.node.callspec.indices.values() if hasattr(request.node, "callspec") else ()):

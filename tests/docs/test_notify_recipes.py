@@ -21,7 +21,7 @@ FAILED = "job 2 (line 2 of gpu_commands.txt) failed with exit code 1 after "
 needs_jq_and_curl = pytest.mark.skipif(
     not (shutil.which("jq") and shutil.which("curl")), reason="jq and curl are not installed"
 )
-pytestmark = [pytest.mark.usefixtures("idle_gpus"), needs_jq_and_curl]
+pytestmark = [pytest.mark.usefixtures("idle_gpus"), pytest.mark.unmeasured, needs_jq_and_curl]
 
 
 def recipes() -> dict[str, str]:

@@ -27,6 +27,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.support.nvml import StandIn
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 README = ROOT / "README.md"
 INDEX = ROOT / "docs" / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]

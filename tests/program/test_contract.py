@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import ROOT, SCHEDULER, UNMEASURED, Program, needs
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 
 def lines_of(done: "subprocess.CompletedProcess[bytes]") -> list[str]:
     return done.stdout.decode("utf-8", "surrogateescape").splitlines()

@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import Program, until
 from tests.support.sharing import ALONE, LEASE, held, in_line, lonely, were_alone
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 
 def start_together(program: Program, inputs: dict[str, str]) -> None:
     """Run a scheduler for each, all of which want the GPU when the first one gets it."""

@@ -3,9 +3,13 @@
 import os
 import subprocess
 
+import pytest
+
 from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput, OpenInput, Reader
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from tests.conftest import SCHEDULER, Program
+
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
 
 GIB = 2**30
 

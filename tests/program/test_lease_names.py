@@ -6,6 +6,8 @@ from tests.conftest import Program, until
 from tests.support.nvml import StandIn, a_gpu
 from tests.support.sharing import held, in_line, leases, lonely, mount_namespace, unmeasured, were_alone
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 UUIDS = [a_gpu(index).uuid for index in range(4)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import Program, has_text, until
 from tests.support.sharing import ALONE, LEASE, UID, as_user, in_line, lonely, needs_users, start_as, were_alone
 
-pytestmark = pytest.mark.usefixtures("open_directory")
+pytestmark = [pytest.mark.usefixtures("open_directory"), pytest.mark.unmeasured]  # others measure what it runs
 OTHER = 4321
 MASKS = [0o077, 0o022, 0o000]
 

@@ -30,6 +30,8 @@ from tests.support.sharing import (
     were_alone,
 )
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 Pids = Callable[[str], int]
 
 

@@ -13,6 +13,8 @@ import pytest
 from tests.conftest import SCHEDULER, UNMEASURED, Program, is_alive, until
 from tests.support.processes import command_lines
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 COMMAND = " ".join(SCHEDULER)
 Pids = Callable[[str], int]
 

@@ -7,6 +7,8 @@ import pytest
 from tests.conftest import Program, until
 from tests.support.nvml import GIB, Process, StandIn, a_gpu
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 # Each notes its start and its end, and waits for its own go.
 NOTED = "echo $$ > pid$SGS_JOB; touch on$SGS_JOB; until [ -e go$SGS_JOB ]; do sleep 0.01; done; rm on$SGS_JOB"
 

@@ -16,6 +16,8 @@ from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.simulation.simulate import Arrival, simulate
 from tests.conftest import UNMEASURED, Program, until
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 SIMULATED = ("--engine", "simulated", "--joblog", "log", "--gpus")
 # How long, how wide, whose. Found by trying: the policies differ on it, and a machine that takes up to 75 ms longer for
 # each job changes no order.

@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
 
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
 COMMAND = " ".join(SCHEDULER)
 Pids = Callable[[str], int]
 

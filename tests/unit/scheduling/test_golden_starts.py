@@ -33,6 +33,8 @@ from simple_gpu_scheduler.simulation.workloads.jobs import WorkloadJob, arrivals
 from simple_gpu_scheduler.simulation.workloads.synthetic import generate, parse_synthetic
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.unmeasured  # thousands of jobs, again and again
+
 GOLDEN = ROOT / "tests/golden/starts.json"
 TRACES = ROOT.parent / "shared/traces"
 LEARNED = show_weights(Weights((-1.0, 0.25, -0.5), (0.5, -0.125, 0.25), (0.25, 0.125, -0.5)))

@@ -321,6 +321,7 @@ def sets_one_aside_by_chance(share: float, gpus: int, seed: int) -> bool:
     return False
 
 
+@pytest.mark.unmeasured
 def test_chance_alone_hardly_ever_sets_a_gpu_aside_when_failures_are_seen_everywhere() -> None:
     """How often jobs fail is known only from those that have ended, so it cannot be never."""
     runs = [(share / 10, gpus, seed) for share in range(1, 10) for gpus in (2, 4, 8) for seed in range(40)]
