@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from tests.support.followed import follow, queue, uses_inotify  # noqa: F401
 from tests.support.nvml import StandIn
 from tests.support.nvml.fixtures import compiled_library, stand_in, stand_in_of  # noqa: F401
+from tests.support.processes import kill_if_alive
 from tests.support.until import until
 
 ROOT = Path(__file__).parent.parent
@@ -204,5 +205,4 @@ def pids(tmp_path: Path) -> Iterator[Callable[[str], int]]:
 
     yield read
     for pid in seen:
-        if is_alive(pid):
-            os.kill(pid, signal.SIGKILL)
+        kill_if_alive(pid)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import FileLease
 from tests.conftest import SCHEDULER, Program, has_text, is_alive, until
+from tests.support.processes import of_threads
 from tests.support.sharing import (
     ALONE,
     LEASE,
@@ -49,8 +49,7 @@ def start(program: Program, commands: str, *args: str) -> "subprocess.Popen[byte
 
 def is_stopped(pid: int) -> bool:
     """Whether each of its threads is."""
-    states = [path.read_text().rpartition(") ")[2][0] for path in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return set(states) == {"T"}
+    return {text.rpartition(") ")[2][0] for text in of_threads(pid, "stat").values()} == {"T"}
 
 
 def file_lease(name: str = LEASE) -> FileLease:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import UNMEASURED, Program, until
 from tests.support.nvml import GIB, StandIn, a_gpu
-from tests.support.processes import command_lines
+from tests.support.processes import command_lines, directory_of, read
 from tests.support.terminal import Terminal
 
 HEADINGS = "LAST OUTPUT"
@@ -191,9 +191,9 @@ def test_a_kill_leaves_a_terminal_that_can_be_used(terminal_of: Callable[..., Te
         pid
         for pid, words in command_lines().items()
         if b"simple_gpu_scheduler\0--gpus" in words
-        and os.readlink(f"/proc/{pid}/cwd") == str(tmp_path)
+        and directory_of(pid) == str(tmp_path)
         # It has a terminal, unlike its keeper.
-        and int(Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[4]) > 0
+        and int(read(pid, "stat").rpartition(b") ")[2].split()[4]) > 0
     )
     os.kill(pid, 9)
     terminal.shows("Killed")

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SCHEDULER, UNMEASURED, Program, until
+from tests.support.processes import children_of, of_threads
 from tests.support.sharing import as_user, needs_users
 
 SUBMIT = [*SCHEDULER, "submit"]
@@ -508,8 +509,7 @@ class TestRestart:
         process = fifo.start()
         fifo.write(line("one"))
         fifo.has_run("one")
-        children = Path(f"/proc/{process.pid}/task").glob("*/children")
-        (keeper,) = [int(pid) for path in children for pid in path.read_text().split()]
+        (keeper,) = children_of(process.pid)
         os.kill(keeper, signal.SIGKILL)
         for number in range(20):
             fifo.write(line(str(number)))
@@ -551,16 +551,12 @@ class TestSeveralInputs:
         fifo.has_run("one", "one", "three", "two", "three")
 
 
-def threads_of(pid: int) -> list[Path]:
-    return [path / "status" for path in Path(f"/proc/{pid}/task").iterdir()]
-
-
 def switches_of(pids: Sequence[int]) -> dict[str, list[str]]:
     """How often each thread was given the processor."""
     return {
-        str(path): [each for each in path.read_text().splitlines() if "ctxt_switches" in each]
+        thread: [each for each in text.splitlines() if "ctxt_switches" in each]
         for pid in pids
-        for path in threads_of(pid)
+        for thread, text in of_threads(pid, "status").items()
     }
 
 
@@ -572,8 +568,7 @@ def test_idle_neither_scheduler_nor_keeper_use_the_processor(program: Program, n
     process = queue.start()
     queue.write(line("one"))
     queue.has_run("one")
-    children = Path(f"/proc/{process.pid}/task").glob("*/children")
-    pids = [process.pid, *(int(pid) for path in children for pid in path.read_text().split())]
+    pids = [process.pid, *children_of(process.pid)]
     assert len(pids) == 2, "the scheduler and its keeper"
     until(lambda: (before := switches_of(pids)) and not time.sleep(1) and before == switches_of(pids), "it sleeps")
 

@@ -13,7 +13,7 @@ import pytest
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.scheduling.policies.learned import Weights, show_weights
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
-from tests.support.processes import command_line
+from tests.support.processes import children_of, command_line, kill_if_alive, read
 
 RAN = "echo $SGS_JOB.$SGS_ATTEMPT >> ran"
 UNTIL_GO = "until [ -e go ]; do sleep 0.02; done"
@@ -68,17 +68,10 @@ class Scene:
     def processes(self, *, kill: bool = False) -> list[int]:
         """All of these runs; they are known by an environment that is this test's own."""
         mark = b"XDG_STATE_HOME=%s\0" % os.fsencode(self.directory / "state")
-        found = []
-        for name in os.listdir("/proc"):
-            try:
-                environment = Path(f"/proc/{name}/environ").read_bytes() if name.isdigit() else b""
-            except OSError:
-                continue
-            if mark in environment and int(name) != os.getpid():
-                found.append(int(name))
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+        found = [pid for pid in pids if mark in read(pid, "environ") and pid != os.getpid()]
         for pid in found if kill else ():
-            if is_alive(pid):
-                os.kill(pid, signal.SIGKILL)
+            kill_if_alive(pid)
         return found
 
     def ran(self) -> list[str]:
@@ -94,10 +87,6 @@ class Scene:
     def records(self, event: str) -> list[dict]:
         lines = self.journals()[-1].read_text().splitlines() if self.journals() else []
         return [record for record in map(json.loads, filter(None, lines)) if record["event"] == event]
-
-
-def children_of(pid: int) -> list[int]:
-    return [int(each) for path in Path(f"/proc/{pid}/task").glob("*/children") for each in path.read_text().split()]
 
 
 @pytest.fixture
