@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from faults import crowds, disks, journals, kills, pipes
+from faults import crowds, disks, flapping, followed, journals, kills, pipes
 from faults.ground import Counts
 
 Fault = Callable[[Path, random.Random], Counts]
@@ -22,6 +22,7 @@ Fault = Callable[[Path, random.Random], Counts]
 LONG: dict[str, Fault] = {
     "kills": kills.scheduler_killed,
     "pipe-kills": pipes.scheduler_of_a_pipe_killed,
+    "follower-kills": followed.follower_killed,
     "stops": kills.stopped_and_continued,
     "keeper-kills": kills.keeper_killed,
     "both-killed": kills.both_killed,
@@ -31,10 +32,12 @@ LONG: dict[str, Fault] = {
     "many-waiting": crowds.many_waiting,
     "many-writers": crowds.many_writers,
     "no-terminal": crowds.terminal_gone,
+    "flapping": flapping.gpus_fail_and_work_again,
 }
 QUICK: dict[str, Fault] = LONG | {
     "kills": partial(kills.scheduler_killed, jobs=200, kills=12),
     "pipe-kills": partial(pipes.scheduler_of_a_pipe_killed, kills=12),
+    "follower-kills": partial(followed.follower_killed, kills=8),
     "stops": partial(kills.stopped_and_continued, jobs=150, stops=20),
     "keeper-kills": partial(kills.keeper_killed, jobs=40, kills=3),
     "both-killed": partial(kills.both_killed, jobs=60, kills=6),
@@ -44,8 +47,9 @@ QUICK: dict[str, Fault] = LONG | {
     "many-waiting": partial(crowds.many_waiting, jobs=20_000, ready=10, answered=5),
     "many-writers": partial(crowds.many_writers, writers=200),
     "no-terminal": partial(crowds.terminal_gone, jobs=40),
+    "flapping": partial(flapping.gpus_fail_and_work_again, jobs=60, kills=6),
 }
-_NOT_HERE = (disks.NoDiskError, journals.NoCompilerError)
+_NOT_HERE = (disks.NoDiskError, journals.NoCompilerError, flapping.NoStandInError)
 
 
 def main() -> int:

@@ -10,6 +10,7 @@ from textwrap import dedent
 import click
 
 from simple_gpu_scheduler import __version__
+from simple_gpu_scheduler.base.program import SHORT
 from simple_gpu_scheduler.cli.click_extras import Command
 from simple_gpu_scheduler.cli.commands import COMMANDS
 from simple_gpu_scheduler.cli.commands.hypersearch import hypersearch
@@ -17,8 +18,8 @@ from simple_gpu_scheduler.cli.group import main
 
 HERE = Path(__file__).parent
 _NAMES = {
-    "simple_gpu_scheduler": "run shell commands on the free GPUs of one machine",
-    "simple_hypersearch": "print the commands of a parameter sweep",
+    "simple_gpu_scheduler": f"simple_gpu_scheduler, {SHORT} \\- run shell commands on the free GPUs of one machine",
+    "simple_hypersearch": "simple_hypersearch \\- print the commands of a parameter sweep",
 }
 
 
@@ -39,7 +40,7 @@ def pages() -> dict[str, str]:
 def _page(name: str, command: Command, others: Iterable[Command]) -> Iterator[str]:
     yield f'.TH {name.upper()} 1 "" "{name} {__version__}" "User Commands"'
     yield ".SH NAME"
-    yield f"{name} \\- {_NAMES[name]}"
+    yield _NAMES[name]
     yield ".SH SYNOPSIS"
     yield from _usage(name, command)
     for other in others:

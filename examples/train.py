@@ -86,9 +86,9 @@ def main() -> None:
         for point in training:
             network.learn(point, arguments.lr)
         if epoch % 20 == 0:
-            print(f"lr={arguments.lr:g} gpu={gpu} epoch {epoch}: loss {network.loss(training):.3f}", flush=True)
+            print(f"lr={arguments.lr:g} gpu={gpu} epoch {epoch}: loss {network.loss(training):.3f}")
     result = {"lr": arguments.lr, "loss": network.loss(test), "accuracy": network.accuracy(test)}
-    print(f"lr={arguments.lr:g} done: test accuracy {result['accuracy']:.2f}", flush=True)
+    print(f"lr={arguments.lr:g} done: test accuracy {result['accuracy']:.2f}")
     if arguments.output:
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
         arguments.output.write_text(json.dumps(result) + "\n")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
-__all__ = ["LeaseTimeout", "UserError", "__version__", "lease"]
+__all__ = ["GpuLease", "LeaseTimeout", "UserError", "__version__", "lease"]
 
 if TYPE_CHECKING:
-    from simple_gpu_scheduler.api import LeaseTimeout, lease
+    from simple_gpu_scheduler.api import GpuLease, LeaseTimeout, lease
     from simple_gpu_scheduler.base.errors import UserError
 
 
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
         from simple_gpu_scheduler.base.errors import UserError  # noqa: PLC0415 - as above
 
         return UserError
-    if name in ("lease", "LeaseTimeout"):
+    if name in ("lease", "GpuLease", "LeaseTimeout"):
         from simple_gpu_scheduler import api  # noqa: PLC0415 - as above
 
         return getattr(api, name)

@@ -32,6 +32,10 @@ settings.load_profile("any machine")
 for _size in ("COLUMNS", "LINES"):
     os.environ.pop(_size, None)
 
+# What is taken from the environment before a test has its own is of no test: a run with it fails at once, where it
+# would use the leases and runs of this machine's users.
+os.environ |= dict.fromkeys(("SGS_LEASE_DIR", "XDG_STATE_HOME"), "/dev/null/of-no-test")
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, and what they start would too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -90,7 +94,7 @@ class Program:
         """Run it with this on stdin, through a pipe, until it ends."""
         data = stdin.encode() if isinstance(stdin, str) else stdin
         settings = {"cwd": self.directory, "timeout": 120, "capture_output": True} | settings
-        return subprocess.run([*SCHEDULER, *args], input=data, check=False, **settings)
+        return subprocess.run([*settings.pop("before", ()), *SCHEDULER, *args], input=data, check=False, **settings)
 
     def start(self, *args: str, **settings) -> "subprocess.Popen[bytes]":
         """Start it, with stdin and stderr piped."""
@@ -161,8 +165,8 @@ def _leases_and_runs_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture(autouse=True)
 def _measures_one_of_a_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """To be measured costs a program three times what its own start and end do: of a test's programs those are that
-    it starts with its first parameters. Nothing is measured of a test marked `unmeasured`: it repeats
-    much, or runs lines that other tests run too.
+    it starts with its first parameters. Nothing is measured of a test marked `unmeasured`: it repeats much,
+    or runs lines that other tests run too.
     """
     unmeasured = request.node.get_closest_marker("unmeasured") is not None
     if unmeasured or any(request.node.callspec.indices.values() if hasattr(request.node, "callspec") else ()):

@@ -15,12 +15,6 @@ class UserError(Exception):
     code = BAD_INPUT
 
 
-class Trouble(NamedTuple):
-    """A message to the loop: something other than a job went wrong, which the exit code must show."""
-
-    sentence: str
-
-
 class Broken(NamedTuple):
     """A message to the loop: a thread hit a bug. The loop raises the error, so that it is reported."""
 

@@ -1,4 +1,4 @@
-"""Optional libraries: how to install one, and matplotlib without its windows."""
+"""Optional libraries: how to install one, TOML on Python 3.10, and matplotlib without its windows."""
 
 import sys
 from collections.abc import Callable
@@ -29,3 +29,16 @@ def figure_maker() -> Callable[..., Any]:
         return made
 
     return figure
+
+
+def toml_reader() -> Callable[..., Any]:
+    """The function `loads` for TOML. On Python 3.10, a UserError says how to install it."""
+    try:
+        import tomllib  # noqa: PLC0415 - few runs read TOML
+    except ImportError:
+        try:
+            import tomli as tomllib  # type: ignore[no-redef,import-not-found,unused-ignore] # noqa: PLC0415 - as above
+        except ImportError:
+            raise UserError(f"Python 3.10 needs tomli to read TOML; {install('tomli', 'files')}") from None
+    loads: Callable[..., Any] = tomllib.loads
+    return loads

@@ -8,12 +8,15 @@ _MOMENT = 1.0
 
 
 class Wait(NamedTuple):
-    """Why one GPU is not free; `cause` stays the same as long as the reason does."""
+    """Why one GPU is not free; `cause` stays the same as long as the reason does.
+
+    `is_mine`: other processes of this user are the only reason.
+    """
 
     gpu: str
     sentence: str
     cause: str
-    by_occupancy: bool = False
+    is_mine: bool = False
 
 
 class Waiting:

@@ -14,10 +14,11 @@ Ending = Literal["", "timed out", "stopped", "cancelled"]
 
 
 class Place(NamedTuple):
-    """Where a job was read: line 12, or line 12 of more.txt."""
+    """Where a job was read: line 12, or line 12 of more.txt. In a followed file the line also has a digest."""
 
     line: int
     input: str = ""
+    digest: str = ""
 
     def __str__(self) -> str:
         return f"line {self.line} of {self.input}" if self.input else f"line {self.line}"
@@ -38,6 +39,16 @@ class Job(NamedTuple):
     name: str = ""
     after: tuple[int, ...] = ()
     label: str = ""
+
+
+class GpuCap(NamedTuple):
+    """The most GPUs that a run may hold at once, and the file that says so."""
+
+    gpus: int
+    said_by: str
+
+    def __str__(self) -> str:
+        return f"at most {self.gpus} at once ({self.said_by}, gpus-per-run)"
 
 
 Key = tuple[int, int]  # of an attempt: the number of its job, and its own

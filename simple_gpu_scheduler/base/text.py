@@ -29,6 +29,11 @@ def safe(text: str) -> str:
     return re.sub(_UNSAFE, lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
+def visible(text: str) -> str:
+    """The text with bytes that are not UTF-8 written out: `\\xff`. Many JSON parsers refuse lone surrogates."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def show_gpus(attempt: Attempt) -> str:
     """Where an attempt runs: `gpu 0`, `gpus 0,1` or `cpu`."""
     gpus = attempt.gpus
@@ -56,11 +61,15 @@ def show_outcome(outcome: Outcome) -> str:
     return outcome.kind
 
 
-def show_waits(waits: Sequence[Wait], override: str = "--ignore-occupancy") -> str:
-    """Why GPUs are not free: `gpu 1: alice python 11.2 GiB for 2 h · gpu 2: leased by bob (pid 4242, train.py)`."""
-    reasons = " · ".join(f"gpu {wait.gpu}: {safe(wait.sentence)}" for wait in waits)
-    way_out = f" (to start anyway: {override})" if any(wait.by_occupancy for wait in waits) else ""
-    return reasons + way_out
+def show_waits(waits: Sequence[Wait], override: str = "--share-with me") -> str:
+    """Why GPUs are not free: `gpu 1: alice python 11.2 GiB for 2 h · gpu 2: leased by bob (pid 4242, lease()) for 3 h`.
+
+    A way to start anyway is named only where the user has nobody to ask.
+    """
+    return " · ".join(
+        f"gpu {wait.gpu}: {safe(wait.sentence)}" + (f" (yours; to share the GPU: {override})" if wait.is_mine else "")
+        for wait in waits
+    )
 
 
 def _signal_name(number: int) -> str:

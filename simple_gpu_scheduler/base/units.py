@@ -1,8 +1,14 @@
-"""Parses and shows durations and sizes as people write them."""
+"""Durations and sizes: read as people type them (`1h30m`, `10G`), shown alike everywhere (`1 h 30 min`, `10.0 GiB`)."""
 
 import re
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+# A bare number below the first is meant in GiB; one from the second on in MiB, as nvidia-smi shows memory.
+_SURELY_GIB, _SURELY_MIB = 64, 1024
+_LARGE = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+# From when on a number of them is shown, so that a tenth is at most a twentieth of it.
+_ALONE = ((2 * 86400, 86400, "d"), (6000, 3600, "h"), (120, 60, "min"))
+_AXES = ((3 * 86400, 86400, "d"), (3 * 3600, 3600, "h"), (300, 60, "min"))
 _BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 # Patterns stay text here: compiling them takes longer than most runs use them.
 _NUMBER = r"\d{1,15}(?:\.\d{1,15})?"
@@ -21,11 +27,18 @@ def parse_duration(text: str) -> float:
 
 
 def parse_size(text: str) -> int:
-    """Bytes in `512M` or `10G` (of 1,024); a ValueError says how to write one."""
+    """Bytes in `512M` or `10G` (of 1,024); a ValueError says how to write one.
+
+    A few bytes without a unit are no memory that anybody means: 10 would pass every test and promise nothing.
+    """
     match = re.fullmatch(_SIZE, text, re.IGNORECASE | re.ASCII)
     if not match:
         raise ValueError(f"'{text}' is not a size; write 512M or 10G")
-    return int(float(match[1]) * _BYTES[match[2].upper()])
+    number = float(match[1])
+    if text == match[1] and 0 < number < _BYTES["M"]:
+        units = "G" if number < _SURELY_GIB else "MG" if number < _SURELY_MIB else "M"
+        raise ValueError(f"{text} bytes? write {' or '.join(text + unit for unit in units)}")
+    return int(number * _BYTES[match[2].upper()])
 
 
 def show_duration(seconds: float) -> str:
@@ -33,15 +46,51 @@ def show_duration(seconds: float) -> str:
     if seconds < 9.95:  # noqa: PLR2004 - above it, tenths of a second mean nothing
         return f"{seconds:.1f} s"
     whole = round(seconds)
-    for size, unit, smaller_size, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+    for size, unit, smaller_size, smaller in _LARGE:
         if whole >= size:
             rest = whole % size // smaller_size
             return f"{whole // size} {unit} {rest} {smaller}" if rest else f"{whole // size} {unit}"
     return f"{whole} s"
 
 
+def show_in_one_unit(seconds: float) -> str:
+    """A duration in a table of many, where `3 min 54 s` is too wide: `0.3 s`, `42 s`, `3.9 min`, `2.4 h`, `12.0 d`."""
+    for least, size, unit in _ALONE:
+        if seconds >= least:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"  # noqa: PLR2004 - as above
+
+
+def axis_unit(seconds: float) -> tuple[int, str]:
+    """The unit for an axis of this length, in seconds, and its name."""
+    return next(((size, unit) for least, size, unit in _AXES if seconds >= least), (1, "s"))
+
+
+def show_percent(share: float) -> str:
+    """A share in whole per cent, but never all where something is missing, nor nothing where there is some."""
+    if 0 < share < 0.005:  # noqa: PLR2004 - which would be rounded
+        return "<1 %"
+    return ">99 %" if 0.995 <= share < 1 else f"{100 * share:.0f} %"  # noqa: PLR2004 - as above
+
+
 def show_size(size: float) -> str:
     """Bytes as GPU tools show them: `11.2 GiB`, `300 MiB`."""
-    if size >= 1000 * 2**20:
-        return f"{size / 2**30:.1f} GiB"
-    return f"{size / 2**20:.0f} MiB"
+    divisor, digits, unit = _scale(size)
+    return f"{size / divisor:.{digits}f} {unit}"
+
+
+def show_bytes(size: int) -> str:
+    """The same for what may be small, as on a disk: `0 B`, `12 KiB`, `300 MiB`."""
+    if size >= 2**20:
+        return show_size(size)
+    return f"{-(-size // 2**10)} KiB" if size else "0 B"
+
+
+def show_share(size: float, total: float) -> str:
+    """How much of it is used, both in the unit of the total: `11.2 / 80.0 GiB`."""
+    divisor, digits, unit = _scale(total)
+    return f"{size / divisor:.{digits}f} / {total / divisor:.{digits}f} {unit}"
+
+
+def _scale(size: float) -> tuple[int, int, str]:
+    return (2**30, 1, "GiB") if size >= 1000 * 2**20 else (2**20, 0, "MiB")

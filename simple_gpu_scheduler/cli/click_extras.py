@@ -3,10 +3,12 @@
 It knows how arguments are written, not what any of them is for.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
+
+from simple_gpu_scheduler.base.program import LONG, PROGRAM
 
 _BETWEEN = "\0"  # the one character that no argument can hold
 
@@ -22,7 +24,12 @@ class SeveralValues(click.Option):
         words = Parsed("words", lambda text: tuple(text.split(_BETWEEN)))
         super().__init__(*args, **{"multiple": True, "type": words, **kwargs})
         self.takes = takes
-        self.example = example
+        self.example = example.replace(LONG, PROGRAM)
+
+    @staticmethod
+    def joined(words: Sequence[str]) -> str:
+        """Several words as the one that click gets."""
+        return _BETWEEN.join(words)
 
 
 class OptionalValue(click.Option):
@@ -47,6 +54,13 @@ class Section(NamedTuple):
     options: Sequence[click.Option]
 
 
+class Defaults(NamedTuple):
+    """Defaults for options, by the names of their parameters, as they would be typed; and the file that sets them."""
+
+    values: Mapping[str, str | list[str]] = {}
+    said_by: str = ""
+
+
 class Command(click.Command):
     """A command whose options may be `SeveralValues` and are shown in sections, with examples at the end."""
 
@@ -60,19 +74,25 @@ class Command(click.Command):
         commands: Sequence[tuple[str, str]] = (),
         examples: str,
         if_unknown: str = "",
+        hint_at: Callable[[Sequence[str]], str] | None = None,
+        defaults: Callable[[click.Context], Defaults] = lambda _ctx: Defaults(),
         **kwargs: Any,
     ) -> None:
         """`params` are the arguments, and options that belong to no section; `commands` are listed in the help.
 
-        `if_unknown`: what to say of an option that is none and is like none.
+        `if_unknown`: what to say of an option that is none and is like none. `hint_at`: what to say, if anything,
+        instead of naming an unknown option, given the words from the first that is no option.
         """
         all_params = [*(option for section in sections for option in section.options), *params]
         super().__init__(name, params=all_params, **kwargs)
         self._help = _option_that_prints(click.Context.get_help, "-h", "--help", help="Show this message and exit.")
         self.sections = sections
         self.commands = commands
-        self.examples = examples
+        self.examples = examples.replace(LONG, PROGRAM)
         self.if_unknown = if_unknown
+        self.hint_at = hint_at
+        self._find_defaults = defaults
+        self._defaults = Defaults()
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:  # noqa: ARG002 - click's name
         """`--help`, without click's own, which looks for a translation at each start."""
@@ -81,6 +101,9 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Make several values one, as click wants it."""
         ctx.meta["argv"] = tuple(args)  # as they were typed
+        if not ctx.resilient_parsing:
+            self._defaults = self._find_defaults(ctx)
+            ctx.default_map = dict(self._defaults.values)
         several = [param for param in self.params if isinstance(param, SeveralValues)]
         if not ctx.resilient_parsing:
             # Everything after the first word of another program belongs to that program.
@@ -94,8 +117,16 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            hint = _like(error.option_name, self.params) or self.if_unknown
-            raise click.UsageError(f"No such option {error.option_name}. {hint}".strip(), ctx) from None
+            raise click.UsageError(self._say_unknown(error.option_name, ctx.meta["argv"]), ctx) from None
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx  # as above
+            raise
+
+    def _say_unknown(self, option: str, argv: Sequence[str]) -> str:
+        words = _from_first_word(argv, self.params) if self.hint_at else []
+        if words and self.hint_at and (hint := self.hint_at(words)):
+            return hint
+        return f"No such option {option}. {_like(option, self.params) or self.if_unknown}".strip()
 
     def shown_sections(self, ctx: click.Context) -> list[Section]:
         """The sections in their order, and those options that are in none."""
@@ -104,25 +135,47 @@ class Command(click.Command):
         return [*self.sections, Section("Other" if in_sections else "Options", others)]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The options by section, then commands and examples."""
-        for heading, options in self.shown_sections(ctx):
-            with formatter.section(heading):
-                formatter.write_dl([record for each in options if (record := each.get_help_record(ctx))])
+        """The commands, then the options by section, and examples."""
         if self.commands:
             with formatter.section("Commands (see COMMAND --help)"):
                 formatter.write_dl(self.commands)
+        for heading, options in self.shown_sections(ctx):
+            with formatter.section(heading):
+                formatter.write_dl([self._record(ctx, each) for each in options])
         with formatter.section("Examples"):
             for line in self.examples.strip().splitlines():
                 formatter.write(f"  {line}\n" if line else "\n")
 
+    def _record(self, ctx: click.Context, option: click.Option) -> tuple[str, str]:
+        """Its names and its help, with the default that applies here."""
+        names, text = option.get_help_record(ctx) or ("", "")
+        value = self._defaults.values.get(option.name or "")
+        if value is not None:
+            shown = (value if isinstance(value, str) else " ".join(value)).replace(_BETWEEN, " ")
+            text = f"{text.partition('  [default:')[0]}  [default: {shown}, from {self._defaults.said_by}]"
+        return names, text
+
 
 def _like(word: str, params: Iterable[click.Parameter]) -> str:
     """A hint at the option that may have been meant by an unknown one."""
-    from difflib import get_close_matches  # noqa: PLC0415 - only an error needs it
+    from .hints import options_like  # noqa: PLC0415 - only an error needs it
 
-    known = [name for param in params for name in param.opts if name.startswith("--")]
-    close = [name for name in known if name.startswith(word)] or get_close_matches(word, known, n=1, cutoff=0.8)
-    return f"Did you mean {' or '.join(close)}?" if close and word != "-" else ""
+    close = options_like(word, [name for param in params for name in param.opts if name.startswith("--")])
+    return f"Did you mean {' or '.join(close)}?" if close else ""
+
+
+def _from_first_word(args: Iterable[str], params: Sequence[click.Parameter]) -> list[str]:
+    """The words as they were typed, from the first that is neither an option nor a value."""
+    by_name = {name: param for param in params if isinstance(param, click.Option) for name in param.opts}
+    rest = list(args)
+    while rest and rest[0].startswith("-") and rest[0] != "--":
+        option = by_name.get(rest.pop(0))
+        if isinstance(option, SeveralValues | OptionalValue):
+            while rest and option.takes(rest[0]):
+                rest.pop(0)
+        elif option and not option.is_flag:
+            del rest[:1]
+    return rest
 
 
 def _names_of_valued(params: Iterable[click.Parameter]) -> set[str]:

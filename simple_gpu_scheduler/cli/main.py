@@ -14,25 +14,32 @@ from typing import TYPE_CHECKING, NoReturn
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import BAD_INPUT, BUG, SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.base.program import PROGRAM
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.keeper.client import KeeperClient
 
 
+# With fewer, not even a run on one GPU can start, nor Python load what it needs to say so.
+_FEWEST_FILES = 16
+
+
 def simple_gpu_scheduler() -> NoReturn:
-    """The command `simple_gpu_scheduler`."""
+    """The commands `simple_gpu_scheduler` and `sgs`."""
 
     def call() -> object:
         if sys.platform != "linux":
             raise UserError(
                 "this program runs only on Linux: elsewhere it cannot find the processes that a job leaves running"
             )
+        if os.sysconf("SC_OPEN_MAX") < _FEWEST_FILES:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         keeper = _make_keeper() if _may_run_jobs(sys.argv[1:]) else None
         from .group import main  # noqa: PLC0415 - what a command needs is loaded under the guard
 
-        return main.main(prog_name="simple_gpu_scheduler", standalone_mode=False, obj=keeper)
+        return main.main(prog_name=PROGRAM, standalone_mode=False, obj=keeper)
 
-    _exit_with("simple_gpu_scheduler", call)
+    _exit_with(PROGRAM, call)
 
 
 def _may_run_jobs(args: Sequence[str]) -> bool:
@@ -116,7 +123,11 @@ def _code_of(name: str, call: Callable[[], object]) -> int:
 
 
 def _code_of_unexpected(name: str, error: Exception) -> int:
-    """Two that may come from anywhere; whatever is left is a bug, and its report is all that helps."""
+    """Those that may come from anywhere; whatever is left is a bug, and its report is all that helps."""
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        most = os.sysconf("SC_OPEN_MAX")
+        _say(f"{name}: too many open files; at most {most} are allowed here. Raise the limit with: ulimit -n 1024")
+        return BAD_INPUT
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO):
         _say(f"{name}: cannot write the output: {error.strerror}")
         return SOME_DID_NOT_SUCCEED

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.output import Mode, OutputOptions
 
 from . import DisplayOptions, Progress
@@ -35,7 +36,7 @@ class Layout(NamedTuple):
         if not self.logged or is_named or (self.output in ("group", "tag") and is_recorded):
             return ""
         what = "what the jobs write to stderr" if self.logged == _ERRORS else "the jobs' output"
-        way = " (simple_gpu_scheduler logs JOB shows it)" if is_recorded else ""  # `logs` needs a journal
+        way = f" ({PROGRAM} logs JOB shows it)" if is_recorded else ""  # `logs` needs a journal
         return f"{what} goes to {directory}{way}"
 
 

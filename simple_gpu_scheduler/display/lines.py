@@ -1,8 +1,11 @@
 """Events as lines for people: which events get one, its wording, and the sink that prints them on stderr."""
 
+import os
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe, show_command, show_gpus, show_job, show_outcome, show_waits
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.events import (
@@ -14,6 +17,7 @@ from simple_gpu_scheduler.events import (
     JobStarted,
     LeftBehind,
     LineRefused,
+    NeighbourCame,
     Noticed,
     Paused,
     RunEnded,
@@ -50,6 +54,7 @@ class EventWords:
             Paused: self._paused,
             StatusAsked: _status,
             Waited: self._waiting,
+            NeighbourCame: self._neighbour,
             GpuSetAside: _set_aside,
             GpuReturned: _returned,
             Noticed: self._noticed,
@@ -71,29 +76,43 @@ class EventWords:
         return line
 
     def _ended(self, event: JobEnded) -> str:
-        outcome, job = event.outcome, event.attempt.job
-        if outcome.kind == "succeeded" and not self._verbose:
-            return ""
+        how = self._how(event)
+        return f"{show_job(event.attempt.job)} {how}: {show_command(event.attempt.job.command)}" if how else ""
+
+    def _how(self, event: JobEnded) -> str:
+        """How it ended; empty if that has no line."""
+        outcome, after = event.outcome, f" after {show_duration(event.length)}"
         if fate_of(outcome.kind, is_cancelled=event.is_cancelled) == "cancelled":
-            return f"{show_job(job)} was cancelled after {show_duration(event.length)}: {show_command(job.command)}"
-        again = "" if event.is_final else ", retrying"
-        took = "" if outcome.kind == "not started" else f" after {show_duration(event.length)}"
-        return f"{show_job(job)} {show_outcome(outcome)}{took}{again}: {show_command(job.command)}"
+            return f"was cancelled{after}"
+        if event.is_interrupted:
+            return "was interrupted before its next attempt" if event.is_left else f"was interrupted{after}"
+        if outcome.kind == "succeeded":
+            return f"succeeded{after}" if self._verbose else ""
+        again = "" if event.is_final or event.is_left else ", retrying"
+        return f"{show_outcome(outcome)}{'' if outcome.kind == 'not started' else after}{again}"
 
     def _left_behind(self, event: LeftBehind) -> str:
         job = show_job(event.attempt.job)
         if event.beyond_us:
             return f"{job} left processes running that this user may not end: {event.beyond_us}"
+        if event.server:
+            said = f"{job} left a {event.server} server running; it was ended, with everything that ran in it"
+            return "" if self._quiet else f"{said}; to keep sessions, start {event.server} before the run, not in a job"
         was = "a process running, which was" if event.swept == 1 else f"{event.swept} processes running, which were"
         return "" if self._quiet else f"{job} left {was} ended (does the command end in `&`?)"
 
     def _waiting(self, event: Waited) -> str:
         return f"waiting: {show_waits(event.waits)}" if self._says_starts and event.waits else ""
 
+    def _neighbour(self, event: NeighbourCame) -> str:
+        numbers = ", ".join(str(job.number) for job in event.beside)
+        jobs = f"job{'' if len(event.beside) == 1 else 's'} {numbers}" if numbers else "a job that has just ended"
+        return "" if self._quiet else f"gpu {event.gpu}: {safe(event.who)} started on it beside {jobs}"
+
     def _paused(self, event: Paused) -> str:
         if not self._says_starts:
             return ""
-        return "paused: no new jobs until `simple_gpu_scheduler continue`" if event.is_paused else "continued"
+        return f"paused: no new jobs until `{PROGRAM} continue`" if event.is_paused else "continued"
 
     def _noticed(self, event: Noticed) -> str:
         return "" if self._quiet and not (event.is_failure or event.is_warning) else safe(event.sentence)
@@ -105,7 +124,7 @@ class EventWords:
 
 
 def _left(jobs: int) -> str:
-    return f"\n{jobs} job{'' if jobs == 1 else 's'} left; continue with: simple_gpu_scheduler --resume"
+    return f"\n{jobs} job{'' if jobs == 1 else 's'} left; continue with: {PROGRAM} --resume"
 
 
 def _summary(event: RunEnded) -> str:
@@ -117,8 +136,8 @@ def _summary(event: RunEnded) -> str:
     )
     numbers += f", {event.cancelled} cancelled" if event.cancelled else ""
     numbers += f", {event.interrupted} interrupted" if event.interrupted else ""
-    unread = "" if event.all_read else ", rest of the input not read"
-    return f"{numbers}{unread} in {show_duration(event.elapsed)}"
+    unread = "" if event.all_read else "; the rest of the input was not read"
+    return f"{numbers} in {show_duration(event.elapsed)}{unread}"
 
 
 def _set_aside(event: GpuSetAside) -> str:
@@ -192,12 +211,26 @@ _STDOUT = 1
 
 
 class DryRun:
-    """Writes `gpu 0: command`, with the raw bytes of the command, for each job in order of starting."""
+    """Writes `gpu 0: command` for each job in order of starting.
+
+    The command's bytes are written as they are, except on a terminal: there, a command of unknown origin must not move
+    the cursor or hide its end.
+    """
+
+    name = "the list of jobs"
+
+    def __init__(self) -> None:
+        self._shown = _escaped if os.isatty(_STDOUT) else bytes
 
     def take(self, event: Event, /) -> None:
         """Print a start."""
         if isinstance(event, JobStarted):
-            write_all(_STDOUT, b"%s: %s\n" % (show_gpus(event.attempt).encode(), event.attempt.job.command.strip()))
+            command = self._shown(event.attempt.job.command.strip())
+            write_all(_STDOUT, b"%s: %s\n" % (show_gpus(event.attempt).encode(), command))
 
     def close(self) -> None:
         """Nothing is held back."""
+
+
+def _escaped(command: bytes) -> bytes:
+    return safe(command.decode("utf-8", "backslashreplace")).encode(sys.stdout.encoding, "backslashreplace")

@@ -16,12 +16,16 @@ from rich.cells import cell_len, set_cell_size
 from simple_gpu_scheduler.base.text import print_bytes, print_text
 from simple_gpu_scheduler.output.stdout import may_colour
 
+from .abbreviation import shorten
+
+_BETWEEN = "  "
+_LEAST = 6  # of a command, or it would mean nothing; so the line is cut
 _EVERY = 2.0
 _CLEAR = b"\x1b[H\x1b[2J"
 
 
 def aligned(
-    rows: Sequence[Sequence[str]], sides: str = "", *, widths: Sequence[int] = (), between: str = "  "
+    rows: Sequence[Sequence[str]], sides: str = "", *, widths: Sequence[int] = (), between: str = _BETWEEN
 ) -> list[str]:
     """The lines of these rows; `sides` has a `>` for each column that is aligned to the right.
 
@@ -39,6 +43,22 @@ def aligned(
 def _padded(cell: str, side: str, width: int) -> str:
     padding = " " * (width - cell_len(cell))
     return padding + cell if side == ">" else cell + padding
+
+
+def with_commands(
+    rows: Sequence[Sequence[str]], sides: str = "", *, width: int | None, most: int | None = None
+) -> list[str]:
+    """The lines of a table, cut to this width. The first row is the heading, and the last column holds commands.
+
+    Commands that are too long, or have more than `most` cells, are shortened where they are alike.
+    """
+    heading, *body = rows
+    before = sum(max(map(cell_len, column)) + len(_BETWEEN) for column in list(zip(*rows, strict=True))[:-1])
+    rooms = [each for each in (most, None if width is None else max(_LEAST, width - before)) if each is not None]
+    if rooms:
+        commands = shorten(tuple(row[-1] for row in body), (min(rooms),) * len(body))
+        body = [[*row[:-1], command] for row, command in zip(body, commands, strict=True)]
+    return cut(aligned([heading, *body], sides), width)
 
 
 def cut(lines: Sequence[str], width: int | None) -> list[str]:

@@ -4,6 +4,7 @@ The threads share only two things with the rest of the program: the queue of wor
 nothing of GPUs, order or time.
 """
 
+import errno
 import os
 import signal
 import threading
@@ -18,7 +19,7 @@ from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.keeper.launcher import Launcher
 from simple_gpu_scheduler.system import leftovers, processes
-from simple_gpu_scheduler.system.job_environment import inherited, own
+from simple_gpu_scheduler.system.job_environment import inherited, own, unbuffered
 from simple_gpu_scheduler.system.leftovers import Owner, Running
 from simple_gpu_scheduler.system.marks import TREE, mark, mark_in
 from simple_gpu_scheduler.system.threads import start_thread
@@ -30,11 +31,11 @@ _MOST_LOOKS = 100
 
 
 class ChildExited(NamedTuple):
-    """The main process of an attempt has ended, or could not be started.
+    """The main process of an attempt has ended, or could not be started; `is_refused` if that may be otherwise soon.
 
     Once it is settled, nothing of the attempt is left: `swept` counts the processes that it left behind and that were
-    ended, and `beyond_us` lists the pids of those that this user may not end. `looks` counts looks in a row that found
-    nothing although something is left.
+    ended, `beyond_us` lists the pids of those that this user may not end, and `server` is the server among them, as
+    tmux. `looks` counts looks in a row that found nothing although something is left.
     """
 
     attempt: Attempt
@@ -42,7 +43,9 @@ class ChildExited(NamedTuple):
     is_settled: bool = False
     swept: int = 0
     beyond_us: str = ""
+    server: str = ""
     looks: int = 0
+    is_refused: bool = False
 
 
 class Children:
@@ -65,6 +68,7 @@ class Children:
         self._grace = grace
         self._run_id = run_id.encode()
         self._outer_tree = environment.get(TREE, b"")
+        self._environment = environment
         self._starter = processes.Starter(inherited(environment))
         self._keeper = keeper
         self._open_streams = open_streams
@@ -91,10 +95,11 @@ class Children:
     def start(self, attempt: Attempt, hold: Hold) -> None:
         """Hand the attempt to a thread."""
         recorded = self._take_settled()
-        if not self._do(lambda launcher: self._run(launcher, attempt, hold, recorded)):
+        if not self._do(lambda launcher: self._run(launcher, attempt, hold, recorded), now=True):
             self._busy += 1  # its end is reported anyway
-            reason = "this user may not start more threads (ulimit -u)"
-            self._put(ChildExited(attempt, Outcome("not started", reason=reason)))
+            if self._keeper:
+                self._keeper.let_go(recorded)
+            self._put(_not_started(attempt, OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))))
 
     def stop(self, attempt: Attempt, *, force: bool) -> bool:
         """Signal the attempt's process group, now or as soon as it has one; False when this user may not."""
@@ -124,8 +129,16 @@ class Children:
         is_sure = not has_orphans or (ended.is_settled and (self._busy or self._spares_unknown or ended.beyond_us))
         if is_sure or not self._do(lambda _launcher: self._sweep(ended)):
             self._forget(ended.attempt.key)
+            if ended.is_refused:
+                self._end_idle_threads()
             return True
         return False
+
+    def _end_idle_threads(self) -> None:
+        """Each counts against the limit on processes, and so does its partner in the keeper."""
+        while self._threads > max(1, self._busy):
+            self._work.put(None)
+            self._threads -= 1
 
     def _keep_status(self, pid: int, status: int) -> None:
         if self._keeper and (pid in self._marks or self._keeper.is_gone.is_set()):  # it may be seen in a moment
@@ -159,14 +172,14 @@ class Children:
         for _ in range(self._threads):
             self._work.put(None)
 
-    def _do(self, work: Callable[[Launcher], ChildExited]) -> bool:
-        """Let a thread do it, later if no more threads can be started; False if there is no thread at all."""
+    def _do(self, work: Callable[[Launcher], ChildExited], *, now: bool = False) -> bool:
+        """Let a thread do it, later if no more threads can be started unless it must be `now`; False if none will."""
         if self._busy >= self._threads:
             try:
                 start_thread(self._serve)
                 self._threads += 1
             except RuntimeError:
-                if not self._threads:
+                if now or not self._threads:
                     return False
         self._busy += 1
         self._work.put(work)
@@ -184,10 +197,10 @@ class Children:
         try:
             pid = self._start(launcher, attempt, hold, recorded)
         except OSError as error:
-            return ChildExited(attempt, Outcome("not started", reason=error.strerror or str(error)))
+            return _not_started(attempt, error)
         if pid is None:
             return ChildExited(attempt, Outcome("not started", reason="it was stopped before it could start"))
-        hold.sign(pid)
+        hold.sign(pid, attempt.job.number, attempt.job.name)
         status = launcher.wait(pid)
         with self._lock:
             self._pids[attempt.key] = _REAPED
@@ -202,10 +215,12 @@ class Children:
             return None
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if command[:1] in (b"-", b"+") else ()
-        hold.sign(os.getpid())  # before it starts: a scheduler inside it will look for its mark
+        # Before it starts: a scheduler inside it will look for its mark.
+        hold.sign(os.getpid(), attempt.job.number, attempt.job.name)
         argv = (self._shell, b"-c", *guard, command)
-        own_variables = own(attempt, self._run_id, self._outer_tree)
         streams = self._open_streams(attempt)
+        prints = unbuffered(self._environment, [number for _, number in streams])
+        own_variables = [*prints, *own(attempt, self._run_id, self._outer_tree)]
         self._starting.add(key)
         try:
             pid = launcher.start(key, recorded, argv, own_variables, hold.descriptors, streams)
@@ -222,14 +237,25 @@ class Children:
 
     def _sweep(self, ended: ChildExited) -> ChildExited:
         key = ended.attempt.key
-        swept, beyond_us = leftovers.end_strays(
-            self._running, self._owner, self._grace, lambda: self._told.get(key) == signal.SIGKILL, self._told_groups
+        swept = leftovers.end_strays(
+            self._running,
+            self._owner,
+            self._grace,
+            lambda: self._told.get(key) == signal.SIGKILL,
+            self._told_groups,
+            lambda: key in self._told or key in [*self._told_groups.values()],
         )
-        pids = ", ".join(map(str, beyond_us))
-        looks = 0 if swept else ended.looks + 1
+        pids = ", ".join(map(str, swept.beyond_us))
+        looks = 0 if swept.ended else ended.looks + 1
         if looks > _MOST_LOOKS:
             pids = "some that are not visible to this user"
-        return ended._replace(is_settled=True, swept=ended.swept + swept, beyond_us=pids, looks=looks)
+        return ended._replace(
+            is_settled=True,
+            swept=ended.swept + swept.ended,
+            beyond_us=pids,
+            server=ended.server or swept.server,
+            looks=looks,
+        )
 
     def _running(self) -> Running:
         """The pids that are no strays, including processes that are just being started."""
@@ -250,3 +276,9 @@ class Children:
         if not tag:
             return "unknown"
         return "running" if tag in tags else "ended"
+
+
+def _not_started(attempt: Attempt, error: OSError) -> ChildExited:
+    refused = processes.why_refused(error.errno or 0)
+    reason = refused or error.strerror or str(error)
+    return ChildExited(attempt, Outcome("not started", reason=reason), is_refused=bool(refused))

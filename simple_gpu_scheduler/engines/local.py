@@ -19,7 +19,7 @@ from simple_gpu_scheduler.scheduling.slots import Rooms
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
 
 from .children import ChildExited, Children
-from .protocol import Ended, Exited, ForEngine, Report, Setting, Stopped, Tended, World
+from .protocol import Ended, Exited, ForEngine, Refused, Report, Setting, Stopped, Tended, World
 
 
 class LocalEngine:
@@ -50,9 +50,10 @@ class LocalEngine:
         return self._pool.rooms()
 
     def waits(self, demand: Demand) -> list[Wait]:
-        """See `Engine`."""
+        """See `Engine`. A GPU that a survivor has is in use by this run itself."""
         self._leave_out(demand.without)
-        return self._pool.waits(demand)
+        ours = {gpu for attempt in self._survivors.values() for gpu in attempt.gpus}
+        return [wait for wait in self._pool.waits(demand) if wait.gpu not in ours]
 
     def take(self, attempt: Attempt, now: float) -> bool:
         """Lease its GPUs, and look at each once more."""
@@ -91,7 +92,9 @@ class LocalEngine:
             self._left_something.add(exited.attempt.key)
             return [Exited(exited.attempt)]
         self._left_something.discard(exited.attempt.key)
-        return [Ended(exited.attempt, exited.outcome, swept=exited.swept, beyond_us=exited.beyond_us)]
+        if exited.is_refused:
+            return [Refused(exited.attempt, exited.outcome.reason)]
+        return [Ended(exited.attempt, exited.outcome, "", exited.swept, exited.beyond_us, exited.server)]
 
     def _survivor_exited(self, exited: SurvivorExited) -> Report:
         attempt = self._survivors[exited.key]
@@ -99,8 +102,8 @@ class LocalEngine:
             return Exited(attempt)
         del self._survivors[exited.key]
         if exited.status is None:
-            return Ended(attempt, None, "its exit code is unknown", swept=exited.swept)
-        return Ended(attempt, outcome_of(exited.status), swept=exited.swept)
+            return Ended(attempt, None, "its exit code is unknown", swept=exited.swept, server=exited.server)
+        return Ended(attempt, outcome_of(exited.status), swept=exited.swept, server=exited.server)
 
     def release(self, attempt: Attempt) -> None:
         """See `Engine`. A survivor has no lease of ours."""
@@ -115,9 +118,10 @@ class LocalEngine:
         if pool.has_idle:
             pool.let_go(now, demand.gpus)
         has_looked = pool.look_again(now, at_all=bool(demand.memory))
+        pool.look_beside(now)
         self._children.recorded()
-        lost, remarks = (pool.lost(), pool.remarks()) if pool.has_looked() else ((), ())
-        return Tended(pool.next_wake(now, demand), has_looked, lost, remarks)
+        remarks = pool.remarks() if pool.has_looked() else ()
+        return Tended(pool.next_wake(now, demand), has_looked, remarks, pool.arrived())
 
     def close(self) -> None:
         """See `Engine`."""

@@ -49,7 +49,8 @@ class Ended(NamedTuple):
 
     Without an outcome it was interrupted: preempted, lost with its node, refused late by the cluster, or ended in an
     unknown way; `why` says which, and the job runs again. `swept` counts processes that it left behind and that were
-    ended; `beyond_us` lists the pids of those that this user may not end.
+    ended; `beyond_us` lists the pids of those that this user may not end; `server` is the terminal multiplexer among
+    them, such as tmux.
     """
 
     attempt: Attempt
@@ -57,9 +58,17 @@ class Ended(NamedTuple):
     why: str = ""
     swept: int = 0
     beyond_us: str = ""
+    server: str = ""
 
 
-Report = Began | Exited | Ended
+class Refused(NamedTuple):
+    """The system refuses to start the attempt now, and may not later. It never began, and has no other end."""
+
+    attempt: Attempt
+    why: str
+
+
+Report = Began | Exited | Ended | Refused
 
 # The result of stopping an attempt: it will end, its main process had already ended, or this user may not stop it.
 Stopped = Literal["stopping", "ended", "not allowed"]
@@ -70,15 +79,15 @@ class Tended(NamedTuple):
 
     wake: float = NEVER
     has_looked: bool = False  # so the reasons why jobs wait may have changed
-    lost: Sequence[tuple[str, str]] = ()  # GPUs that can no longer be used, and why
     remarks: Sequence[str] = ()
+    arrived: Sequence[tuple[str, str]] = ()  # others who came to a GPU that attempts of ours are on: which, and who
 
 
 class Engine(Protocol):
     """Runs attempts. The loop's thread owns it; its own threads only put a `ForEngine` on the inbox.
 
     It gets the attempts of an earlier scheduler that are still running when it is created. Each attempt that was
-    started, by this scheduler or an earlier one, has exactly one `Ended`, whatever happens.
+    started, by this scheduler or an earlier one, has exactly one `Ended` (or `Refused`), whatever happens.
     """
 
     queues: bool  # whether a cluster chooses the GPUs, so that an attempt begins when a `Began` says so

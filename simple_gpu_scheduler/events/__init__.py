@@ -30,7 +30,8 @@ class ReadMark(NamedTuple):
     """How far a growing input was read: `offset` bytes, the number of the next line, and the defaults in force there.
 
     `device`, `inode` and the checksum of all bytes before it show whether a file is still the same. `source` is the
-    input's name in the journal, whose fields these are.
+    input's name in the journal, whose fields these are. After a file was changed, `holds` has the jobs whose lines it
+    holds now: the ends of the ranges of their numbers.
     """
 
     source: str
@@ -40,6 +41,7 @@ class ReadMark(NamedTuple):
     crc: int = 0
     line: int = 1
     defaults: Mapping[str, Any] = {}
+    holds: Sequence[int] | None = None
 
 
 class JobsRead(NamedTuple):
@@ -63,12 +65,14 @@ class RunResumed(NamedTuple):
     """The state of a run that is being resumed.
 
     `running` has the attempts still running, for how long, and the log of each. `refused` are line numbers.
+    `lengths` are those of the jobs that succeeded.
     """
 
     ended: Sequence[tuple[Job, Fate]] = ()
     refused: Sequence[int] = ()
     running: Sequence[tuple[Attempt, float, str]] = ()
     waiting: Sequence[Job] = ()
+    lengths: Sequence[float] = ()
 
 
 class JobStarted(NamedTuple):
@@ -89,7 +93,7 @@ class JobEnded(NamedTuple):
     """An attempt has ended and no process of it is left; `is_final` unless the job is retried.
 
     `length` is how long its main process ran. `is_interrupted` if the run was stopped, so that it was ended, or is not
-    retried; `is_cancelled` if the user cancelled it.
+    retried; `is_cancelled` if the user cancelled it. `is_left`: its next attempt is left to a resumed run.
     """
 
     attempt: Attempt
@@ -99,6 +103,14 @@ class JobEnded(NamedTuple):
     is_final: bool
     is_interrupted: bool = False
     is_cancelled: bool = False
+    is_left: bool = False
+
+
+class StartRefused(NamedTuple):
+    """The system refused to start an attempt for now: it never began, and its job waits again."""
+
+    attempt: Attempt
+    why: str
 
 
 class JobDropped(NamedTuple):
@@ -117,11 +129,15 @@ class JobRequeued(NamedTuple):
 
 
 class LeftBehind(NamedTuple):
-    """An attempt had left processes: `swept` were ended; the pids in `beyond_us` belong to another user."""
+    """An attempt had left processes: `swept` were ended; the pids in `beyond_us` belong to another user.
+
+    `server` is the terminal multiplexer among those that were ended, such as tmux.
+    """
 
     attempt: Attempt
     swept: int
     beyond_us: str
+    server: str = ""
 
 
 class LineRefused(NamedTuple):
@@ -160,6 +176,14 @@ class Waited(NamedTuple):
     waits: Sequence[Wait]
 
 
+class NeighbourCame(NamedTuple):
+    """Somebody else's process started on a GPU on which these jobs run: `who` is its user and program."""
+
+    gpu: str
+    who: str
+    beside: Sequence[Job]
+
+
 class GpuSetAside(NamedTuple):
     """A GPU is no longer used; `again` are the jobs that failed there and are retried elsewhere."""
 
@@ -177,12 +201,13 @@ class GpuReturned(NamedTuple):
 class Noticed(NamedTuple):
     """Something worth a message; `is_failure` if it must show in the exit code.
 
-    If it `is_warning`, it is shown even when only failures are.
+    If it `is_warning`, it is shown even when only failures are. If it `is_bad_input`, part of the input was not read.
     """
 
     sentence: str
     is_failure: bool = False
     is_warning: bool = False
+    is_bad_input: bool = False
 
 
 class RunEnded(NamedTuple):
@@ -215,12 +240,14 @@ Event = (
     | JobStarted
     | JobBegan
     | JobEnded
+    | StartRefused
     | JobDropped
     | LeftBehind
     | LineRefused
     | StopAsked
     | StatusAsked
     | Waited
+    | NeighbourCame
     | GpuSetAside
     | GpuReturned
     | Noticed

@@ -26,12 +26,13 @@ from . import (
     Paused,
     RunEnded,
     RunResumed,
+    StartRefused,
     StopAsked,
     Waited,
 )
 from .eta import Eta, Lengths, eta_of
 
-State = Literal["waiting", "running", "succeeded", "failed", "not started", "cancelled"]
+State = Literal["waiting", "running", "succeeded", "failed", "not started", "cancelled", "interrupted"]
 _STATES: Mapping[Fate, State] = {
     "succeeded": "succeeded",
     "failed": "failed",
@@ -51,7 +52,9 @@ def state_after(
     kind: Kind, *, is_final: bool = True, is_interrupted: bool = False, is_cancelled: bool = False
 ) -> State:
     """The state of a job after an attempt ended, or, for "not started", after the job was dropped."""
-    if is_interrupted or not is_final:
+    if is_interrupted:
+        return "interrupted"
+    if not is_final:
         return "waiting"
     return _STATES[fate_of(kind, is_cancelled=is_cancelled)]
 
@@ -83,6 +86,7 @@ class Counts(NamedTuple):
     timed_out: int = 0
     not_started: int = 0
     cancelled: int = 0
+    interrupted: int = 0
 
     @property
     def unsuccessful(self) -> int:
@@ -92,7 +96,7 @@ class Counts(NamedTuple):
     @property
     def total(self) -> int:
         """All jobs that were read."""
-        return self.waiting + self.running + self.succeeded + self.unsuccessful
+        return self.waiting + self.interrupted + self.running + self.succeeded + self.unsuccessful
 
     def by_state(self) -> dict[State, int]:
         """The same, by job state."""
@@ -103,6 +107,7 @@ class Counts(NamedTuple):
             "failed": self.failed + self.timed_out,
             "not started": self.not_started,
             "cancelled": self.cancelled,
+            "interrupted": self.interrupted,
         }
 
 
@@ -110,7 +115,7 @@ class Ledger:
     """Covers one scheduler's part of a run: what earlier schedulers left arrives as one event.
 
     `ended` holds the jobs that ended without success, `to_retry` the failures whose jobs wait for another attempt, and
-    `interrupted` the jobs that wait because the run was stopped.
+    `interrupted` those of the waiting jobs that had started and wait because the run was stopped.
     """
 
     def __init__(self) -> None:
@@ -124,6 +129,7 @@ class Ledger:
         self.waits: Sequence[Wait] = ()
         self.is_paused = self.is_stopping = self.is_over = self.all_read = False
         self.has_trouble = False  # something other than a job went wrong, which the exit code shows
+        self.has_bad_input = False  # part of the input was not read
         self._fates: dict[Fate, int] = dict.fromkeys(_STATES, 0)
         self._failed_earlier = 0
         self._lengths = Lengths()
@@ -136,12 +142,13 @@ class Ledger:
             JobBegan: self._begin,
             JobEnded: self._end,
             JobDropped: self._drop,
+            StartRefused: lambda event, _now: self._requeue(event.attempt.job),
             JobRequeued: lambda event, _now: self._requeue(event.job),
             Waited: lambda event, _now: setattr(self, "waits", event.waits),
             Paused: lambda event, _now: setattr(self, "is_paused", event.is_paused),
             StopAsked: lambda _event, _now: setattr(self, "is_stopping", True),
             LeftBehind: lambda event, _now: self._trouble(is_one=bool(event.beyond_us)),
-            Noticed: lambda event, _now: self._trouble(is_one=event.is_failure),
+            Noticed: lambda event, _now: self._notice(event),
             RunEnded: lambda _event, _now: setattr(self, "is_over", True),
         }
 
@@ -155,13 +162,14 @@ class Ledger:
         """The counts now."""
         fates = self._fates
         return Counts(
-            len(self.waiting),
+            len(self.waiting) - len(self.interrupted),
             len(self.running),
             fates["succeeded"],
             fates["failed"] + fates["killed"],
             fates["timed out"],
             fates["not started"] + len(self.refused),
             fates["cancelled"],
+            len(self.interrupted),
         )
 
     @property
@@ -172,7 +180,7 @@ class Ledger:
     def state_of(self, number: int) -> State | None:
         """The state of a job; None if there is no such number."""
         if number in self.waiting:
-            return "waiting"
+            return "interrupted" if number in self.interrupted else "waiting"
         if number in self.ended:
             return _STATES[self.ended[number].fate]
         if number in self.refused or not 0 < number <= self.last_read:
@@ -186,25 +194,25 @@ class Ledger:
 
     def summary(self, elapsed: float, signal: int) -> RunEnded:
         """The last event; jobs that still wait were not started, or were interrupted."""
-        counts, interrupted = self.counts(), len(self.interrupted)
+        counts = self.counts()
         return RunEnded(
             counts.succeeded,
             counts.failed,
             counts.timed_out,
-            counts.not_started + counts.waiting - interrupted,
+            counts.not_started + counts.waiting,
             elapsed,
-            self.all_read,
+            self.all_read and not self.has_bad_input,
             self.exit_code(signal),
-            left=counts.waiting,
+            left=counts.waiting + counts.interrupted,
             cancelled=counts.cancelled,
-            interrupted=interrupted,
+            interrupted=counts.interrupted,
         )
 
     def exit_code(self, signal: int) -> int:
         """The truth in one number; `signal` is the one that stopped the run, or 0."""
         if signal:
             return BY_SIGNAL + signal
-        if self.refused:
+        if self.refused or self.has_bad_input:
             return BAD_INPUT
         return SOME_DID_NOT_SUCCEED if self.has_trouble or self.ended or self.waiting else SUCCEEDED
 
@@ -224,6 +232,8 @@ class Ledger:
     def _resume(self, event: RunResumed, now: float) -> None:
         for job, fate in event.ended:
             self._settle(End(None, job, fate, is_earlier=True))
+        for length in event.lengths:
+            self._lengths.succeeded(length)
         for attempt, runtime, log in event.running:
             self.running[attempt.key] = Started(attempt, now - runtime, log)
         for job in event.waiting:
@@ -292,6 +302,10 @@ class Ledger:
             self._lengths.expect_no_more(job.time)
         self.to_retry.pop(number, None)
         self.interrupted.discard(number)
+
+    def _notice(self, event: Noticed) -> None:
+        self._trouble(is_one=event.is_failure)
+        self.has_bad_input = self.has_bad_input or event.is_bad_input
 
     def _trouble(self, *, is_one: bool) -> None:
         self.has_trouble = self.has_trouble or is_one

@@ -9,7 +9,7 @@ from .ledger import Ledger
 
 
 class Sink(Protocol):
-    """Consumes events. It may raise; it must not block."""
+    """Consumes events. It may raise; it must not block. Messages about it use its `name`, if it has one."""
 
     def take(self, event: Event, /) -> None:
         """Take one event; they come in the order in which they happened."""
@@ -27,13 +27,14 @@ class SinkTroubleError(Exception):
 
 
 class Publisher:
-    """Hands each event to every sink. A sink that raises is dropped, and the others are notified.
+    """Hands each event to every sink. A sink that raises misses that event, which is said once, and gets the next.
 
     The ledger gets each event before the sinks do, and belongs to the publishing thread.
     """
 
     def __init__(self, sinks: Iterable[Sink]) -> None:
         self._sinks = list(sinks)
+        self._missed: dict[int, int] = {}  # how many events a sink failed at, by its id
         self.ledger = Ledger()
 
     def publish(self, event: Event) -> None:
@@ -45,7 +46,7 @@ class Publisher:
             except SinkTroubleError as trouble:
                 self._say(trouble)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with a sink, jobs continue
-                self._lose(sink, error)
+                self._fail(sink, error)
 
     def close(self) -> None:
         """Close every sink; a closed sink gets no more events."""
@@ -54,12 +55,13 @@ class Publisher:
             try:
                 sink.close()
             except SinkTroubleError as trouble:
-                self._sinks.remove(sink)
+                self._remove(sink)
                 self._say(trouble)
             except Exception as error:  # noqa: BLE001 - as above
-                self._lose(sink, error)
+                self._remove(sink)
+                self.publish(Noticed(f"{_name(sink)} could not be finished: {_reason(error)}", is_failure=True))
             else:
-                self._sinks.remove(sink)
+                self._remove(sink)
 
     def close_first(self) -> None:
         """After a bug, close only the sink that shows messages: nothing else can be trusted."""
@@ -69,10 +71,25 @@ class Publisher:
     def _say(self, trouble: SinkTroubleError) -> None:
         self.publish(Noticed(str(trouble), trouble.is_failure, is_warning=True))
 
-    def _lose(self, sink: Sink, error: Exception) -> None:
-        if sink not in self._sinks:
-            return
-        self._sinks = [
-            other for other in self._sinks if other is not sink
-        ]  # a new list: the old one is being iterated over
-        self.publish(Noticed(f"{type(sink).__name__} stopped recording: {error}; jobs continue", is_failure=True))
+    def _remove(self, sink: Sink) -> None:
+        self._sinks = [other for other in self._sinks if other is not sink]  # a new list: the old one may be in use
+        missed = self._missed.get(id(sink), 0)
+        if missed:
+            self.publish(Noticed(f"{_name(sink)} missed {missed} event{'' if missed == 1 else 's'}", is_warning=True))
+
+    def _fail(self, sink: Sink, error: Exception) -> None:
+        is_first = id(sink) not in self._missed
+        self._missed[id(sink)] = self._missed.get(id(sink), 0) + 1
+        if is_first:
+            why = f"{_name(sink)} failed: {_reason(error)}; jobs continue, and it is tried again"
+            self.publish(Noticed(why, is_failure=True, is_warning=True))
+
+
+def _name(sink: Sink) -> str:
+    return str(getattr(sink, "name", type(sink).__name__))
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__

@@ -11,6 +11,10 @@ from simple_gpu_scheduler.base.jobs import Key
 NO_LIMIT = float("inf")
 # A bare CUDA context takes more than this, an idle GPU and a small desktop less.
 DEFAULT_MAX_USED = 256 * 1024 * 1024
+# Seconds; a script takes less to start and load its libraries, most of the time.
+DEFAULT_FREE_FOR = 10.0
+# The cause of a `Reason`: memory of nobody in particular.
+USED_MEMORY = "used memory"
 
 
 class Device(NamedTuple):
@@ -39,38 +43,57 @@ class Gpu(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why a GPU is not free: in words, and a cause that changes when the reason does."""
+    """Why a GPU is not free: in words, and a cause that changes when the reason does.
+
+    `is_mine`: only processes of this user, outside the run, are the reason.
+    """
 
     sentence: str
     cause: str
     by_occupancy: bool = False
+    is_mine: bool = False
+
+
+class Neighbour(NamedTuple):
+    """A process of others on a GPU: its user, and `who` it is in words."""
+
+    pid: int
+    user: str
+    who: str
 
 
 class Look(NamedTuple):
     """The result of one look at a GPU: why it is not free because of others, and the memory for our jobs.
 
-    `free` is what NVML shows as free, and `held` what each of our attempts uses.
+    `free` is what NVML shows as free, `held` what each of our attempts uses, and `others` are the processes that are
+    neither ours nor tolerated.
     """
 
     reason: Reason | None = None
     free: float = NO_LIMIT
     held: Mapping[Key, int] = {}
-    is_lost: bool = False
+    others: Sequence[Neighbour] = ()
 
 
 class Tolerance(NamedTuple):
-    """What the user tolerates on a free GPU."""
+    """What the user tolerates on a free GPU, and for how many seconds others must have left it alone."""
 
     free_memory: int = 0
     max_used_memory: int = DEFAULT_MAX_USED
     max_utilization: int | None = None
+    free_for: float = DEFAULT_FREE_FOR
 
 
 class Probe(Protocol):
-    """Looks at the hardware."""
+    """Looks at the hardware. `sees_others`: whether it can tell who is on a GPU."""
+
+    sees_others: bool
 
     def look(self, gpu: Gpu, *, shared: bool) -> Look:
         """One GPU, now; `shared` when attempts of ours are on it."""
+
+    def identify(self, gpu: Gpu) -> Gpu:
+        """The same GPU, with its UUID if that was unknown and is known now."""
 
     def remarks(self) -> list[str]:
         """Remarks for the user, each once."""
@@ -79,9 +102,15 @@ class Probe(Protocol):
 class FixedProbe:
     """Trusts the user: the GPUs are free."""
 
+    sees_others = False
+
     def look(self, _gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
         """Nothing is there."""
         return Look()
+
+    def identify(self, gpu: Gpu) -> Gpu:
+        """Nothing more is known."""
+        return gpu
 
     def remarks(self) -> list[str]:
         """There are none."""

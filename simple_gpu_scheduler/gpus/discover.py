@@ -9,14 +9,16 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.jobs import GpuCap
 from simple_gpu_scheduler.base.units import show_size
 from simple_gpu_scheduler.gpus.leases import Put
-from simple_gpu_scheduler.gpus.leases.directory import DEFAULT_DIRECTORY, VARIABLE, LeaseFiles
+from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles, shared_directory
 from simple_gpu_scheduler.gpus.leases.lease import open_lease
 from simple_gpu_scheduler.system.files import can_load
 from simple_gpu_scheduler.system.marks import Family
 
 from . import Device, FixedProbe, Gpu, Probe, Tolerance
+from .machine_file import MachineFile, read_machine_file
 from .names import choose, choose_all, choose_unlisted, need_listing, order_is_ours, visible
 from .pool import Pool
 
@@ -47,6 +49,7 @@ class Machine(NamedTuple):
     gpus: tuple[Gpu, ...]
     nvml: "Nvml | None" = None
     remarks: tuple[str, ...] = ()
+    cap: GpuCap | None = None  # how many of them a run may hold at once
 
     @property
     def totals(self) -> tuple[float, ...]:
@@ -54,19 +57,35 @@ class Machine(NamedTuple):
         return tuple(gpu.total for gpu in self.gpus)
 
 
-def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
-    """Find the GPUs. NVML is initialised only if it is needed. A UserError says what to type."""
+class NotReadyError(Exception):
+    """The NVIDIA driver does not work, but may still be starting; the text says what is wrong."""
+
+
+def find_machine(wants: Wants, environment: Mapping[str, str], *, is_patient: bool = False) -> Machine:
+    """Find the GPUs. NVML is initialised only if it is needed. A UserError says what to do.
+
+    With `is_patient`, an error of the driver that may pass is a NotReadyError, unless the user does without NVML.
+    """
+    rules = read_machine_file()
+    if rules.path:
+        from .limits import check_jobs_per_gpu, check_tolerance  # noqa: PLC0415 - few machines have such a file
+
+        check_tolerance(wants.tolerance, wants.tolerated, ignores=wants.ignore_occupancy, rules=rules)
+        check_jobs_per_gpu(wants.jobs_per_gpu, rules)
     # Even if only the UUIDs are missing: other schedulers know a GPU's lease by its UUID, not by its number.
     is_needed = (
         not wants.names or not wants.ignore_occupancy or need_listing(wants.names, has_uuids=bool(read_devices()))
     )
-    nvml, problem = open_nvml() if is_needed else (None, "")
+    does_without = bool(wants.names) and wants.ignore_occupancy
+    nvml, problem = open_nvml(is_patient=is_patient and not does_without) if is_needed else (None, "")
     if wants.names:
         machine = _named(wants, nvml, problem, environment)
     elif nvml is None:
         raise UserError(f"{problem}, so GPUs cannot be found; say which to use, for example: {wants.example}")
     else:
         machine = Machine(_all_visible(nvml, environment, wants.example), nvml)
+    if rules.path:
+        machine = _limited(machine, rules, are_named=bool(wants.names))
     most = max(machine.totals)
     if wants.tolerance.free_memory > most:
         raise UserError(
@@ -75,20 +94,41 @@ def find_machine(wants: Wants, environment: Mapping[str, str]) -> Machine:
     return machine
 
 
+def _limited(machine: Machine, rules: MachineFile, *, are_named: bool) -> Machine:
+    """Without the GPUs that the machine file does not allow."""
+    from .limits import allowed_gpus  # noqa: PLC0415 - as above
+
+    devices = machine.nvml.devices if machine.nvml else read_devices()
+    gpus = allowed_gpus(machine.gpus, devices, rules, are_named=are_named)
+    cap = rules.cap
+    if not cap or cap.gpus >= len(gpus):
+        return machine._replace(gpus=gpus)
+    remark = f"{len(gpus)} GPUs, of which this run uses {cap}"
+    return machine._replace(gpus=gpus, remarks=(*machine.remarks, remark), cap=cap)
+
+
 def open_pool(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Pool:
     """The GPUs as a pool for jobs, leased among all users of this machine."""
     files = open_lease_files()
-    leases = {gpu.id: open_lease(files, gpu.id, gpu.lease_name, put, tree) for gpu in machine.gpus}
-    return Pool(machine.gpus, leases, _probe(machine, wants, family))
+    pool = Pool(
+        machine.gpus,
+        lambda gpu: open_lease(files, gpu.id, gpu.lease_name, put, tree),
+        _probe(machine, wants, family),
+        machine.cap,
+        wants.tolerance.free_for,
+    )
+    pool.open_leases()
+    return pool
 
 
 def open_lease_files() -> LeaseFiles:
-    """The directory that all users share, or the one set in the environment."""
-    return LeaseFiles(os.environ.get(VARIABLE) or DEFAULT_DIRECTORY)
+    """The files in the directory that all users share."""
+    rules = read_machine_file()
+    return LeaseFiles(*shared_directory(os.environ, rules.lease_directory, rules.path))
 
 
-def open_nvml() -> "tuple[Nvml | None, str]":
-    """NVML, or why it cannot be used."""
+def open_nvml(*, is_patient: bool = False) -> "tuple[Nvml | None, str]":
+    """NVML, or why it cannot be used. With `is_patient`, an error that may pass is a NotReadyError."""
     if not has_nvml():
         return None, ABSENT
     from .nvml import Nvml, Unavailable  # noqa: PLC0415 - only machines with GPUs have it
@@ -96,6 +136,8 @@ def open_nvml() -> "tuple[Nvml | None, str]":
     try:
         return Nvml(), ""
     except Unavailable as error:
+        if is_patient and error.may_pass:
+            raise NotReadyError(error.problem) from None
         return None, str(error)
 
 
@@ -104,7 +146,8 @@ def _probe(machine: Machine, wants: Wants, family: Family) -> Probe:
         return FixedProbe()
     from .probe import NvmlProbe  # noqa: PLC0415 - as above
 
-    return NvmlProbe(machine.nvml, family, wants.tolerance, wants.tolerated)
+    are_numbers = order_is_ours(os.environ) and all(gpu.id.isdigit() for gpu in machine.gpus)
+    return NvmlProbe(machine.nvml, family, wants.tolerance, wants.tolerated, may_identify=are_numbers)
 
 
 def _all_visible(nvml: "Nvml", environment: Mapping[str, str], example: str) -> tuple[Gpu, ...]:

@@ -4,14 +4,29 @@ It turns NVML errors into words, and fields that a GPU lacks into None. It does 
 GPU counts as free.
 """
 
+import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from . import NO_LIMIT, Device, Gpu
 
+_ANOTHER = "it came back as another GPU; a new run can use it"
+
+
+# Seconds until NVML is initialised again for a lost GPU: the first time, and at most. It may take the driver a second.
+_FIRST_PAUSE, _LONGEST_PAUSE = 4.0, 300.0
+_NEVER = float("inf")
+
 
 class Unavailable(Exception):  # noqa: N818 - a state of the machine, not an error
-    """NVML cannot be used here; the text says why."""
+    """NVML cannot be used here, because of this problem; `may_pass`: the driver may still be starting."""
+
+    def __init__(self, problem: str, *, may_pass: bool) -> None:
+        super().__init__(f"NVML does not work: {problem}")
+        self.problem = problem
+        self.may_pass = may_pass
 
 
 class Reading(NamedTuple):
@@ -23,7 +38,6 @@ class Reading(NamedTuple):
     utilization: int | None = None
     processes: tuple[tuple[int, int | None], ...] | None = ()
     problem: str = ""
-    is_lost: bool = False
 
 
 class Vitals(NamedTuple):
@@ -42,27 +56,103 @@ class Nvml:
 
         self._nvml: Any = pynvml
         self._handles: dict[str, Any] = {}
-        self._problems: dict[str, str] = {}  # of those that have no handle
+        self._problems: dict[str, str] = {}  # of those that do not work
+        self._unasked: dict[str, Device] = {}  # of which only the UUID was known
+        self._lock = threading.Lock()  # the live view asks in a thread of its own
+        self._renew_at, self._pause = _NEVER, _FIRST_PAUSE
         try:
             pynvml.nvmlInit()
             self.devices = self._list()
         except pynvml.NVMLError as error:
-            raise Unavailable(f"NVML does not work: {self._words(error)}") from None
+            raise Unavailable(self._words(error), may_pass=error.value not in self._lasting()) from None
 
     def look(self, gpu: Gpu, *, utilization: bool = False, processes: bool = True) -> Reading:
         """What is happening on a GPU, now; only what is asked for."""
-        handle = self._handles.get(gpu.lease_name)
-        if handle is None:
-            return Reading(problem=self._problems.get(gpu.lease_name, "NVML does not list it"), is_lost=True)
+        if not gpu.uuid:
+            return Reading(problem=self._problems.get(gpu.lease_name, "NVML does not list it"))
+        with self._lock:
+            return self._look(gpu, utilization=utilization, processes=processes)
+
+    def _look(self, gpu: Gpu, *, utilization: bool, processes: bool) -> Reading:
+        if time.monotonic() >= self._renew_at:
+            self._renew()
         try:
+            handle = self._handle(gpu)
+            if self._is_divided(gpu, handle):
+                return Reading(problem=_ANOTHER)
             total, used, free = self._memory(handle)
             busy = self._ask(lambda: self._nvml.nvmlDeviceGetUtilizationRates(handle).gpu) if utilization else None
-            return Reading(total, used, free, busy, self._processes(handle) if processes else None)
+            reading = Reading(total, used, free, busy, self._processes(handle) if processes else None)
         except self._nvml.NVMLError as error:
-            return Reading(problem=self._words(error), is_lost=error.value in self._beyond_hope())
+            self._problems[gpu.lease_name] = self._words(error)
+            if error.value in self._repeated() and self._renew_at == _NEVER:
+                self._renew_at = time.monotonic() + self._pause
+            return Reading(problem=self._words(error))
+        if self._problems.pop(gpu.lease_name, None):
+            self._pause = _FIRST_PAUSE
+        return reading
+
+    def _renew(self) -> None:
+        """Initialise NVML again: it may repeat what it once said of a lost GPU for as long as it is open."""
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self._renew_at = _NEVER
+        self._handles.clear()
+        with suppress(self._nvml.NVMLError):
+            self._nvml.nvmlShutdown()
+        with suppress(self._nvml.NVMLError):  # then each look says why, and leads here again
+            self._nvml.nvmlInit()
+            self._list()
+
+    def identify(self, gpu: Gpu) -> Gpu:
+        """The GPU that now has the number of one whose UUID was unknown; the same if it is still unknown."""
+        try:
+            with self._lock:
+                devices = self._list()
+        except self._nvml.NVMLError as error:
+            self._problems[gpu.lease_name] = self._words(error)
+            return gpu
+        found = next((device for device in devices if device.number == gpu.id and device.uuid), None)
+        if found is None:
+            return gpu
+        numbers = {device.uuid: device.number for device in devices}
+        is_renumbered = any(numbers.get(each.uuid, each.number) != each.number for each in self.devices if each.uuid)
+        if is_renumbered or found.has_mig:
+            self._problems[gpu.lease_name] = _ANOTHER
+            return gpu
+        return gpu._replace(uuid=found.uuid, total=found.total)
+
+    def _is_divided(self, gpu: Gpu, handle: Any) -> bool:
+        """Whether MIG divides a GPU of which that was unknown at the start; its instances are no GPUs of this run."""
+        device = self._unasked.get(gpu.lease_name)
+        if device and self._ask_for(device, handle).has_mig:
+            return True
+        self._unasked.pop(gpu.lease_name, None)
+        return False
+
+    def _handle(self, gpu: Gpu) -> Any:
+        """Its handle; after a problem another one if there is, since the GPU may have been reset."""
+        name = gpu.lease_name
+        if name in self._problems or name not in self._handles:
+            try:
+                self._handles[name] = self._nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
+            except self._nvml.NVMLError:
+                if name not in self._handles:
+                    raise
+        return self._handles[name]
+
+    def driver_version(self) -> str:
+        """That of the driver; empty if NVML does not say."""
+        try:
+            return self._ask(lambda: _text(self._nvml.nvmlSystemGetDriverVersion())) or ""
+        except self._nvml.NVMLError:
+            return ""
 
     def vitals(self, gpu: Gpu) -> Vitals:
         """Temperature and power; empty if NVML cannot say."""
+        with self._lock:
+            return self._vitals(gpu)
+
+    def _vitals(self, gpu: Gpu) -> Vitals:
         handle, nvml = self._handles.get(gpu.lease_name), self._nvml
         if handle is None:
             return Vitals()
@@ -94,12 +184,13 @@ class Nvml:
         try:
             if handle is not None:
                 uuid = _text(self._nvml.nvmlDeviceGetUUID(handle))
-                self._handles[Gpu(number, uuid).lease_name] = handle
-                return self._ask_for(Device(number, uuid), handle)
+                name, device = Gpu(number, uuid).lease_name, Device(number, uuid)
+                self._handles[name], self._unasked[name] = handle, device
+                device = self._ask_for(device, handle)
+                del self._unasked[name]
+                return device
         except self._nvml.NVMLError as error:
             problem = self._words(error)
-            if error.value in self._beyond_hope():
-                self._handles.pop(Gpu(number, uuid).lease_name, None)
         self._problems[Gpu(number, uuid).lease_name] = problem
         return Device(number, uuid, problem=problem)
 
@@ -157,10 +248,20 @@ class Nvml:
         except (nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission, nvml.NVMLError_FunctionNotFound):
             return None
 
-    def _beyond_hope(self) -> tuple[int, ...]:
-        """The errors that do not go away by waiting."""
+    def _lasting(self) -> tuple[int, ...]:
+        """The errors of a driver that runs, or is too old."""
         nvml = self._nvml
-        return nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED, nvml.NVML_ERROR_NO_PERMISSION
+        return (
+            nvml.NVML_ERROR_NOT_SUPPORTED,
+            nvml.NVML_ERROR_NO_PERMISSION,
+            nvml.NVML_ERROR_LIBRARY_NOT_FOUND,
+            nvml.NVML_ERROR_FUNCTION_NOT_FOUND,
+        )
+
+    def _repeated(self) -> tuple[int, ...]:
+        """The errors that NVML may repeat although the GPU works again."""
+        nvml = self._nvml
+        return nvml.NVML_ERROR_GPU_IS_LOST, nvml.NVML_ERROR_RESET_REQUIRED, nvml.NVML_ERROR_UNINITIALIZED
 
     def _words(self, error: Any) -> str:
         nvml = self._nvml
@@ -169,7 +270,7 @@ class Nvml:
             nvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH: "the NVIDIA driver and its library have different versions; "
             "after a driver update, a reboot fixes that",
             nvml.NVML_ERROR_NO_PERMISSION: "this user may not query the NVIDIA driver",
-            nvml.NVML_ERROR_GPU_IS_LOST: "it has fallen off the bus; a reboot may bring it back",
+            nvml.NVML_ERROR_GPU_IS_LOST: "fallen off the bus; a reboot may bring it back",
             nvml.NVML_ERROR_INSUFFICIENT_POWER: "its power cables are not attached",
             nvml.NVML_ERROR_RESET_REQUIRED: "it needs a reset",
         }

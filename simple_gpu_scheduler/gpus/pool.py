@@ -5,18 +5,25 @@ that others use. It knows nothing of the order of jobs, how a lease works, or ho
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.base.jobs import GpuCap
 from simple_gpu_scheduler.base.units import show_size
-from simple_gpu_scheduler.gpus.leases import Hold, Lease, LeaseError
+from simple_gpu_scheduler.gpus.leases import Hold, Lease, LeaseError, LeaseFileError
 from simple_gpu_scheduler.scheduling.slots import Room
 
-from . import Gpu, Look, Probe
+from . import Gpu, Look, Neighbour, Probe
+from .vacancy import NOBODY, observe
 
 # Seconds between looks at a GPU that others use: from the first to the second, doubling each time.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
+# The same for a GPU that others have just left.
+_PAUSE_AT_REST = 1.0
+# The same for a GPU of ours, on which others may arrive.
+_PAUSE_BESIDE = 5.0
 # How long an idle lease is kept for a job that needs several and waits for the next.
 _PATIENCE = 2.0
 _NEVER = float("inf")
@@ -41,12 +48,15 @@ class GpuState:
         self.gpu = gpu
         self.lease = lease
         self.look = Look()
+        self.vacancy = NOBODY
+        self.looked_at = 0.0
+        self.met: set[str] = set()  # users who came while attempts of ours were on it
         self.room = _UNKNOWN
         self.marks: list[bytes] = []  # how many of our attempts are on it
         self.is_held = self.in_line = self.was_free_behind_line = False
         self.is_wanted = False  # by another scheduler, so no more of our attempts may join
         self.idle_since = 0.0
-        self.gone = False
+        self.gone = False  # it is set aside
         self.unleasable = ""  # what is wrong with its lease files
 
     @property
@@ -65,7 +75,7 @@ class GpuState:
         if self.unleasable:
             return Wait(gpu, self.unleasable, "lease files")
         if reason:
-            return Wait(gpu, reason.sentence, reason.cause, reason.by_occupancy)
+            return Wait(gpu, reason.sentence, reason.cause, reason.is_mine)
         if self.may_be_used and self.room.free + sum(self.room.held.values()) < demand.memory:
             needs = f"{show_size(self.room.free)} free, and a job needs {show_size(demand.memory)}"
             return Wait(gpu, needs, "memory")
@@ -75,15 +85,44 @@ class GpuState:
 class Pool:
     """Owned by one thread."""
 
-    def __init__(self, gpus: Iterable[Gpu], leases: Mapping[str, Lease], probe: Probe) -> None:
-        self._places = {gpu.id: GpuState(gpu, leases[gpu.id]) for gpu in gpus}
-        self._in_order = sorted(self._places.values(), key=lambda place: place.gpu.lease_name)
+    def __init__(
+        self,
+        gpus: Iterable[Gpu],
+        open_lease: Callable[[Gpu], Lease],
+        probe: Probe,
+        cap: GpuCap | None = None,
+        free_for: float = 0,
+    ) -> None:
+        """`free_for`: how many seconds others must have left a GPU alone, once they were seen on it."""
+        self._free_for = free_for
+        self._cap = cap
+        self._places = {gpu.id: GpuState(gpu, open_lease(gpu)) for gpu in gpus}
+        self._in_order = sorted(self._places.values(), key=_lease_name)
+        self._open_lease = open_lease
         self._idle: set[GpuState] = set()  # leased GPUs without an attempt of ours
         self._has_looked = False
         self._are_all_usable = True
         self._probe = probe
+        self._remarks: list[str] = []
+        self._arrived: list[tuple[str, str]] = []
+        self._beside_at = _NEVER
         self._pause = _FIRST_PAUSE
         self._look_at = _NEVER
+
+    def open_leases(self) -> None:
+        """Open the lease files, and leave out the GPUs whose files cannot be used; it fails if none can be."""
+        for place in self._in_order:
+            try:
+                place.lease.open()
+            except LeaseFileError as error:
+                self._cannot_lease(place, str(error))
+                if all(each.unleasable for each in self._in_order):
+                    raise
+
+    def check_cap(self, count: int) -> None:
+        """Refuse a number of GPUs that nobody may hold at once."""
+        if self._cap and count > self._cap.gpus:
+            raise UserError(f"{count} GPUs were requested; a run uses {self._cap}")
 
     def rooms(self) -> dict[str, Room]:
         """The GPUs that may be used, as far as is known; only `take` makes sure."""
@@ -98,13 +137,15 @@ class Pool:
             places.sort(key=self._in_order.index)
         for place in places:  # all of them, to learn the holders of the others too
             if self._lease(place, now):
-                self._look(place)
+                self._look(place, now)
         if not all(place.is_held and place.may_be_used for place in places):
             self._look_soon(now)
             return None
         for place in places:
             place.marks.append(mark)
             self._idle.discard(place)
+        if self._probe.sees_others:
+            self._beside_at = min(self._beside_at, now + _PAUSE_BESIDE)
         return Hold(tuple([(place.lease, place.marks) for place in places]))
 
     def give_back(self, mark: bytes, gpus: Sequence[str], *, unused: bool = False) -> None:
@@ -114,14 +155,10 @@ class Pool:
             if not unused:
                 place.room = _UNKNOWN  # outdated by now; `take` looks again
             if not place.marks:
+                place.met.clear()
                 self._release(place)
             else:  # the recorded process may be the one that has just ended
                 place.lease.sign(place.marks, os.getpid())
-
-    @property
-    def in_use(self) -> int:
-        """How many GPUs are not set aside."""
-        return sum(not place.gone for place in self._in_order)
 
     @property
     def has_idle(self) -> bool:
@@ -161,12 +198,32 @@ class Pool:
                 self._look_past_line(place, now)
             elif place.unleasable:
                 self._look_at_files(place, now)
+            elif self._is_anothers_now(place):
+                self._stand_in_line(place, now)
             elif (place.look.reason or at_all) and not place.gone:
-                self._look(place)
+                self._look(place, now)
         changed = before != [place.may_be_used for place in self._places.values()]
         self._pause = _FIRST_PAUSE if changed else min(2 * self._pause, _LONGEST_PAUSE)
-        self._look_at = now + self._pause
+        self._look_at = min([now + self._pause, *self._ends_of_rests(now)])
         return True
+
+    def look_beside(self, now: float) -> None:
+        """If it is time, look who else is on a GPU of ours: at one at a time, since a look may take a while."""
+        if now < self._beside_at:
+            return
+        ours = [place for place in self._places.values() if place.marks]
+        due = min(ours, key=_last_look, default=None)
+        if due and now >= due.looked_at + _PAUSE_BESIDE:
+            due.looked_at = now
+            look = self._probe.look(due.gpu, shared=True)
+            if look.others or due.vacancy.after:  # otherwise it stays as it is: free for the next attempt
+                self._judge(due, look, now)
+        self._beside_at = min([place.looked_at + _PAUSE_BESIDE for place in ours], default=_NEVER)
+
+    def arrived(self) -> list[tuple[str, str]]:
+        """Who came to a GPU while attempts of ours were on it, since the last call: each user once, and which GPU."""
+        arrived, self._arrived = self._arrived, []
+        return arrived
 
     def next_wake(self, now: float, demand: Demand) -> float:
         """When to look again, or to give back a kept lease."""
@@ -174,7 +231,7 @@ class Pool:
             self._look_at = _NEVER
         elif self._look_at == _NEVER:
             self._look_soon(now)
-        return min([self._look_at, *[place.idle_since + _PATIENCE for place in self._idle]])
+        return min([self._look_at, self._beside_at, *[place.idle_since + _PATIENCE for place in self._idle]])
 
     def waits(self, demand: Demand) -> list[Wait]:
         """Why GPUs are not free, if that is not because of us."""
@@ -186,16 +243,10 @@ class Pool:
         has_looked, self._has_looked = self._has_looked, False
         return has_looked
 
-    def lost(self) -> list[tuple[str, str]]:
-        """The GPUs that have been lost since the last call, and why; they are set aside."""
-        lost = [place for place in self._places.values() if place.look.is_lost and not place.gone]
-        for place in lost:
-            place.gone = True
-        return [(place.gpu.id, place.look.reason.sentence if place.look.reason else "") for place in lost]
-
     def remarks(self) -> list[str]:
         """Remarks for the user, each once."""
-        return self._probe.remarks()
+        fresh, self._remarks = self._remarks, []
+        return fresh + self._probe.remarks()
 
     def keep_only_used(self) -> None:
         """Give up all GPUs without an attempt of ours, and the places in line for them."""
@@ -222,8 +273,9 @@ class Pool:
         try:
             taken = place.lease.take()
         except LeaseError as error:  # another user put something else in their place
-            place.unleasable = str(error)
+            self._cannot_lease(place, str(error))
             return False
+        place.unleasable = ""
         if taken:
             self._has(place, now)
         else:
@@ -240,17 +292,80 @@ class Pool:
         self._idle.discard(place)
         place.lease.release()
 
-    def _look(self, place: GpuState) -> None:
+    def _look(self, place: GpuState, now: float) -> None:
+        if not place.gpu.uuid:
+            self._identify(place)
+        place.looked_at = now
+        self._judge(place, self._probe.look(place.gpu, shared=bool(place.marks)), now)
+
+    def _judge(self, place: GpuState, look: Look, now: float) -> None:
         self._has_looked = True
-        place.look = look = self._probe.look(place.gpu, shared=bool(place.marks))
+        if place.marks:
+            newcomers = {each.user: each.who for each in look.others if each.user not in place.met}
+            place.met.update(newcomers)
+            self._arrived += [(place.gpu.id, who) for who in newcomers.values()]
+        if look.others and not place.unleasable and self._had_the_lease(place, look.others):
+            place.look = look
+        else:
+            place.vacancy, place.look = observe(place.vacancy, look, now, self._free_for)
         place.room = Room(look.free, look.held)
+
+    @staticmethod
+    def _had_the_lease(place: GpuState, others: Iterable[Neighbour]) -> bool:
+        """Whether these belong to whoever has the lease, or had it last: one that is ending has given it back before.
+
+        Such a process comes and goes in turn with us, and is not somebody's loop.
+        """
+        if not place.is_held and place.lease.holder():
+            return True
+        return {each.pid for each in others} == {place.lease.signed_by()}
+
+    @staticmethod
+    def _is_anothers_now(place: GpuState) -> bool:
+        """Whether another scheduler leased it while we waited for somebody without a lease to go."""
+        reason = place.look.reason
+        is_waited_for = reason and reason.by_occupancy and not (place.gone or place.is_held)
+        return bool(is_waited_for and place.lease.holder())
+
+    def _stand_in_line(self, place: GpuState, now: float) -> None:
+        """What is on it now is the other's job; and the other one has seen that it was free."""
+        place.look, place.vacancy = Look(), NOBODY
+        self._lease(place, now)
+
+    def _ends_of_rests(self, now: float) -> list[float]:
+        """When to look again at GPUs that others left a moment ago; in between, more often than usual."""
+        ends = [
+            place.vacancy.since + self._free_for
+            for place in self._places.values()
+            if place.vacancy.since is not None and not (place.gone or place.in_line or place.unleasable)
+        ]
+        return [max(now + _FIRST_PAUSE, min(end, now + _PAUSE_AT_REST)) for end in ends]
+
+    def _identify(self, place: GpuState) -> None:
+        """A GPU that did not work at the start may work now: from then on it is leased by its UUID, as by everybody."""
+        found = self._probe.identify(place.gpu)
+        if not found.uuid:
+            return
+        self._release(place)
+        place.lease.close()
+        place.gpu, place.lease = found, self._open_lease(found)
+        try:
+            place.lease.open()
+        except LeaseError as error:
+            self._cannot_lease(place, str(error))
+        self._in_order.sort(key=_lease_name)
 
     def _look_soon(self, now: float) -> None:
         self._pause = _FIRST_PAUSE
         self._look_at = min(self._look_at, now + self._pause)
 
+    def _cannot_lease(self, place: GpuState, why: str) -> None:
+        self._has_looked = True
+        if why != place.unleasable:
+            place.unleasable = why
+            self._remarks.append(f"gpu {place.gpu.id} is left out: {why}")
+
     def _look_at_files(self, place: GpuState, now: float) -> None:
-        place.unleasable = ""
         if self._lease(place, now) and not place.marks:
             self._release(place)
 
@@ -263,3 +378,11 @@ class Pool:
         elif is_free:
             place.lease.release()
         place.was_free_behind_line = is_free and place.in_line
+
+
+def _last_look(place: GpuState) -> float:
+    return place.looked_at
+
+
+def _lease_name(place: GpuState) -> str:
+    return place.gpu.lease_name

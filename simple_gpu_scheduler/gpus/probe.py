@@ -6,12 +6,12 @@ from collections.abc import Collection
 from typing import Protocol
 
 from simple_gpu_scheduler.base.jobs import Key
-from simple_gpu_scheduler.system.leftovers import Process, read_process
+from simple_gpu_scheduler.system.leftovers import Process, is_hidden, read_process
 from simple_gpu_scheduler.system.users import owner, program, user_name
 
 from . import Gpu, Look, Tolerance
 from .nvml import Nvml, Reading
-from .occupancy import User, judge
+from .occupancy import User, Whose, judge
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -29,12 +29,23 @@ class OwnProcesses(Protocol):
 def identify(pid: int, memory: int | None, family: OwnProcesses, tolerated: Collection[int]) -> User:
     """Describe a process that uses a GPU. `tolerated` are the uids of users to ignore."""
     process = read_process(pid)
+    if process is None and is_hidden(pid):
+        return _hidden(User(pid, memory, "others"), tolerated)
     if process is None or process.has_ended:
         return User(pid, memory, "unseen")
     attempt = family.attempt_of(pid)
     if attempt or family.includes(pid):
         return _describe(process, User(pid, memory, "ours", attempt))
-    return _describe(process, User(pid, memory, "tolerated" if owner(pid) in tolerated else "others"))
+    uid = owner(pid)
+    whose: Whose = "tolerated" if uid in tolerated else "others"
+    return _describe(process, User(pid, memory, whose, is_mine=uid == os.getuid()))
+
+
+def _hidden(user: User, tolerated: Collection[int]) -> User:
+    """With hidepid=1 its owner can be read, with hidepid=2 nothing."""
+    uid = owner(user.pid)
+    whose: Whose = "tolerated" if uid in tolerated else "others"
+    return user._replace(whose=whose, name=user_name(uid) if uid >= 0 else "", age=None)
 
 
 def _describe(process: Process, user: User) -> User:
@@ -55,8 +66,20 @@ _NO_UTILIZATION = "gpu {}: NVML does not report its utilisation, so --max-utiliz
 class NvmlProbe:
     """Looks at GPUs through NVML."""
 
-    def __init__(self, nvml: Nvml, family: OwnProcesses, tolerance: Tolerance, tolerated: Collection[int] = ()) -> None:
+    sees_others = True
+
+    def __init__(
+        self,
+        nvml: Nvml,
+        family: OwnProcesses,
+        tolerance: Tolerance,
+        tolerated: Collection[int] = (),
+        *,
+        may_identify: bool = False,
+    ) -> None:
+        """`may_identify`: a GPU's number is all that its jobs need, so its UUID may become known later."""
         self._nvml = nvml
+        self._may_identify = may_identify
         self._family = family
         self._tolerance = tolerance
         self._tolerated = tolerated
@@ -75,6 +98,10 @@ class NvmlProbe:
         is_untold = wants_utilization and reading.utilization is None and not reading.problem
         self._remark_if(is_untold, _NO_UTILIZATION.format(gpu.id))
         return judge(reading, users, self._tolerance, shared=shared)
+
+    def identify(self, gpu: Gpu) -> Gpu:
+        """See `Probe`."""
+        return self._nvml.identify(gpu) if self._may_identify else gpu
 
     def examine(self, gpu: Gpu) -> tuple[Reading, list[User], Look]:
         """All that is known of a GPU, and the result of a look."""

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.units import show_size
+from simple_gpu_scheduler.base.units import show_share
+from simple_gpu_scheduler.gpus.leases import LeaseError
+from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import FileLease
 from simple_gpu_scheduler.system.marks import Family
 
@@ -27,13 +29,14 @@ class GpuReport(NamedTuple):
     reading: Reading
     vitals: Vitals
     leased: str
+    unleasable: str
     users: tuple[User, ...]
     reason: str
 
     @property
     def is_free(self) -> bool:
         """Whether a run that starts now would use it."""
-        return not self.leased and not self.reason
+        return not (self.leased or self.unleasable or self.reason)
 
     def to_json(self) -> Mapping[str, object]:
         """For JSON: bytes, per cent, degrees, watts, seconds; null for what is unknown."""
@@ -52,7 +55,7 @@ class GpuReport(NamedTuple):
             "leased": self.leased or None,
             "users": [_to_json(user) for user in self.users],
             "free": self.is_free,
-            "reason": self.leased or self.reason or None,
+            "reason": self.leased or self.unleasable or self.reason or None,
         }
 
 
@@ -63,9 +66,7 @@ def survey(machine: Machine, wants: Wants) -> list[GpuReport]:
     names = _models(machine.nvml.devices if machine.nvml else ())
     rows = []
     for gpu in machine.gpus:
-        lease = FileLease(files, gpu.id, gpu.lease_name, lambda _message: None)
-        holder = lease.holder()
-        lease.close()
+        leased, unleasable = _lease_of(gpu, files)
         reading, users, look = probe.examine(gpu) if probe else (Reading(), [], Look())
         is_ignored = look.reason and look.reason.by_occupancy and wants.ignore_occupancy
         vitals = machine.nvml.vitals(gpu) if machine.nvml else Vitals()
@@ -75,12 +76,25 @@ def survey(machine: Machine, wants: Wants) -> list[GpuReport]:
                 names.get(gpu.uuid, ""),
                 reading,
                 vitals,
-                holder.sentence if holder else "",
+                leased,
+                unleasable,
                 tuple(user for user in users if user.whose != "unseen"),
                 look.reason.sentence if look.reason and not is_ignored else "",
             )
         )
     return rows
+
+
+def _lease_of(gpu: Gpu, files: LeaseFiles) -> tuple[str, str]:
+    """Who has leased it, and what is wrong with its lease files."""
+    lease = FileLease(files, gpu.id, gpu.lease_name, lambda _message: None)
+    try:
+        holder = lease.holder()
+    except LeaseError as error:
+        return "", str(error)
+    finally:
+        lease.close()
+    return holder.sentence if holder else "", ""
 
 
 def _models(devices: Iterable[Device]) -> dict[str, str]:
@@ -98,11 +112,11 @@ def cells(row: GpuReport) -> tuple[str, ...]:
     if watts and vitals.power_limit is not None:
         watts = f"{vitals.power:.0f} / {vitals.power_limit:.0f} W"
     by_process = [str(user) for user in row.users]
-    state = row.leased or ("in use" if by_process and row.reason else row.reason) or "free"
+    state = row.leased or row.unleasable or ("in use" if by_process and row.reason else row.reason) or "free"
     return (
         row.gpu.id,
         row.name or "-",
-        f"{show_size(reading.used)} / {show_size(reading.total)}" if has_memory else "-",
+        show_share(reading.used, reading.total) if has_memory else "-",
         "-" if reading.utilization is None else f"{reading.utilization} %",
         "-" if vitals.temperature is None else f"{vitals.temperature} °C",
         watts or "-",
@@ -114,17 +128,17 @@ def cells(row: GpuReport) -> tuple[str, ...]:
 def _to_json(user: User) -> Mapping[str, object]:
     return {
         "pid": user.pid,
-        "user": user.name,
-        "program": user.program,
+        "user": user.name or None,
+        "program": user.program or None,
         "memory": user.memory,
-        "seconds": round(user.age),
+        "seconds": None if user.age is None else round(user.age),
     }
 
 
 class VitalsReader:
     """For the view's thread. Initialises NVML if nothing else needed it."""
 
-    def __init__(self, machine: Callable[[], Machine]) -> None:
+    def __init__(self, machine: Callable[[], Machine | None]) -> None:
         self._machine = machine
         self._nvml: Nvml | None = None
         self._has_asked = False
@@ -134,6 +148,8 @@ class VitalsReader:
         try:
             machine = self._machine()
         except UserError:  # the run reports it, and does not start
+            return []
+        if machine is None:  # the driver is waited for
             return []
         if not self._has_asked:
             self._has_asked = True

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.extras import install
+from simple_gpu_scheduler.base.extras import install, toml_reader
 from simple_gpu_scheduler.system.files import replace_file
 
 from .definitions import is_saved, read_sweeps, save_sweeps
@@ -38,15 +38,9 @@ def _load_json(text: str) -> Any:
 
 
 def _load_toml(text: str) -> Any:
+    loads = toml_reader()
     try:
-        import tomllib  # noqa: PLC0415 - only for such files
-    except ImportError:
-        try:
-            import tomli as tomllib  # type: ignore[no-redef,import-not-found,unused-ignore] # noqa: PLC0415 - as above
-        except ImportError:
-            raise UserError(f"Python 3.10 needs tomli to read TOML; {install('tomli', 'files')}") from None
-    try:
-        return tomllib.loads(text, parse_float=lambda number: number.replace("_", ""))
+        return loads(text, parse_float=lambda number: number.replace("_", ""))
     except (ValueError, RecursionError) as error:
         raise UserError(f"this is not TOML: {error}") from None
 

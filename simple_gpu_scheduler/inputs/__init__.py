@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+# `--follow` creates a named pipe with such a name without `--make-fifo`.
+PIPE_SUFFIX = ".fifo"
+
 
 class InputOptions(NamedTuple):
     """The section "Input" of --help, and FILES."""
@@ -10,3 +13,4 @@ class InputOptions(NamedTuple):
     null: bool = False
     follow: str | None = None
     no_follow: bool = False
+    make_fifo: bool = False

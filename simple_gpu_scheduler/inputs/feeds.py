@@ -1,28 +1,41 @@
-"""Feeds, which give the bytes of an input: a file read to its end, a file that grows; `pipes` has the pipes.
+"""Feeds, which give the bytes of an input: what is read to its end, a file that grows; `pipes` has the pipes, and
+`contents` regular files.
 
 A feed returns bytes; feeds that can be resumed remember how far their bytes were used. It knows nothing of lines.
 """
 
 import os
 import select
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from simple_gpu_scheduler.events import ReadMark
+
+if TYPE_CHECKING:
+    from simple_gpu_scheduler.journal.run_state import KnownLines
+
+    from .follow import Change
 
 # Small enough that cutting and parsing one chunk never keeps the other threads waiting for long.
 CHUNK = 4 * 1024
 
 
-class Piece(NamedTuple):
-    """Bytes. If empty, the end, or with `more_may_come` the end for now; `is_new` starts new content.
+class ChangedError(Exception):
+    """A file was written to while it was read, so what is left of it cannot be trusted."""
 
-    With a `problem` it is none of these: something went wrong, but the rest still comes.
+
+class Piece(NamedTuple):
+    """Bytes. If empty, the end, or with `more_may_come` the end for now, or with `is_settled` the end of a change.
+
+    `change` says how a followed file was changed before them, other than by growth. With a `problem` it is none of
+    these: something went wrong, but the rest still comes. Unless it `is_failure`, it is only worth a message.
     """
 
     data: bytes = b""
-    is_new: bool = False
+    change: "Change" = ""
+    is_settled: bool = False
     more_may_come: bool = False
     problem: str = ""
+    is_failure: bool = True
 
 
 class Feed(Protocol):
@@ -42,7 +55,7 @@ class Feed(Protocol):
 
 
 class Plain:
-    """Reads a descriptor to its end. If killed, what was read of a pipe is lost; a file can be read again."""
+    """Reads a descriptor to its end. If killed, what was read of a pipe is lost."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -68,14 +81,16 @@ class Plain:
 
 
 class Followed:
-    """A file that grows."""
+    """A file that grows, and the lines that it holds."""
 
-    def __init__(self, path: str, mark: ReadMark | None) -> None:
+    def __init__(self, path: str, mark: ReadMark | None, known: "KnownLines | None" = None) -> None:
         self._name = path
         from .follow import FollowedFile, Position  # noqa: PLC0415 - most runs follow no file
+        from .held_lines import HeldLines  # noqa: PLC0415 - as above
 
         start = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else Position()
         self._file = FollowedFile(path, start)
+        self.held = HeldLines(path, known)
         self._used = start
         self._unused = bytearray()
 
@@ -85,12 +100,12 @@ class Followed:
     def read(self) -> Piece:
         """See `Feed`."""
         piece = self._file.read(CHUNK)
-        if piece.is_new_file:
+        if piece.change in ("rewritten", "replaced"):
             self._unused.clear()
             self._used = self._used._replace(offset=0, crc=0)
-        self._used = self._used._replace(device=piece.device, inode=piece.inode)
+        self._used = self._used._replace(device=piece.position.device, inode=piece.position.inode)
         self._unused += piece.data
-        return Piece(piece.data, is_new=piece.is_new_file)
+        return Piece(piece.data, piece.change, piece.is_settled)
 
     def used(self, size: int) -> ReadMark | None:
         """See `Feed`."""

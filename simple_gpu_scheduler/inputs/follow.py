@@ -1,35 +1,41 @@
-"""Follows a regular file as it grows, through truncation, rotation, editing and restarts.
+"""Follows a regular file as it grows, and says when it was changed in another way: edited, truncated, replaced.
 
 It returns bytes, and for each piece the position after it, from which a later process can resume. It knows nothing of
-lines or jobs.
+lines or jobs: after a change it returns the file from its start, and `held_lines` knows which lines are new.
 
-It promises to return all bytes that stay in the file, or in a file that is rotated to a name beside it
-(`queue.txt.1`, `queue.txt-20260131`), once and in order: those of the rotated file first, then those of files that were
-rotated further meanwhile (`.2`, `.1`). It leaves a rotated file when no process has it open for writing. If the system
-does not say, or a writer keeps it open, it leaves after a second without new bytes, and after ten seconds at most; it
-does not read what is written to the file later.
+A file is known by its device, its inode and what was read of it, never by its name. If another file takes its place at
+the path, it is first read to its end, as long as a process has it open for writing. If the system does not say, or
+a writer keeps it open, it is left after a second without new bytes, and after ten seconds at most.
 
-It cannot notice everything. It takes a file that is cut and then grows beyond its old size before the next look for the
-old one, and also a file that is deleted and created again with the same bytes. A file that was compressed or moved to
-another directory while it was not followed is not found, nor are the files between that and the new one.
+It cannot notice everything: a file that came to the path and was gone before the next look, and in a file of more than
+16 MiB a change that leaves all of the last 4 KiB that were read in their place.
 """
 
 import errno
 import fcntl
 import os
+import signal
 import stat
 import time
 import zlib
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.system.inotify import Watch
-
-from . import rotation
 
 _QUIET = 1.0
 _PATIENCE = 10.0
 _LOOK_AGAIN = 0.05
+_CHUNK = 256 * 1024
+# Compared before each further read; more is compared only when nothing has come for a while.
+_TAIL = 4 * 1024
+_COMPARED_WHOLE = 16 * 1024 * 1024
+# Each needs a descriptor.
+_MOST_COMING = 50
+
+# How the file changed other than by growth: other content from the start, or a file in its place that starts with all
+# that was read.
+Change = Literal["", "rewritten", "replaced", "continued"]
 
 
 class Position(NamedTuple):
@@ -49,30 +55,19 @@ _AT_START = Position()
 
 
 class FilePiece(NamedTuple):
-    """Bytes, and the position after them. With `is_new_file` they start new content, and the old content is complete.
+    """Bytes, and the position after them; `change` says what happened to the file before them.
 
-    Otherwise they continue the last piece, though an editor may have given the file another inode.
+    Without bytes, a change is over if it `is_settled`: nothing more has come for a second. Otherwise reading has ended.
     """
 
     data: bytes
-    device: int
-    inode: int
-    offset: int
-    crc: int
-    is_new_file: bool = False
-
-    @property
-    def position(self) -> Position:
-        """The position from which a later process resumes."""
-        return Position(self.device, self.inode, self.offset, self.crc)
+    position: Position
+    change: Change = ""
+    is_settled: bool = False
 
 
 class FollowedFile:
-    """A regular file that grows, or does not exist yet; read by one thread. ValueError if it is another kind of file.
-
-    If an editor has replaced the file, reading continues at the same place if all bytes before it are the same;
-    otherwise the file is new. The editor gets a second to write that much.
-    """
+    """A regular file that grows, or does not exist yet; read by one thread. ValueError: it is another kind of file."""
 
     def __init__(self, path: str, position: Position = _AT_START, *, uses_inotify: bool | None = None) -> None:
         self._path = os.path.abspath(path)
@@ -82,11 +77,16 @@ class FollowedFile:
         self._may_be_remote = uses_inotify is None
         self._watch = Watch(uses_inotify=uses_inotify is not False)
         self._fd = -1
-        self._at = self._told = position
-        self._is_new_file = False
-        self._read_at = self._locked_at = 0.0
+        self._coming: list[int] = []  # what took its place, oldest first
+        self._at = position
+        self._tail = b""
+        self._change: Change = ""
+        # Since when it is not settled; a later process does not know whether the last change was over.
+        self._changed_at: float | None = time.monotonic() if position.inode else None
+        self._replaced_at = self._moved_at = self._locked_at = 0.0
+        self._compared = 0  # when the file had been changed last as all that was read of it was compared
         self._pause: float | None = None
-        self._open_instead(-1)
+        self._check_remote()
 
     @property
     def uses_inotify(self) -> bool:
@@ -97,15 +97,13 @@ class FollowedFile:
         """Wait for the next bytes; empty when stopped. OSError: it cannot be read."""
         is_watched = False
         while not self._watch.is_stopped:
-            if data := self._look(size):
+            if piece := self._look(size):
                 self._watch.expect_more()
-                piece = FilePiece(data, *self._at, self._is_new_file)
-                self._told, self._is_new_file = self._at, False
                 return piece
             # One more look finds what came before the watch was set.
             is_watched = not is_watched
             self._watch.look_at(self._fd, self._path) if is_watched else self._watch.wait(self._pause)
-        return FilePiece(b"", *self._told)
+        return FilePiece(b"", self._at)
 
     def stop(self) -> None:
         """Make this and all later reads return empty; from any thread or a signal handler."""
@@ -113,21 +111,30 @@ class FollowedFile:
 
     def close(self) -> None:
         """Close the descriptors, once no thread reads or stops it any more."""
-        self._open_instead(-1)
+        for fd in (self._fd, *self._coming):
+            _close(fd)
+        self._fd, self._coming = -1, []
         self._watch.close()
 
-    def _look(self, size: int) -> bytes:
+    def _look(self, size: int) -> FilePiece | None:
         """What is available now."""
-        while self._fd >= 0 or self._begin():
+        self._pause = None
+        while self._fd >= 0 or self._open_first():
+            self._notice_next()
             try:
-                if data := self._read_on(size):
-                    return data
+                data = self._read_on(size)
             except BlockingIOError:
                 self._pause = _LOOK_AGAIN
+                return None
+            if data:
+                return self._piece(data)
+            if not (self._fd < 0 or self._move_on()):
                 break
-            if self._fd >= 0 and not self._move_on():
-                break
-        return b""
+        return self._settled() if self._fd >= 0 else None
+
+    def _piece(self, data: bytes, *, is_settled: bool = False) -> FilePiece:
+        change, self._change = self._change, ""
+        return FilePiece(data, self._at, change, is_settled)
 
     def _read_on(self, size: int) -> bytes:
         """The next bytes. BlockingIOError: it is locked by a writer, which may take back a partial write."""
@@ -136,8 +143,8 @@ class FollowedFile:
                 self._locked_at = 0.0  # nothing is kept from us; a later lock gets its own patience
                 return b""
             self._lock()
-            if os.fstat(self._fd).st_size < self._at.offset:
-                self._at, self._is_new_file = self._at._replace(offset=0, crc=0), True
+            if not self._ends_as_read():
+                self._restart("rewritten")
             data = os.pread(self._fd, size, self._at.offset)
             with suppress(OSError):
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
@@ -146,12 +153,28 @@ class FollowedFile:
         except OSError as error:
             if error.errno != errno.ESTALE:
                 raise
-            self._open_instead(-1)  # another machine deleted it: start as after a restart
+            self._close_first()  # another machine deleted it: start as after a restart
             return b""
         if data:
             self._at = self._at.after(data)
-            self._read_at = time.monotonic()
+            self._tail = (self._tail + data)[-_TAIL:]
+            self._moved_at = time.monotonic()
         return data
+
+    def _ends_as_read(self) -> bool:
+        """Whether the last bytes that were read are still where they were."""
+        tail = self._tail
+        return os.pread(self._fd, len(tail), self._at.offset - len(tail)) == tail
+
+    def _restart(self, change: Change) -> None:
+        """Read the open file from its start."""
+        self._at, self._tail = Position(*_identity_of(os.fstat(self._fd))), b""
+        self._note(change)
+
+    def _note(self, change: Change) -> None:
+        self._change = change
+        self._compared = os.fstat(self._fd).st_mtime_ns
+        self._changed_at = self._moved_at = time.monotonic()
 
     def _lock(self) -> None:
         """Keep out writers that lock it; but read it anyway if it stays locked."""
@@ -167,83 +190,161 @@ class FollowedFile:
         else:
             self._locked_at = 0.0
 
-    def _begin(self) -> bool:
+    def _open_first(self) -> bool:
         """Open the file of the position, wherever it is now, else the file at the path; False if there is none."""
-        at = self._at
-        names = [file.path for file in rotation.beside(self._path) if file.identity == at[:2]]
-        for path in [self._path, *names]:
-            fd = rotation.open_plain(path)
-            if fd >= 0 and rotation.identity_of(os.fstat(fd)) == at[:2] and self._resume_in(fd, is_same=True):
-                return True
-            rotation.close(fd)
-        if names != [file.path for file in rotation.beside(self._path) if file.identity == at[:2]]:
-            return self._begin()  # it was rotated just now
-        fd = rotation.open_plain(self._path)
-        if fd >= 0 and not (at.inode and self._resume_in(fd, is_same=False)):
-            self._start(fd, is_new=at.inode != 0)
-        return fd >= 0
-
-    def _resume_in(self, fd: int, *, is_same: bool) -> bool:
-        """Resume in a file if it starts with all that was read; if it `is_same`, no checksum is needed."""
-        known = self._at.crc != 0 or self._at.offset == 0
-        crc = rotation.checksum_of(fd, self._at.offset)
-        if crc is None or (crc != self._at.crc if known else not is_same):
+        self._fd = _open_moved(self._path, self._at) if self._at.inode else -1
+        if self._fd < 0:
+            self._fd = _open_plain(self._path)
+        if self._fd < 0:
             return False
-        device, inode = rotation.identity_of(os.fstat(fd))
-        self._open_instead(fd)
-        self._at = Position(device, inode, self._at.offset, crc)
+        if self._at.inode:
+            self._take_over(is_same=_identity_of(os.fstat(self._fd)) == self._at[:2])
+        else:
+            self._restart("")
+            self._changed_at = None
         return True
 
-    def _start(self, fd: int, *, is_new: bool) -> None:
-        self._open_instead(fd)
-        self._at = Position(*rotation.identity_of(os.fstat(fd)))
-        self._is_new_file = is_new
+    def _take_over(self, *, is_same: bool) -> None:
+        """Continue in the open file if it starts with all that was read; otherwise read it from its start."""
+        self._check_remote()
+        at = self._at
+        if at.offset and _checksum_of(self._fd, at.offset) == at.crc:
+            self._at = Position(*_identity_of(os.fstat(self._fd)), at.offset, at.crc)
+            size = min(_TAIL, at.offset)
+            self._tail = os.pread(self._fd, size, at.offset - size)
+            self._note("" if is_same else "continued")
+        else:
+            self._restart("rewritten" if is_same else "replaced")
 
-    def _open_instead(self, fd: int) -> None:
-        rotation.close(self._fd)
-        self._fd = fd
-        self._stay()
-        if self._may_be_remote:
-            self._watch.check_remote(f"/proc/self/fd/{fd}" if fd >= 0 else self._path)
-
-    def _stay(self, *, was_deleted: bool = False) -> None:
-        self._replaced_at: float | None = None
-        self._was_deleted = was_deleted
-        self._is_left = False
-        self._pause = None
+    def _notice_next(self) -> None:
+        """Open what is at the path now, if it is another file: it may be gone at the next look."""
+        state = _state_of(self._path)
+        last = self._coming[-1] if self._coming else self._fd
+        if state and _identity_of(state) != _identity_of(os.fstat(last)):
+            fd = _open_plain(self._path)
+            if fd >= 0:
+                self._replaced_at = self._replaced_at if self._coming else time.monotonic()
+                self._coming.append(fd)
 
     def _move_on(self) -> bool:
-        """At the end of a file: whether there is another to read, or this one must be read to its end once more."""
-        state, own = rotation.state_of(self._path), os.fstat(self._fd)
-        if state and rotation.identity_of(state) == rotation.identity_of(own):
-            self._stay()
+        """At the end of a file: whether it was rewritten, or another is to be read now."""
+        if not self._coming:
+            return self._was_rewritten()
+        if not self._may_leave():
+            self._pause = _LOOK_AGAIN
             return False
-        if state is None and not rotation.rotated_after(self._path, rotation.identity_of(own)):
-            self._stay(was_deleted=own.st_nlink == 0)
-            return False
-        if self._replaced_at is None:
-            self._replaced_at = time.monotonic()
-        if not self._is_left:
-            self._is_left = self._may_leave(self._replaced_at)
-            return self._is_left  # read what came before we leave it
-        return self._open_next(own, may_be_half=time.monotonic() < self._replaced_at + _QUIET)
-
-    def _may_leave(self, replaced_at: float) -> bool:
-        self._pause = _LOOK_AGAIN
-        now = time.monotonic()
-        is_over = now >= min(max(replaced_at, self._read_at) + _QUIET, replaced_at + _PATIENCE)
-        # A writer that was just opening it is seen only then.
-        return is_over or (now >= replaced_at + _LOOK_AGAIN and not rotation.may_have_writer(self._fd))
-
-    def _open_next(self, own: os.stat_result, *, may_be_half: bool) -> bool:
-        fd, is_at_path = rotation.open_after(self._path, rotation.identity_of(own))
-        if fd < 0:
-            return False
-        if is_at_path and not self._was_deleted and rotation.was_edited(self._path, own):
-            if may_be_half and os.fstat(fd).st_size < self._at.offset:
-                rotation.close(fd)
-                return False
-            if self._resume_in(fd, is_same=False):
-                return True
-        self._start(fd, is_new=True)
+        if os.fstat(self._fd).st_size > self._at.offset and self._ends_as_read():
+            return True  # it came before its last writer was gone
+        _close(self._fd)
+        self._fd = self._coming.pop(0)
+        self._replaced_at = time.monotonic()
+        self._take_over(is_same=False)
         return True
+
+    def _may_leave(self) -> bool:
+        now, since = time.monotonic(), self._replaced_at
+        if len(self._coming) > _MOST_COMING or now >= min(max(since, self._moved_at) + _QUIET, since + _PATIENCE):
+            return True
+        # A writer that was just opening it is seen only then.
+        return now >= since + _LOOK_AGAIN and not _may_have_writer(self._fd)
+
+    def _was_rewritten(self) -> bool:
+        """At the end: whether what was read is no longer there, though nothing was cut or added."""
+        state = os.fstat(self._fd)
+        if state.st_mtime_ns == self._compared or state.st_size != self._at.offset:
+            return False
+        quiet_in = self._moved_at + _QUIET - time.monotonic()
+        if quiet_in > 0:  # comparing takes time, and more may be coming
+            self._pause = quiet_in
+            return False
+        self._compared = state.st_mtime_ns
+        if self._at.offset > _COMPARED_WHOLE or _checksum_of(self._fd, self._at.offset) == self._at.crc:
+            return False
+        self._restart("rewritten")
+        return True
+
+    def _settled(self) -> FilePiece | None:
+        """Say once that a change is over, when nothing has come for a while."""
+        if self._changed_at is None or self._coming:
+            return None
+        now = time.monotonic()
+        over_at = min(max(self._changed_at, self._moved_at) + _QUIET, self._changed_at + _PATIENCE)
+        if now < over_at:
+            self._pause = min(over_at - now, _QUIET if self._pause is None else self._pause)
+            return None
+        self._changed_at = None
+        return self._piece(b"", is_settled=True)
+
+    def _close_first(self) -> None:
+        _close(self._fd)
+        self._fd = -1
+
+    def _check_remote(self) -> None:
+        if self._may_be_remote:
+            self._watch.check_remote(f"/proc/self/fd/{self._fd}" if self._fd >= 0 else self._path)
+
+
+def _identity_of(state: os.stat_result) -> tuple[int, int]:
+    return state.st_dev, state.st_ino
+
+
+def _state_of(path: str) -> os.stat_result | None:
+    with suppress(FileNotFoundError):
+        return os.stat(path)
+    return None
+
+
+def _close(fd: int) -> None:
+    if fd >= 0:
+        os.close(fd)
+
+
+def _open_plain(path: str) -> int:
+    """A descriptor of a regular file; below 0 if there is none."""
+    state = _state_of(path)  # first, since writers would notice the opening of a named pipe
+    if not state:
+        return -1
+    if not stat.S_ISREG(state.st_mode):
+        number = errno.EISDIR if stat.S_ISDIR(state.st_mode) else errno.EINVAL
+        raise OSError(number, "it is no longer a regular file", path)
+    with suppress(FileNotFoundError):
+        return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    return -1
+
+
+def _open_moved(path: str, at: Position) -> int:
+    """The file of a position, at this path or moved to another name beside it; below 0 if it is not there."""
+    directory = os.path.dirname(os.path.realpath(path))
+    names = [path]
+    with suppress(OSError), os.scandir(directory) as entries:
+        names += [each.path for each in entries if each.inode() == at.inode and each.is_file(follow_symlinks=False)]
+    for name in names:
+        with suppress(OSError):  # it may be another's, or be gone; what is at the path is opened again and reported
+            fd = _open_plain(name)
+            if fd >= 0 and _identity_of(os.fstat(fd)) == at[:2] and _checksum_of(fd, at.offset) == at.crc:
+                return fd
+            _close(fd)
+    return -1
+
+
+def _may_have_writer(fd: int) -> bool:
+    """Whether a process may have this file open for writing; True if the system does not say."""
+    try:
+        # In case a process opens it right now; the default, SIGIO, would end this process.
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except OSError:
+        return True
+    fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
+
+
+def _checksum_of(fd: int, size: int) -> int | None:
+    """The checksum of the first bytes; None if there are fewer."""
+    crc = at = 0
+    while at < size:
+        data = os.pread(fd, min(_CHUNK, size - at), at)
+        if not data:
+            return None
+        crc, at = zlib.crc32(data, crc), at + len(data)
+    return crc

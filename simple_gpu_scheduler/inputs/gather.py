@@ -10,11 +10,13 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import files
 
-from . import InputOptions
+from . import PIPE_SUFFIX, InputOptions
+from .contents import Content, content_of
 from .feeds import Followed
 from .pipes import HandOver, Rest, Spooled
 from .reader import OpenInput, check
@@ -85,23 +87,42 @@ def _place_of(path: str) -> OpenInput:
     return OpenInput(os.open(path, os.O_PATH | os.O_CLOEXEC), path)
 
 
-def open_followed(path: str, mark: ReadMark | None) -> tuple[Input, OpenInput]:
-    """The input given by `--follow`: a pipe, created if nothing is there, or a growing file."""
+def open_followed(
+    path: str, mark: ReadMark | None, state: "RunState | None" = None, *, makes_pipe: bool = False
+) -> tuple[Input, OpenInput]:
+    """The input given by `--follow`: a pipe, which is made if that is wanted, or a growing file."""
+    made, real = "", os.path.realpath(path)
     try:
         if not os.path.lexists(path):
             if mark:  # a file that was followed before is being rotated, or will be created again
-                return Input("follow", path), OpenInput(-1, "", Followed(path, mark), mark)
-            os.mkfifo(path, 0o600)
+                return _growing(real, mark, state)
+            made = _make_pipe(path, is_wanted=makes_pipe)
         mode = os.stat(path).st_mode
         if stat.S_ISFIFO(mode):
-            opened = open_file(path, waits=False)._replace(name="")
+            opened = open_file(path, waits=False)._replace(name="", made=made)
             return is_of(opened.fd), opened
         if not stat.S_ISREG(mode):
             raise UserError(f"--follow {path}: it is neither a pipe nor a regular file")
         os.close(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-        return Input("follow", os.path.realpath(path)), OpenInput(-1, "", Followed(os.path.realpath(path), mark), mark)
+        return _growing(real, mark, state)
     except OSError as error:
         raise UserError(f"--follow {path}: {error.strerror}") from None
+
+
+def _make_pipe(path: str, *, is_wanted: bool) -> str:
+    """The path, if it was made: of a mistyped name, a pipe would wait for ever for what is in the file."""
+    if not is_wanted and not path.endswith(PIPE_SUFFIX):
+        raise UserError(f"--follow {path}: it does not exist; create it, or add --make-fifo for a named pipe")
+    try:
+        os.mkfifo(path, 0o600)
+    except FileExistsError:  # another process was faster
+        return ""
+    return path
+
+
+def _growing(path: str, mark: ReadMark | None, state: "RunState | None") -> tuple[Input, OpenInput]:
+    feed = Followed(path, mark, state.lines_of(path) if state else None)
+    return Input("follow", path), OpenInput(-1, "", feed, mark, held=feed.held)
 
 
 def open_held(opened: OpenInput) -> OpenInput:
@@ -123,13 +144,20 @@ def check_holdable(fd: int) -> None:
 
 
 def spooled(
-    kind: Input, opened: OpenInput, spool: int, hand_over: HandOver | None, mark: ReadMark | None, *, follows: bool
+    kind: Input,
+    opened: OpenInput,
+    spool: int,
+    hand_over: HandOver | None,
+    mark: ReadMark | None,
+    end: bytes,
+    *,
+    follows: bool,
 ) -> OpenInput:
     """A pipe that is copied to the open file `spool`."""
     is_named = kind.kind == "fifo"
     offset = mark.offset if mark else 0
     feed = Spooled(
-        kind.spool, opened.fd, spool, hand_over, is_named=is_named, holds=is_named and follows, offset=offset
+        kind.spool, opened.fd, spool, hand_over, is_named=is_named, holds=is_named and follows, offset=offset, end=end
     )
     return opened._replace(feed=feed, mark=mark)
 
@@ -148,7 +176,8 @@ def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
 
 def refuse_errors(open_inputs: Sequence[OpenInput], parser: LineParser, *, by_null: bool) -> None:
     """Refuse wrong options in the first part of regular files before anything starts."""
-    refusals = check([opened for opened in open_inputs if opened.feed is None], parser, by_null=by_null)
+    checked = [opened for opened in open_inputs if opened.feed is None or isinstance(opened.feed, Content)]
+    refusals = check(checked, parser, by_null=by_null)
     if not refusals:
         return
     lines = [f"  {refusal.place}: {refusal.problem}" for refusal in refusals[:_MOST_ERRORS_SHOWN]]
@@ -202,8 +231,8 @@ def open_typed(options: InputOptions, state: "RunState | None") -> list[Typed]:
     open_inputs = [open_file(name, waits=waits) for name in options.files]
     typed = [(is_of(opened.fd, opened.name), opened) for opened in open_inputs]
     if options.follow:
-        mark = mark_of(state.marks.get(os.path.realpath(options.follow))) if state else None
-        typed.append(open_followed(options.follow, mark))
+        mark = _mark_of_followed(os.path.realpath(options.follow), state) if state else None
+        typed.append(open_followed(options.follow, mark, state, makes_pipe=options.make_fifo))
     if not typed:
         stdin = is_of(0)
         if not state or stdin.kind in ("file", "fifo", "pipe"):
@@ -211,7 +240,19 @@ def open_typed(options: InputOptions, state: "RunState | None") -> list[Typed]:
     for each, opened in typed:
         if each.kind == "fifo" and not waits:
             check_holdable(opened.fd)
-    return typed
+    return [(each, _with_content(each, opened)) for each, opened in typed]
+
+
+def _with_content(each: Input, opened: OpenInput) -> OpenInput:
+    if each.kind != "file":
+        return opened
+    return opened._replace(feed=content_of(opened.fd, opened.name or each.path))
+
+
+def _mark_of_followed(path: str, state: "RunState") -> ReadMark | None:
+    """How far it was read; of a file that the run followed before anything was in it, its start."""
+    was_followed = any(each.kind == "follow" and each.path == path for each in map(_input_of, state.began["inputs"]))
+    return mark_of(state.marks.get(path)) or (ReadMark(path) if was_followed else None)
 
 
 def gather(
@@ -251,7 +292,8 @@ class _Gathering:
     def all(self) -> Gathered:
         found = sorted(self._found, key=lambda pair: pair[0].kind in QUEUES)
         open_inputs = [opened for _, opened in found if opened]
-        introductions = [introduce(each, follows=self._follows) for each, opened in found if opened]
+        introductions = [f"created the named pipe {safe(opened.made)}" for opened in open_inputs if opened.made]
+        introductions += [introduce(each, follows=self._follows) for each, opened in found if opened]
         return Gathered(
             [each for each, _ in self._found], open_inputs, [each for each in introductions if each], self._problems
         )
@@ -272,7 +314,7 @@ class _Gathering:
             self._found.append((each._replace(spool=""), opened))
             return
         mark = self._mark(each.spool)
-        attached = spooled(each, opened, spool, self._hand_over, mark, follows=self._follows)
+        attached = spooled(each, opened, spool, self._hand_over, mark, self._end, follows=self._follows)
         self._found.append((each, attached))
 
     def resume(self, each: Input) -> None:
@@ -281,10 +323,11 @@ class _Gathering:
         try:
             if each.kind == "file":
                 if not self._state or each.path not in self._state.ended_inputs:
-                    opened = OpenInput(os.open(each.path, os.O_RDONLY | os.O_CLOEXEC), each.name, path=each.path)
+                    fd = os.open(each.path, os.O_RDONLY | os.O_CLOEXEC)
+                    opened = OpenInput(fd, each.name, content_of(fd, each.path), path=each.path)
             elif each.kind == "follow":
                 mark = self._mark(each.path) or ReadMark(each.path)
-                opened = open_followed(each.path, mark)[1]
+                opened = open_followed(each.path, mark, self._state)[1]
             elif each.kind == "fifo" and self._follows and os.path.exists(each.path):
                 opened = open_file(each.path, waits=False)._replace(name=each.name)
                 check_holdable(opened.fd)

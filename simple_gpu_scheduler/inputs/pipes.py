@@ -17,12 +17,13 @@ from .feeds import CHUNK, Piece
 
 # How far a pipe is read ahead of what was used.
 AHEAD = 4 * 1024 * 1024
+_HALF = "a writer of the named pipe left its last line without a newline; that line is a job of its own"
 
 
 class HandOver(Protocol):
     """Hands the work to the keeper."""
 
-    def __call__(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool) -> None:
+    def __call__(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool, by_null: bool) -> None:
         """See `Intake`."""
 
 
@@ -66,6 +67,7 @@ class Spooled:
         is_named: bool,
         holds: bool = False,
         offset: int = 0,
+        end: bytes = b"\n",
     ) -> None:
         """`offset`: where to resume. Without a keeper to `hand_over` the pipe to, a thread reads it. See `Intake`."""
         self._name = name
@@ -73,6 +75,7 @@ class Spooled:
         self._spool = spool
         self._is_named = is_named
         self._holds = holds
+        self._end = end
         self._own: int | None = None  # keeps what is in the pipe should the keeper be killed
         self._hand_over = hand_over
         self._notify: Socket | None = None
@@ -107,6 +110,9 @@ class Spooled:
             elif message.fields[0] == b"end":
                 self._is_over = not self._is_named
                 return Piece(more_may_come=self._is_named)
+            elif message.fields[0] == b"half":
+                self._size = int(message.fields[1])
+                return Piece(problem=_HALF, is_failure=False)
             elif message.fields[0] == b"failed":
                 return Piece(problem=self._bypass_file(message.fields[1].decode(), b"\0".join(message.fields[2:])))
             else:
@@ -151,7 +157,8 @@ class Spooled:
         ours, its_end = pair()
         try:
             files = [self._pipe, self._spool, its_end.fileno()]
-            hand_over(self._granted, files, is_named=self._is_named, holds=self._holds)
+            by_null = self._end == b"\0"
+            hand_over(self._granted, files, is_named=self._is_named, holds=self._holds, by_null=by_null)
         except OSError:  # it was killed
             return self._take_in_here()
         its_end.close()
@@ -160,7 +167,7 @@ class Spooled:
     def _take_in_here(self) -> Socket:
         ours, its_end = pair()
         pipe, spool = os.dup(self._pipe), os.dup(self._spool)
-        intake = Intake(pipe, spool, its_end, self._granted, is_named=self._is_named, holds=self._holds)
+        intake = Intake(pipe, spool, its_end, self._granted, is_named=self._is_named, holds=self._holds, end=self._end)
         start_thread(intake.run)
         return ours
 

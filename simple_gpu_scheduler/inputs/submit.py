@@ -17,6 +17,10 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.jobfile.split import SUBMITTED
+
+from . import PIPE_SUFFIX
 
 _ATOMIC = select.PIPE_BUF
 _ROOM = 1024 * 1024  # the pipe size that every user may set, unless the system says otherwise
@@ -39,6 +43,14 @@ class WholeLine(NamedTuple):
     data: bytes
 
 
+class Written(NamedTuple):
+    """Where lines are: from a byte of a file on, or in a pipe after a comment that is nowhere else."""
+
+    lines: Sequence[WholeLine]
+    offset: int = 0
+    mark: bytes = b""
+
+
 def open_queue(path: str) -> int:
     """Open a queue for writing. It never waits: a pipe without a reader is an error."""
     try:
@@ -55,13 +67,14 @@ def open_queue(path: str) -> int:
 def _why_closed(path: str, error: OSError) -> str:
     shown = shlex.quote(path)
     if error.errno == errno.ENOENT:
-        return f"there is no {path}; start `simple_gpu_scheduler --follow {shown}` first, or create the file"
+        makes_it = "" if path.endswith(PIPE_SUFFIX) else " --make-fifo"
+        return f"there is no {path}; start `{PROGRAM} --follow {shown}{makes_it}` first, or create the file"
     if error.errno == errno.ENXIO:  # sockets and devices without a driver say so too
         with suppress(OSError):
             if stat.S_ISFIFO(os.stat(path).st_mode):
                 return (
-                    f"no scheduler is reading the named pipe {path}; start `simple_gpu_scheduler < {shown}` first "
-                    "(or `simple_gpu_scheduler --resume`, if its run was stopped)"
+                    f"no scheduler is reading the named pipe {path}; start `{PROGRAM} < {shown}` first "
+                    f"(or `{PROGRAM} --resume`, if its run was stopped)"
                 )
     if error.errno in (errno.EISDIR, errno.ENXIO, errno.ENODEV):
         return _no_queue(path)
@@ -73,19 +86,23 @@ def _no_queue(path: str) -> str:
     return f"{path} is not a queue; a queue is a named pipe that a scheduler reads, or a file that it follows"
 
 
-def append(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
-    """Append whole lines, and close the queue. A long wait is reported."""
+def append(path: str, fd: int, lines: Sequence[WholeLine], say: Say, *, marks: bool = False) -> list[Written]:
+    """Append whole lines, and close the queue; where they are, for which a pipe needs `marks`.
+
+    A long wait is reported.
+    """
     _lock(path, fd, say)
     while not _is_still(path, fd):  # it was replaced while we waited
         os.close(fd)
         fd = open_queue(path)
         _lock(path, fd, say)
     if stat.S_ISFIFO(os.fstat(fd).st_mode):
-        _write_to_pipe(path, fd, lines, say)
+        written = _write_to_pipe(path, fd, lines, say, marks=marks)
     else:
         with _uninterrupted():
-            _append_to_file(path, fd, b"".join(line.data for line in lines))
+            written = [Written(lines, _append_to_file(path, fd, _joined(lines)))]
     os.close(fd)
+    return written
 
 
 def _lock(path: str, fd: int, say: Say) -> None:
@@ -115,34 +132,53 @@ def _is_still(path: str, fd: int) -> bool:
         return False
 
 
-def _write_to_pipe(path: str, fd: int, lines: Sequence[WholeLine], say: Say) -> None:
+def _joined(lines: Sequence[WholeLine]) -> bytes:
+    return b"".join(line.data for line in lines)
+
+
+def _write_to_pipe(path: str, fd: int, lines: Sequence[WholeLine], say: Say, *, marks: bool) -> list[Written]:
     # A line that fits is written completely or not at all, even if we are killed.
     if any(len(line.data) > _ATOMIC for line in lines):
         with suppress(OSError):
             if fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) < _ROOM:
                 fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _ROOM)
+    written: list[Written] = []
     at = 0
     try:
-        for piece in _pieces(lines):
-            at = piece.number
-            _write(path, fd, piece.data, say)
+        for piece in _pieces(lines, _MARK_SIZE if marks else 0):
+            at = piece[0].number
+            mark = _new_mark() if marks else b""
+            _write(path, fd, mark + _joined(piece), say)
+            written.append(Written(piece, mark=mark))
     except BrokenPipeError:
         raise NotWrittenError(
             f"the scheduler reading {path} is gone: line {at} of the input was not written in full, and later lines "
             "not at all; the journal of that scheduler shows which lines it had read"
         ) from None
+    return written
 
 
-def _pieces(lines: Sequence[WholeLine]) -> Iterator[WholeLine]:
-    """As many lines at a time as can be written atomically, even without locks; a longer line is alone."""
-    number, data = 0, b""
+def _new_mark() -> bytes:
+    """A comment, which no reader runs, and which no other text has."""
+    return SUBMITTED % os.urandom(8).hex().encode()
+
+
+_MARK_SIZE = len(_new_mark())
+
+
+def _pieces(lines: Sequence[WholeLine], more: int = 0) -> Iterator[list[WholeLine]]:
+    """As many lines at a time as can be written atomically with `more` bytes, even without locks.
+
+    A longer line is alone.
+    """
+    piece, size = list[WholeLine](), more
     for line in lines:
-        if data and len(data) + len(line.data) > _ATOMIC:
-            yield WholeLine(number, data)
-            data = b""
-        number = number if data else line.number
-        data += line.data
-    yield WholeLine(number, data)
+        if piece and size + len(line.data) > _ATOMIC:
+            yield piece
+            piece, size = [], more
+        piece.append(line)
+        size += len(line.data)
+    yield piece
 
 
 def _write(path: str, fd: int, data: bytes, say: Say) -> None:
@@ -174,15 +210,16 @@ def _uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _append_to_file(path: str, fd: int, data: bytes) -> None:
-    """Write all or nothing."""
-    size = os.fstat(fd).st_size
+def _append_to_file(path: str, fd: int, data: bytes) -> int:
+    """Write all or nothing; where it starts in the file."""
+    size, wanted = os.fstat(fd).st_size, len(data)
     data = _before_ours(fd, size) + data
     written = 0
     try:
         while written < len(data):
             written += os.write(fd, memoryview(data)[written:])
         os.fsync(fd)
+        return os.lseek(fd, 0, os.SEEK_CUR) - wanted  # a program that takes no lock may have been faster
     except OSError as error:
         took_back = _take_back(fd, size, written)
         rest = "nothing was submitted" if took_back else "it may end in half a line, which you must remove by hand"

@@ -46,6 +46,7 @@ KEYS: Mapping[str, Callable[[str], object]] = {
     "name": _name,
     "after": _names,
 }
+_HAS_SEPARATOR = re.compile(r"[,;]($|\w+=)")
 _OF_ONE_JOB = ("name", "after")
 
 
@@ -74,7 +75,8 @@ def _value(key: str, text: str) -> object:
     try:
         return KEYS[key](text)
     except ValueError as error:
-        raise ValueError(f"{key}: {error}") from None
+        hint = "; separate options with spaces" if _HAS_SEPARATOR.search(text) else ""
+        raise ValueError(f"{key}: {error}{hint}") from None
 
 
 def _unknown(key: str) -> str:

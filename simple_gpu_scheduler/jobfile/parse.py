@@ -7,7 +7,7 @@ end, or when their jobs run.
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from simple_gpu_scheduler.base.jobs import Job, Place
+from simple_gpu_scheduler.base.jobs import GpuCap, Job, Place
 from simple_gpu_scheduler.base.units import show_size
 from simple_gpu_scheduler.events import ReadMark
 
@@ -35,9 +35,13 @@ class Refusal(NamedTuple):
 class LineParser:
     """Turns the lines of one run into jobs, one after another."""
 
-    def __init__(self, totals: Callable[[], Sequence[float]]) -> None:
-        """`totals` gives the memory of each GPU of the run; it is called only for lines that state their needs."""
+    def __init__(self, totals: Callable[[], Sequence[float] | None], cap: GpuCap | None = None) -> None:
+        """`totals` gives the memory of each GPU of the run; it is called only for lines that state their needs.
+
+        None means that it is not known yet, and then the needs are not checked.
+        """
         self._totals = totals
+        self._cap = cap
         self._input = ""
         self._count = 0
         self._numbers: dict[str, int] = {}
@@ -54,7 +58,7 @@ class LineParser:
         self._count = count
         self._numbers = numbers
 
-    def begin(self, name: str, mark: ReadMark | None = None) -> None:
+    def begin(self, name: str, mark: ReadMark | None = None, *, all_new: bool = False) -> None:  # noqa: ARG002
         """The next lines come from another file, or from a mark in it: defaults end, names and numbers continue."""
         self._input = name
         self._defaults = dict(mark.defaults) if mark else {}
@@ -113,15 +117,18 @@ class LineParser:
         gpus, mem = settings.get("gpus", 1), settings.get("mem", 0)
         if gpus <= 1 and not mem:
             return
+        if self._cap and gpus > self._cap.gpus:
+            raise ValueError(f"gpus={gpus}: a run uses {self._cap}")
         totals = self._totals()
+        if totals is None:
+            return
         if gpus > len(totals):
             raise ValueError(f"gpus={gpus}: this run has only {len(totals)} GPU{'' if len(totals) == 1 else 's'}")
         large = sum(total >= mem for total in totals)
         if gpus and large < gpus:
-            most = (
-                f"only {large} of the GPUs have that much" if large else f"the largest GPU has {show_size(max(totals))}"
-            )
-            raise ValueError(f"mem={show_size(mem)}: {most}")
+            some = f"only {large} of the GPUs {'has' if large == 1 else 'have'} that much"
+            most = some if large else f"the largest GPU has {show_size(max(totals))}"
+            raise ValueError(f"mem= asks for {show_size(mem)}, but {most}")
 
     def _job(self, command: bytes, line: int, settings: dict[str, Any]) -> Job | Refusal:
         if len(command) > LONGEST_COMMAND:

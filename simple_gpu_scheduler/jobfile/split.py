@@ -1,5 +1,6 @@
 """Bytes -> logical lines, as they arrive. It knows how lines end and continue, not what they mean."""
 
+import re
 from typing import NamedTuple
 
 from .parse import LONGEST_LINE as _LONGEST_LINE
@@ -7,6 +8,9 @@ from .shell_comments import CommentScanner
 
 _TAIL = 64
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# The comment that `submit` writes before its lines; nobody wrote it, so it has no line number.
+SUBMITTED = b"# submit %s\n"
+_SUBMITTED = re.compile(SUBMITTED % b"[0-9a-f]{16}")
 
 
 class Line(NamedTuple):
@@ -15,6 +19,12 @@ class Line(NamedTuple):
     number: int
     text: bytes
     size: int
+
+
+def count_lines(data: bytes) -> int:
+    """How many physical lines end in these bytes, which are from the start of a stream."""
+    marks = (at.start() for at in _SUBMITTED.finditer(data))
+    return data.count(b"\n") - sum(data[max(0, at - 1) : at] in (b"", b"\n") for at in marks)
 
 
 class LineCutter:
@@ -89,7 +99,7 @@ class LineCutter:
         if self._end == b"\0":
             self._number += text.count(b"\n")
             return [Line(number, text, size)]
-        self._number += 1
+        self._number += not (text.startswith(b"#") and _SUBMITTED.fullmatch(text + b"\n"))
         if text.endswith(b"\r"):
             text, size = text[:-1], size - 1
         if self._joined is None:

@@ -150,7 +150,7 @@ class SkippingParser:
         """See `LineParser`."""
         return self._parser.defaults
 
-    def begin(self, name: str, mark: ReadMark | None = None) -> None:
+    def begin(self, name: str, mark: ReadMark | None = None, *, all_new: bool = False) -> None:  # noqa: ARG002
         """See `LineParser`."""
         self._parser.begin(name, mark)
 

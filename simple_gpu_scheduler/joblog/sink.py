@@ -9,12 +9,15 @@ import stat
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Outcome
 from simple_gpu_scheduler.events import Event, JobEnded
+from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.system.writer import write_all
 
 from .resume import HEADER, SIMULATED, continuation, is_simulated
 
 _SIGTERM = 15
 _HERE = b":"
+# Rows that a full disk did not take.
+_MOST_KEPT = 16 * 1024 * 1024
 _BEGIN = 100  # enough of a row to tell its host
 
 
@@ -27,6 +30,10 @@ class JobLog:
 
     def __init__(self, path: str, *, keeps: bool = False, is_simulated: bool = False) -> None:
         self._host = SIMULATED if is_simulated else _HERE
+        self._path = path
+        self._unwritten = bytearray()  # from within a row, if part of it was written
+        self._missing = 0  # rows that were too many to be kept
+        self._is_told = False
         try:
             # A pipe would be opened without waiting for its reader, and refused: it could make the run wait later.
             self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -49,12 +56,38 @@ class JobLog:
         """Write a row at the end of a job."""
         if not isinstance(event, JobEnded) or not event.is_final or event.is_interrupted:
             return  # of a job that a stop has ended GNU parallel writes no row either: it is to run again
-        if event.outcome.kind != "not started":
-            write_all(self._fd, row(event, self._host))
+        if event.outcome.kind == "not started":
+            return
+        if len(self._unwritten) < _MOST_KEPT:
+            self._unwritten += row(event, self._host)
+        else:
+            self._missing += 1
+        error = self._write()
+        if error and not self._is_told:
+            self._is_told = True
+            raise SinkTroubleError(f"{self._cannot}: {error}; jobs continue, and it is tried again", is_failure=False)
 
     def close(self) -> None:
-        """Close the file."""
+        """Write what is left, and close the file."""
+        error = self._write()
         os.close(self._fd)
+        missing = self._missing + self._unwritten.count(b"\n")
+        if missing:
+            why = f": {error}" if error else ""
+            raise SinkTroubleError(f"{self._cannot}{why}; {missing} row{'' if missing == 1 else 's'} missing from it")
+
+    @property
+    def _cannot(self) -> str:
+        return f"cannot write the job log {self._path}"
+
+    def _write(self) -> str:
+        """Write what is kept; why that failed, if it did."""
+        try:
+            while self._unwritten:
+                del self._unwritten[: os.write(self._fd, self._unwritten)]
+        except OSError as error:
+            return error.strerror or str(error)
+        return ""
 
 
 def _continuation(fd: int, path: str) -> tuple[int, bytes]:

@@ -16,3 +16,4 @@ class RecordOptions(NamedTuple):
     journal: str | None = None
     no_journal: bool = False
     keep_runs: int = 200
+    keep: bool = False

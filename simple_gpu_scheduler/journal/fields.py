@@ -58,6 +58,10 @@ def _are_numbers(value: object) -> bool:
     return isinstance(value, list) and all(type(each) is int for each in value)
 
 
+def _is_digest(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 16 and all(each in "0123456789abcdef" for each in value)  # noqa: PLR2004
+
+
 def _are_running(value: object) -> bool:
     return isinstance(value, list) and all(_are_numbers(each) and len(each) == 3 for each in value)  # noqa: PLR2004
 
@@ -90,15 +94,16 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
         "inputs": _are_tables_with("kind", "path"),
         "is_resumed": _is_yes_or_no,
     },
-    "job read": {**_COMMON, **_TEXTS, **_OPTIONS, "line": int, "after": _are_numbers},
+    "job read": {**_COMMON, **_TEXTS, **_OPTIONS, "line": int, "digest": _is_digest, "after": _are_numbers},
     "read up to": {
         **_TEXTS,
         **dict.fromkeys(("device", "inode", "offset", "crc", "line"), int),
         "at": float,
         "defaults": lambda value: isinstance(value, dict),
+        "holds": _are_numbers,
     },
     "input ended": {"at": float, "path": str},
-    "line refused": {**_COMMON, **_TEXTS, "line": int},
+    "line refused": {**_COMMON, **_TEXTS, "line": int, "digest": _is_digest},
     "job started": {**_COMMON, "gpus": _are_texts, "slots": _are_numbers, "log": str},
     "job began": {**_COMMON, "where": str},
     "job ended": {

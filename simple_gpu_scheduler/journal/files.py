@@ -169,39 +169,6 @@ def find_runs(directory: str) -> list[str]:
     return [os.path.join(directory, name) for name in runs]
 
 
-def prune(directory: str, keep: int) -> None:
-    """Delete the oldest runs beyond `keep`, but none that is, or may be, active."""
-    for path in find_runs(directory)[keep:]:
-        try:
-            with opened(path) as fd:
-                if lock(fd, SCHEDULER, if_unsure=False) and not is_kept(
-                    fd
-                ):  # locked, so that nothing resumes it meanwhile
-                    _delete(path)
-        except FileNotFoundError:  # a link to a journal elsewhere that is gone
-            _delete(path)
-        except OSError:
-            continue
-
-
-def _delete(path: str) -> None:
-    directory = os.path.dirname(path)
-    for each in os.listdir(directory):
-        if each.startswith(run_of(path)):
-            _delete_all(os.path.join(directory, each))
-
-
-def _delete_all(path: str) -> None:
-    """A file, or the directory of a run's logs."""
-    with suppress(OSError):
-        if not os.path.isdir(path) or os.path.islink(path):
-            os.unlink(path)
-            return
-        for each in os.scandir(path):
-            os.unlink(each)
-        os.rmdir(path)
-
-
 @contextmanager
 def opened(path: str) -> Iterator[int]:
     """Open a journal to ask about its locks."""
@@ -219,4 +186,11 @@ def is_alive(path: str) -> bool:
     """Whether the scheduler of a run is running."""
     with suppress(OSError), opened(path) as fd:
         return is_locked(fd, SCHEDULER)
+    return False
+
+
+def is_active(path: str) -> bool:
+    """Whether the scheduler of a run is running, or its keeper, which still ends its jobs."""
+    with suppress(OSError), opened(path) as fd:
+        return is_locked(fd, SCHEDULER) or is_kept(fd)
     return False

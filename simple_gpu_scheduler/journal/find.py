@@ -4,11 +4,12 @@ It finds and reads journals; it does not know what is shown of them."""
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
 
 from . import files
@@ -39,12 +40,33 @@ def all_runs() -> list[str]:
 
 
 def newest_here(runs: Sequence[str]) -> str:
-    """The newest of this directory, else the newest."""
+    """The run of this directory that was started or resumed last, else that of any directory."""
     if not runs:
         where = files.runs_directory(os.environ)
         raise UserError(f"no runs yet; their journals are kept in {safe(where)} by default")
-    here = os.getcwd()
-    return next((path for path in runs if began(path).get("directory") == here), runs[0])
+    here, by_change = os.getcwd(), sorted(runs, key=_changed, reverse=True)
+    return _began_last(path for path in by_change if began(path).get("directory") == here) or _began_last(by_change)
+
+
+def _began_last(by_change: Iterable[str]) -> str:
+    """Of runs in the order of their last changes, newest first, the one that was started or resumed last."""
+    last = (0.0, "")
+    for path in by_change:
+        if _changed(path) < last[0]:  # and so are all that follow
+            break
+        last = max(last, (_number(began(path, newest=True).get("at")), path))
+    return last[1]
+
+
+def _number(value: object) -> float:
+    return value if isinstance(value, int | float) else 0.0
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:  # it has just been deleted
+        return 0.0
 
 
 def active_first(runs: Sequence[str]) -> str:
@@ -58,7 +80,7 @@ def only_active(runs: Sequence[str]) -> str:
     if len(active) > 1:
         raise UserError(f"{len(active)} runs are active: {_listed(active, 'and')}; name the one you mean")
     if not active:
-        raise UserError("no run is active; 'simple_gpu_scheduler history' lists all")
+        raise UserError(f"no run is active; '{PROGRAM} history' lists all")
     return active[0]
 
 
@@ -78,7 +100,7 @@ def choose(word: str, default: Callable[[Sequence[str]], str] = newest_here) -> 
         return default(runs) if not word else newest_here(runs)
     named = [path for path in runs if _is_called(files.run_of(path), word)]
     if not named:
-        raise UserError(f"no run matches '{safe(word)}'; list runs with: simple_gpu_scheduler history")
+        raise UserError(f"no run matches '{safe(word)}'; list runs with: {PROGRAM} history")
     if len(named) > 1:
         raise UserError(f"'{safe(word)}' is ambiguous: {_listed(named, 'or')}; use a longer prefix")
     return named[0]
@@ -184,7 +206,7 @@ def standing(state: RunState, alive: bool) -> str:
     if alive:
         return "paused" if state.is_paused else "running"
     if state.ended:
-        return "finished" if state.is_finished else "stopped"
+        return "refused" if state.is_refused else "finished" if state.is_finished else "stopped"
     return f"died, or is running on {state.began.get('host')}" if is_elsewhere(state) else "died"
 
 
@@ -213,9 +235,7 @@ def find_job(state: RunState, word: str) -> JobState:
             return each
     if _is_number(word) and int(word) in state.refused:
         raise UserError(f"run {state.run} has no job {word}: its line was refused")
-    raise UserError(
-        f"run {state.run} has no job '{safe(word)}'; list its jobs with: simple_gpu_scheduler history {state.run}"
-    )
+    raise UserError(f"run {state.run} has no job '{safe(word)}'; list its jobs with: {PROGRAM} history {state.run}")
 
 
 def _is_number(word: str) -> bool:

@@ -53,6 +53,7 @@ def option_values(job: Job) -> dict[str, Any]:
 
 def _job_read(job: Job, at: float) -> str:
     place = f',"source":{quote(job.place.input)}' if job.place.input else ""
+    place += f',"digest":{quote(job.place.digest)}' if job.place.digest else ""
     rest = "".join(f',"{name}":{_option(value)}' for name, value in option_values(job).items())
     if job.name:
         rest += f',"name":{quote(job.name)}'
@@ -66,7 +67,20 @@ def _job_read(job: Job, at: float) -> str:
 
 def _jobs_read(event: events.JobsRead, at: float) -> str:
     lines = "".join([_job_read(job, at) for job in event.jobs])
-    return lines + (record("read up to", at, **event.mark._asdict()) if event.mark else "")
+    if not event.mark:
+        return lines
+    values = event.mark._asdict()
+    if values["holds"] is None:
+        del values["holds"]
+    return lines + record("read up to", at, **values)
+
+
+def _line_refused(event: events.LineRefused, at: float) -> str:
+    place = event.place
+    rest = {"digest": place.digest} if place.digest else {}
+    return record(
+        "line refused", at, job=event.number, line=place.line, source=place.input, problem=event.problem, **rest
+    )
 
 
 def _started(event: events.JobStarted, at: float) -> str:
@@ -89,6 +103,13 @@ def _ended(event: events.JobEnded, at: float) -> str:
         f'{{"event":"job ended","at":{at:.3f},"job":{event.attempt.job.number},"attempt":{event.attempt.number}'
         f',"outcome":"{outcome.kind}","code":{outcome.code},"started":{event.started_at:.3f}'
         f',"runtime":{event.length:.3f},"final":{"true" if event.is_final else "false"}{rest}}}\n'
+    )
+
+
+def _left_behind(event: events.LeftBehind, at: float) -> str:
+    server = {"server": event.server} if event.server else {}
+    return record(
+        "left behind", at, job=event.attempt.job.number, swept=event.swept, beyond_us=event.beyond_us, **server
     )
 
 
@@ -116,9 +137,7 @@ _LINES: Mapping[type, Callable[[Any, float], str]] = {
     events.RunBegan: lambda event, at: record("run began", at, **event._asdict()),
     events.JobsRead: _jobs_read,
     events.InputEnded: lambda event, at: record("input ended", at, path=event.path),
-    events.LineRefused: lambda event, at: record(
-        "line refused", at, job=event.number, line=event.place.line, source=event.place.input, problem=event.problem
-    ),
+    events.LineRefused: _line_refused,
     events.JobStarted: _started,
     events.JobBegan: lambda event, at: record(
         "job began", at, job=event.attempt.job.number, attempt=event.attempt.number, where=event.where
@@ -128,13 +147,17 @@ _LINES: Mapping[type, Callable[[Any, float], str]] = {
         "job dropped", at, job=event.job.number, reason=event.reason, cancelled=event.is_cancelled
     ),
     events.JobRequeued: lambda event, at: record("job requeued", at, job=event.job.number, why=event.why),
-    events.LeftBehind: lambda event, at: record(
-        "left behind", at, job=event.attempt.job.number, swept=event.swept, beyond_us=event.beyond_us
+    events.StartRefused: lambda event, at: record(
+        "job requeued", at, job=event.attempt.job.number, attempt=event.attempt.number, why=event.why
     ),
+    events.LeftBehind: _left_behind,
     events.StopAsked: lambda event, at: record("stop asked", at, **event._asdict()),
     events.Paused: lambda event, at: record("paused" if event.is_paused else "continued", at),
     events.Waited: lambda event, at: record(
         "waited", at, waits=[{"gpu": wait.gpu, "for": wait.sentence} for wait in event.waits]
+    ),
+    events.NeighbourCame: lambda event, at: record(
+        "neighbour came", at, gpu=event.gpu, who=event.who, beside=_numbers(event.beside)
     ),
     events.GpuSetAside: lambda event, at: record(
         "gpu set aside", at, gpu=event.gpu, reason=event.reason, again=_numbers(event.again)

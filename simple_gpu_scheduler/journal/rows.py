@@ -23,6 +23,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "waiting": ("waiting",),
     "not started": ("not started", "refused"),
     "cancelled": ("cancelled",),
+    "interrupted": ("interrupted",),
 }
 _MARK = "#: "
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -31,7 +32,7 @@ _DECIMALS = 15
 
 
 class RunRow(NamedTuple):
-    """One run. Times are epoch seconds; `seconds` is from its start to its last record."""
+    """One run. Times are epoch seconds; `seconds` is from its start to its last record; `disk` is in bytes."""
 
     run: str
     journal: str
@@ -44,6 +45,7 @@ class RunRow(NamedTuple):
     host: str
     argv: Sequence[str]
     code: int | None
+    disk: int = 0
 
     def to_json(self) -> Mapping[str, object]:
         """For JSON."""
@@ -145,6 +147,11 @@ def _job_row(each: JobState, if_running: str, now: float) -> JobRow:
     )
 
 
+def _option_for(state: str) -> str:
+    """The option of `history` that selects such jobs."""
+    return "waiting" if state == "interrupted" else _group(state).replace(" ", "-")
+
+
 def _group(state: str) -> str:
     return next(group for group, states in GROUPS.items() if state in states)
 
@@ -179,7 +186,7 @@ def _after(job: Job, state: RunState, printed: Mapping[str, int]) -> list[str]:
         elif before.state != "succeeded":
             raise ValueError(
                 f'job {job.number} depends on job {number} "{before.job.name}", which has not succeeded and is not '
-                f"selected; add --{_group(before.state).replace(' ', '-')}"
+                f"selected; add --{_option_for(before.state)}"
             )
     return names
 

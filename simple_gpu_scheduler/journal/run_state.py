@@ -4,10 +4,12 @@ It does not know whether the scheduler is still running: a job that started and 
 caller decides what that means.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
+from simple_gpu_scheduler.base.errors import BAD_INPUT
 from simple_gpu_scheduler.base.jobs import Job, Key, Outcome, Place, outcome_of
 from simple_gpu_scheduler.events.ledger import State, state_after
 
@@ -16,8 +18,15 @@ from .fields import is_sound
 from .read import Contents, Record, read_records
 from .records import OPTIONS
 
+# The states of jobs that `--resume` runs. If their run is active, an interrupted one waits until it is resumed.
+UNFINISHED = ("waiting", "running", "interrupted")
 # For what is missing in a journal that no scheduler wrote.
 _BEGAN: Record = {"host": "", "directory": "", "argv": [], "inputs": []}
+
+
+def is_refusal(began: Record, ended: Record) -> bool:
+    """Whether a run was refused before anything started. One that was resumed still has the jobs it had before."""
+    return ended.get("code") == BAD_INPUT and not ended.get("elapsed") and not began.get("is_resumed")
 
 
 class JobState:
@@ -51,6 +60,32 @@ class JobState:
         self.started_at = self.ended_at = self.length = 0.0
 
 
+class _HeldLines(NamedTuple):
+    """What a followed file held by its marks: the jobs in these ranges, and every job after number `after`.
+
+    The jobs after number `marked` came after its last mark, so their lines will be read again.
+    """
+
+    ranges: tuple[int, ...] = ()
+    after: int = 0
+    marked: int = 0
+
+    def has(self, number: int) -> bool:
+        """Whether it held the line of this job."""
+        at = bisect_left(self.ranges, number)
+        return number > self.after or at % 2 == 1 or self.ranges[at : at + 1] == (number,)
+
+
+Digested = tuple[str, int]
+
+
+class KnownLines(NamedTuple):
+    """The (digest, number) pairs of the lines of a followed file: those it held, and those read after its last mark."""
+
+    held: list[Digested]
+    unmarked: list[Digested]
+
+
 class RunState:
     """The state of a run by its journal. Feed it the records in order."""
 
@@ -63,6 +98,9 @@ class RunState:
         self.refused: dict[int, Record] = {}
         self.marks: dict[str, Record] = {}  # how far each growing input was read
         self.since_mark: list[int] = []  # the jobs that were read since the last of these was written
+        self._digests: dict[int, str] = {}  # of the lines of followed files, by the number of their job
+        self._newest_digested = 0
+        self._held: dict[str, _HeldLines] = {}
         self.ended_inputs: set[str] = set()  # the files that were read to their end
         self.survivors: dict[Key, int] = {}  # the attempts that ran when their scheduler died, and their pids
         self.is_keeper_alone = False  # whether the keeper recorded that its scheduler is gone
@@ -83,14 +121,16 @@ class RunState:
             "job exited": self._exited,
             "keeper alone": self._alone,
             "job dropped": self._dropped,
-            "job requeued": lambda record: self._requeue(record["job"]),
+            "job requeued": self._requeued,
             "paused": lambda _record: setattr(self, "is_paused", True),
             "continued": lambda _record: setattr(self, "is_paused", False),
             "waited": lambda record: setattr(self, "waits", record["waits"]),
             "input ended": lambda record: self.ended_inputs.add(record["path"]),
             "noticed": self._noticed,
             "run ended": lambda record: setattr(self, "ended", record),
-            **dict.fromkeys(("left behind", "stop asked", "gpu set aside", "gpu returned"), lambda _record: None),
+            **dict.fromkeys(
+                ("left behind", "stop asked", "neighbour came", "gpu set aside", "gpu returned"), lambda _record: None
+            ),
         }
 
     @property
@@ -103,9 +143,14 @@ class RunState:
         """Whether it ended with nothing left to do."""
         return bool(self.ended and self.ended.get("all_read")) and not any(self.waiting_or_running())
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether it ended before anything started."""
+        return bool(self.ended) and is_refusal(self.began, self.ended or {})
+
     def waiting_or_running(self) -> Iterable[JobState]:
         """The jobs that have not ended."""
-        return (each for each in self.jobs.values() if each.state in ("waiting", "running"))
+        return (each for each in self.jobs.values() if each.state in UNFINISHED)
 
     def counts(self) -> Counter[str]:
         """How many jobs are in each state; refused lines count as not started."""
@@ -113,6 +158,14 @@ class RunState:
         counts.update(each.state for each in self.jobs.values())
         counts["not started"] += len(self.refused)
         return counts
+
+    def lines_of(self, path: str) -> KnownLines:
+        """What is known of the lines of a followed file."""
+        held = self._held.get(path, _HeldLines())
+        lines = [(digest, number) for number, digest in self._digests.items() if held.has(number)]
+        return KnownLines(
+            [line for line in lines if line[1] <= held.marked], [line for line in lines if line[1] > held.marked]
+        )
 
     def feed(self, records: Iterable[Record]) -> None:
         """Take in more records. Unknown or impossible ones are counted and skipped."""
@@ -138,18 +191,32 @@ class RunState:
         self.ended = None
         self.is_keeper_alone = self.is_paused = False
         self.waits = []
+        for each in self.jobs.values():
+            if each.state == "interrupted":
+                each.state = "waiting"
 
     def _read(self, record: Record) -> None:
         number = record["job"]
         self.jobs[number] = JobState(_job(record), record["at"])
         self.since_mark.append(number)
+        self._note_digest(record)
 
     def _marked(self, record: Record) -> None:
-        self.marks[record["source"]] = record
+        source = record["source"]
+        self.marks[source] = record
         self.since_mark.clear()
+        newest = self._newest_digested
+        held = _HeldLines(tuple(record["holds"]), newest) if "holds" in record else self._held.get(source, _HeldLines())
+        self._held[source] = held._replace(marked=newest)
 
     def _refused(self, record: Record) -> None:
         self.refused[record["job"]] = {"source": "", "line": 0, "problem": "", **record}
+        self._note_digest(record)
+
+    def _note_digest(self, record: Record) -> None:
+        if record.get("digest"):
+            self._newest_digested = record["job"]
+            self._digests[self._newest_digested] = record["digest"]
 
     def _started(self, record: Record) -> None:
         state = self.jobs[record["job"]]
@@ -173,8 +240,9 @@ class RunState:
         state.started_at, state.length, state.ended_at = record["started"], record["runtime"], record["at"]
         state.exited = None
         is_interrupted = record.get("interrupted", False)
-        # If it was to be retried, it had ended by itself before.
-        state.interrupted += is_interrupted and state.state == "running"
+        if is_interrupted and state.state == "running":  # if it was to be retried, it had ended by itself before
+            state.interrupted += 1
+            state.outcome = None
         state.state = state_after(
             record["outcome"],
             is_final=record["final"],
@@ -213,6 +281,13 @@ class RunState:
         state.reason = record["reason"]
         state.ended_at = record["at"]
 
+    def _requeued(self, record: Record) -> None:
+        if "attempt" in record:  # it never began
+            state = self.jobs[record["job"]]
+            state.state, state.attempts = "waiting", record["attempt"] - 1
+        else:
+            self._requeue(record["job"])
+
     def _requeue(self, number: int) -> None:
         state = self.jobs[number]
         state.interrupted += state.state == "running"  # how it ended is unknown
@@ -247,7 +322,7 @@ def _job(record: Record) -> Job:
     return Job(
         record["job"],
         record["command"].encode("utf-8", "surrogateescape"),
-        Place(record["line"], record.get("source", "")),
+        Place(record["line"], record.get("source", ""), record.get("digest", "")),
         name=record.get("name", ""),
         after=tuple(record.get("after", ())),
         **options,

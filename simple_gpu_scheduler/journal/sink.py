@@ -34,6 +34,8 @@ class Appends(Protocol):
 class Journal:
     """Writes events as lines."""
 
+    name = "the journal"
+
     def __init__(self, appender: Appends) -> None:
         self._appender = appender
 

@@ -65,9 +65,9 @@ class KeeperClient:
         its_end.close()
         return ours
 
-    def take_in(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool) -> None:
+    def take_in(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool, by_null: bool) -> None:
         """Tell it to copy a pipe to a file; see `Intake`."""
-        self._send(b"intake", b"%d" % granted, b"%d" % is_named, b"%d" % holds, files=files)
+        self._send(b"intake", b"%d" % granted, b"%d" % is_named, b"%d" % holds, b"%d" % by_null, files=files)
 
     def let_go(self, recorded: bytes) -> None:
         """The ends of these attempts are in the journal; call this if no start follows soon that could say so."""

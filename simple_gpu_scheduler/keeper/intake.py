@@ -1,7 +1,7 @@
 """Copies a pipe to a file, so that nothing written to the pipe is lost if a process is killed.
 
 The scheduler reads the file and says how far the copy may be ahead: otherwise an endless writer would fill the disk.
-It runs in a thread of the keeper, or of the scheduler if there is no keeper. It knows nothing of lines.
+It runs in a thread of the keeper, or of the scheduler if there is no keeper. Of lines it knows only how they end.
 """
 
 import array
@@ -27,11 +27,14 @@ class Intake:
 
     With `is_named` it is a named pipe, and `pipe` may be a descriptor of its place alone: it is opened here, since
     from then on writers write. When its last writer has gone, another may come; with `holds` its other end is held open
-    from the start.
+    while there is none, and a line that the last one did not end gets its `end`, so that the next does not continue it.
     """
 
-    def __init__(self, pipe: int, spool: int, notify: Socket, granted: int, *, is_named: bool, holds: bool) -> None:
+    def __init__(
+        self, pipe: int, spool: int, notify: Socket, granted: int, *, is_named: bool, holds: bool, end: bytes = b"\n"
+    ) -> None:
         self._pipe = pipe
+        self._line_end = end
         self._spool = spool
         self._notify = notify
         self._is_named = is_named
@@ -76,8 +79,17 @@ class Intake:
             os.close(self._pipe)
             self._pipe = opened
         if self._holds:
-            with suppress(OSError):
-                self._held = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._hold()
+
+    def _hold(self) -> None:
+        with suppress(OSError):  # it may be read and not written to
+            self._held = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def _let_go(self) -> None:
+        """There is a writer. Only without our own end does the pipe tell when the last one has gone."""
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
 
     def _heed(self) -> bool:
         """Do what the scheduler says; False if it says stop."""
@@ -91,6 +103,8 @@ class Intake:
         """Copy what is there; False if the file cannot be written, so that the scheduler must read the pipe itself."""
         try:
             moved = self._move()
+            if not moved and self._holds:
+                self._separate()
         except BlockingIOError:  # another reader was faster
             return True
         except OSError as error:
@@ -102,18 +116,31 @@ class Intake:
         self._size += moved
         if moved:
             self._tell(b"%d" % self._size)
-        else:
+            if self._holds:
+                self._let_go()
+            return True
+        if self._holds:
+            self._hold()
+        if self._held is None:
             self._end()
         return True
+
+    def _separate(self) -> None:
+        """The last writer has gone. If its last line has no end, give it one."""
+        if self._size and os.pread(self._spool, 1, self._size - 1) != self._line_end:
+            self._unwritten = self._line_end
+            self._size += os.pwrite(self._spool, self._line_end, self._size)
+            self._unwritten = b""
+            self._tell(b"half", b"%d" % self._size)
 
     def _end(self) -> None:
         """The last writer has gone. From now on hold a named pipe open, so that late writers are read."""
         self._tell(b"end")
         self._has_ended = True
         if self._is_named:
-            with suppress(OSError):  # it may be read and not written to; then it is closed with the run
-                self._held = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-                self._has_ended = False
+            self._holds = False
+            self._hold()  # if this fails, it is closed with the run
+            self._has_ended = self._held is None
 
     def _move(self) -> int:
         """Copy bytes from the pipe to the file; if possible in one system call, so that no kill can lose them."""

@@ -4,6 +4,7 @@ A job started by the keeper is not our child; the keeper reports its end. If the
 children, as all orphans do, and from then on jobs are started without it.
 """
 
+import errno
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -30,6 +31,7 @@ class Launcher:
         """`taken` gives the wait status of a process that was reaped as an orphan."""
         self._starter = starter
         self._keeper = keeper
+        self._is_refused = False  # the keeper may start no thread for us now
         self._connection = self._connect()
         self._taken = taken
 
@@ -42,7 +44,15 @@ class Launcher:
         leases: Sequence[int],
         streams: processes.Streams,
     ) -> int:
-        """Start a program; its pid. `recorded` names the attempts whose ends were recorded in the journal since."""
+        """Start a program; its pid. `recorded` names the attempts whose ends were recorded in the journal since.
+
+        An OSError says why it was not started; see `processes.why_refused`.
+        """
+        if self._is_refused and self._keeper:
+            self._connection = self._connect()
+            if self._is_refused:
+                self._keeper.let_go(recorded)
+                raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         if self._connection:
             numbers = b"".join([b"%d" % number for _, number in streams])
             fields = (b"start", b"%d.%d" % key, recorded, numbers, b"%d" % len(argv), *argv, *own)
@@ -80,9 +90,12 @@ class Launcher:
 
     def _connect(self) -> Socket | None:
         try:
-            return self._keeper.connect() if self._keeper else None
+            connection = self._keeper.connect() if self._keeper else None
         except OSError:  # it was killed, or there are no more descriptors
-            return None
+            connection = None
+        answer = receive_short(connection) if connection else None
+        self._is_refused = answer == [b"refused"]
+        return connection if answer == [b"ready"] else None
 
     def _find_started(self, tree: bytes) -> int:
         """The process that the keeper started but was killed before reporting; 0 for none.

@@ -63,13 +63,23 @@ class Keeper:
 
     def _start_thread(self, fd: int) -> None:
         connection = Socket(fileno=fd)
-        self._threads.append(start_thread(lambda: _or_end(lambda: self._serve_thread(connection))))
+        try:
+            thread = start_thread(lambda: _or_end(lambda: self._serve_thread(connection)))
+        except RuntimeError:  # no more threads are allowed now
+            _tell(connection, b"refused")
+            return
+        self._threads.append(thread)
+        _tell(connection, b"ready")
 
     def _take_in(self, fields: list[bytes], descriptors: list[int]) -> None:
         pipe, spool, notify = descriptors
-        granted, is_named, holds = (int(field) for field in fields)
-        intake = Intake(pipe, spool, Socket(fileno=notify), granted, is_named=bool(is_named), holds=bool(holds))
-        self._intakes.append(start_thread(lambda: _or_end(intake.run)))
+        granted, is_named, holds, by_null = (int(field) for field in fields)
+        how = {"is_named": bool(is_named), "holds": bool(holds)}
+        intake = Intake(pipe, spool, Socket(fileno=notify), granted, **how, end=b"\0" if by_null else b"\n")
+        try:
+            self._intakes.append(start_thread(lambda: _or_end(intake.run)))
+        except RuntimeError:  # no more threads are allowed; the scheduler notices that nobody answers, and does it
+            close_all([pipe, spool])
 
     def _serve_thread(self, connection: Socket) -> None:
         into = room()

@@ -15,7 +15,7 @@ from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Attempt, Key
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
-from simple_gpu_scheduler.system.leftovers import read_variable
+from simple_gpu_scheduler.system.leftovers import PATIENCE, read_variable, server_among
 from simple_gpu_scheduler.system.marks import TREE
 from simple_gpu_scheduler.system.threads import start_thread
 
@@ -25,8 +25,8 @@ _PAUSE, _LONG_PAUSE = 0.1, 0.5
 class Survivor(NamedTuple):
     """An attempt that was running when its scheduler died: its process, if known, and when it started.
 
-    With a `status`, it has ended since, and no scheduler has acted on that yet. `excused` is how many attempts of the
-    job do not count.
+    With a `status`, it ended at `ended_at`, and no scheduler has acted on that yet. `excused` is how many attempts of
+    the job do not count.
     """
 
     attempt: Attempt
@@ -35,18 +35,21 @@ class Survivor(NamedTuple):
     excused: int
     status: int | None = None
     log: str = ""
+    ended_at: float | None = None
 
 
 class SurvivorExited(NamedTuple):
     """The main process of such an attempt has ended, with this wait status if known.
 
-    Once it is settled, nothing of the attempt is left; `swept` processes that it left behind were ended.
+    Once it is settled, nothing of the attempt is left; `swept` processes that it left behind were ended, among them
+    the terminal multiplexer `server`, such as tmux.
     """
 
     key: Key
     status: int | None
     is_settled: bool = False
     swept: int = 0
+    server: str = ""
 
 
 def mark_of(run_id: bytes, key: Key) -> bytes:
@@ -117,14 +120,16 @@ def sweep(run_id: bytes, exited: SurvivorExited, grace: float, put: Callable[[Su
 
     Processes that have lost the mark are not found: they are not our children.
     """
-    left = len(find_alive(run_id).get(exited.key, ()))
-    if not left:
+    if not find_alive(run_id).get(exited.key):
         return False
 
     def act() -> None:
         try:
-            _end_all(run_id, exited.key, time.monotonic() + grace)
-            put(exited._replace(is_settled=True, swept=left))
+            left = _left_after_a_moment(run_id, exited.key)
+            server = server_among(left)
+            if left:
+                _end_all(run_id, exited.key, time.monotonic() + grace)
+            put(exited._replace(is_settled=True, swept=len(left), server=server))
         except Exception as error:  # noqa: BLE001 - the loop raises it
             put(Broken(error))
 
@@ -132,6 +137,14 @@ def sweep(run_id: bytes, exited: SurvivorExited, grace: float, put: Callable[[Su
         start_thread(act)
         return True
     return False
+
+
+def _left_after_a_moment(run_id: bytes, key: Key) -> Collection[int]:
+    """The processes that do not end by themselves."""
+    until = time.monotonic() + PATIENCE
+    while (left := find_alive(run_id).get(key, ())) and time.monotonic() < until:
+        time.sleep(_PAUSE)
+    return left
 
 
 def _end_all(run_id: bytes, key: Key, kill_at: float) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome
-from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.text import safe, visible
 from simple_gpu_scheduler.events import JobDropped, JobEnded, RunEnded
 from simple_gpu_scheduler.events.ledger import fate_of
 
@@ -149,7 +149,7 @@ def document(notification: Notification) -> bytes:
         "seconds": round(notification.seconds, 3),
         "code": notification.code,
         "host": notification.host,
-        "directory": _text(notification.directory),
+        "directory": visible(notification.directory),
         "jobs": [_fields(each) for each in notification.jobs],
         "more_jobs": notification.more,
     }
@@ -161,22 +161,17 @@ def _fields(each: Told) -> dict[str, Any]:
     return {
         "job": each.job.number,
         "name": each.job.name,
-        "place": _text(str(each.job.place)),
+        "place": visible(str(each.job.place)),
         "command": each.job.command.decode("utf-8", "backslashreplace"),
         "outcome": each.fate,
         "code": each.outcome.code,
-        "reason": _text(each.outcome.reason),
+        "reason": visible(each.outcome.reason),
         "runtime": None if each.length is None else round(each.length, 3),
         "gpus": list(attempt.gpus) if attempt else [],
         "attempt": attempt.number if attempt else 0,
-        "log": _text(each.log),
+        "log": visible(each.log),
         "last_lines": [safe(line) for line in each.last_lines],
     }
-
-
-def _text(text: str) -> str:
-    """Without lone surrogates, which a file name may have, and which many JSON parsers refuse."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _value(name: str, value: object, longest: int) -> bytes:

@@ -49,6 +49,8 @@ class Notify:
     After one has started, the next waits for `pause`, or for the end of the run.
     """
 
+    name = "the notifier"
+
     def __init__(
         self,
         notifier: Notifier,
@@ -212,9 +214,15 @@ class News:
     @property
     def numbers(self) -> Numbers:
         """Counts of ended jobs, as in the summary."""
-        counts, interrupted = self._ledger.counts(), len(self._ledger.interrupted)
-        ends = counts.succeeded, counts.failed, counts.timed_out, counts.not_started, counts.cancelled
-        return Numbers(*ends, interrupted)
+        counts = self._ledger.counts()
+        return Numbers(
+            counts.succeeded,
+            counts.failed,
+            counts.timed_out,
+            counts.not_started,
+            counts.cancelled,
+            counts.interrupted,
+        )
 
     def _ended(self, event: JobEnd) -> None:
         number = told(event).job.number

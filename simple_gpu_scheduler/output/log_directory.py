@@ -1,13 +1,16 @@
-"""The directory with the logs of a run's jobs: where it is, and opening the log of an attempt there."""
+"""Where the jobs of a run print: the directory with their logs, and opening the log of an attempt there."""
 
 import fcntl
 import os
+import select
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
-from simple_gpu_scheduler.base.errors import Trouble, UserError
-from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.jobs import Attempt, Job
+from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.system.processes import Streams
 
@@ -51,21 +54,64 @@ def _hold(directory: str, fd: int) -> None:
         os.close(fd)
 
 
+class LogDirectory(NamedTuple):
+    """The logs of jobs in a directory, if there is one; `streams` are those that go there."""
+
+    directory: str = ""
+    streams: Sequence[int] = ()
+
+    def of(self, job: Job) -> str:
+        """The log of a job that starts now; empty if it has none."""
+        return log_of(self.directory, job)
+
+
+class LogsOnceHungUp:
+    """No logs, until the terminal that we print to is gone.
+
+    A job that printed there would fail, and so would all the jobs of a night after a dropped ssh connection. A pipe is
+    left alone: whoever ends its reader, as `head` ends, wants its writers to end.
+    """
+
+    def __init__(self, journal: str) -> None:
+        self._journal = journal
+        self._terminals = [stream for stream in (1, 2) if os.isatty(stream)]
+        self.directory = ""
+
+    @property
+    def streams(self) -> Sequence[int]:
+        """Those of our streams that went to a terminal that is gone."""
+        if not self._terminals:
+            return ()
+        poll = select.poll()  # each time, since no two threads may use one at once, and several start jobs
+        for stream in self._terminals:
+            poll.register(stream, 0)
+        return [stream for stream, event in poll.poll(0) if event & select.POLLHUP]
+
+    def of(self, job: Job) -> str:
+        """See `LogDirectory`."""
+        if not self.streams:
+            return ""
+        self.directory = self.directory or log_directory(None, self._journal)
+        return log_of(self.directory, job)
+
+
 def stream_opener(
-    directory: str, run: str, logged: Sequence[int], put: Callable[[Trouble], None]
+    logs: LogDirectory | LogsOnceHungUp, run: str, put: Callable[[Noticed], None]
 ) -> Callable[[Attempt], Streams]:
     """A function that opens the log of an attempt. If that fails, the job runs anyway and prints to our streams."""
-    if not directory:
-        return lambda _attempt: ()
-    from .log_file import create, header  # noqa: PLC0415 - most runs have no logs
 
     def open_streams(attempt: Attempt) -> Streams:
-        path = log_of(directory, attempt.job)
+        path = logs.of(attempt.job)
+        if not path:
+            return ()
+        from .log_file import create, header  # noqa: PLC0415 - most runs have no logs
+
         try:
             fd = create(path, header(attempt, run, time.time()))
         except OSError as error:
-            put(Trouble(f"job {attempt.job.number} prints here, since its log {path} failed: {error.strerror}"))
+            sentence = f"job {attempt.job.number} prints here, since its log {path} failed: {error.strerror}"
+            put(Noticed(sentence, is_failure=True))
             return ()
-        return tuple([(fd, stream) for stream in logged])
+        return tuple([(fd, stream) for stream in logs.streams])
 
     return open_streams

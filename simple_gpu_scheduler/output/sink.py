@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
-from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, RunResumed
+from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, RunResumed, StartRefused
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.system.writer import write_all
 
@@ -58,6 +58,8 @@ class Relay(Protocol):
 class Logs:
     """`failed_only`: the log of a job that succeeds is deleted."""
 
+    name = "the log writer"
+
     def __init__(self, log_of: Callable[[Job], str], relay: Relay | None, *, failed_only: bool) -> None:
         self._log_of = log_of
         self._relay = relay
@@ -72,6 +74,8 @@ class Logs:
         """One event."""
         if isinstance(event, JobStarted) and event.log:
             self._start(event.attempt, event.log)
+        elif isinstance(event, StartRefused):
+            self._take_back(event.attempt)
         elif isinstance(event, RunResumed):
             self._earlier_logs = {attempt.key: log for attempt, _, log in event.running}
         elif isinstance(event, JobEnded) and event.attempt.key in self._to_retry:
@@ -99,6 +103,16 @@ class Logs:
             self._firsts.setdefault(attempt.job.number, start)
         if self._relay:
             self._relay.started(attempt, log, start)
+
+    def _take_back(self, attempt: Attempt) -> None:
+        """It never began: all that it has in the log is a header. That goes now, before the next attempt prints."""
+        start = self._starts.pop(attempt.key, UNKNOWN)
+        if start == UNKNOWN:
+            return
+        printed = Printed(attempt, self._log_of(attempt.job), start, end=start)
+        printed._replace(cut_at=start).cut()
+        if self._relay:
+            self._relay.ended(printed)
 
     def _end(self, event: JobEnded, log: str) -> None:
         printed = Printed(event.attempt, log, self._starts.pop(event.attempt.key, UNKNOWN))

@@ -8,8 +8,11 @@ import time
 from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.run_state import read_state
+
+from . import TAKEN
 
 Answer = dict[str, Any]
 
@@ -23,11 +26,15 @@ def ask(journal: str, request: Answer) -> Answer:
     if not files.is_alive(journal):
         raise UserError(_say_gone(journal, run))
     try:
-        line = _exchange(files.socket_of(journal), json.dumps(request).encode() + b"\n")
+        line = _exchange(files.socket_of(journal), json.dumps({**request, "taken": True}).encode() + b"\n")
+    except _NoAnswerError:
+        raise UserError(
+            f"run {run} accepted the request, but did not answer in time; see: {PROGRAM} status {run}"
+        ) from None
     except (ConnectionResetError, BrokenPipeError):
         line = b""
     except OSError as error:
-        raise UserError(_say_unreachable(run, files.socket_of(journal), error)) from None
+        raise UserError(_say_unreachable(journal, run, error)) from None
     if not line.endswith(b"\n"):
         _see_end(journal)
         raise UserError(f"run {run} ended before it answered")
@@ -57,10 +64,36 @@ def _exchange(path: str, request: bytes) -> bytes:
             connection.settimeout(_PATIENCE)
             _connect(connection, f"/proc/self/fd/{fd}/{name}")  # the path of a socket has at most 107 bytes
             connection.sendall(request)
-            with connection.makefile("rb") as answers:
-                return answers.readline()
+            return _read_answer(connection)
     finally:
         os.close(fd)
+
+
+class _NoAnswerError(Exception):
+    """The request was taken, but too late for its answer."""
+
+
+def _read_answer(connection: socket.socket) -> bytes:
+    """The answer, after the line that says that the request was taken; an older run does not send that line.
+
+    Without that line in time, the request is withdrawn. The kernel decides which comes first: either the line is in our
+    queue before we stop receiving, or the run cannot write it, and drops the request.
+    """
+    received = bytearray()
+    while not received.endswith(b"\n") or received == TAKEN:
+        try:
+            more = connection.recv(65536)
+        except TimeoutError:
+            connection.shutdown(socket.SHUT_RD)
+            if connection.recv(65536):
+                raise _NoAnswerError from None
+            raise
+        if not more:
+            break
+        received += more
+        if received.startswith(TAKEN):
+            connection.settimeout(None)  # it is being done, so giving up now would tell nothing
+    return bytes(received.removeprefix(TAKEN))
 
 
 def _connect(connection: socket.socket, path: str) -> None:
@@ -87,13 +120,18 @@ def _say_gone(journal: str, run: str) -> str:
     except ValueError as error:
         return f"{journal} is not the journal of a run: {error}"
     if has_ended:
-        return f"run {run} has ended; for its results: simple_gpu_scheduler history {run}"
-    return f"run {run} has died; resume it with: simple_gpu_scheduler --resume {run}"
+        return f"run {run} has ended; for its results: {PROGRAM} history {run}"
+    return f"run {run} has died; resume it with: {PROGRAM} --resume {run}"
 
 
-def _say_unreachable(run: str, path: str, error: OSError) -> str:
+def _say_unreachable(journal: str, run: str, error: OSError) -> str:
+    path = files.socket_of(journal)
     if isinstance(error, TimeoutError):
-        return f"run {run} does not respond; if it is suspended (Ctrl-Z), run `kill -CONT PID` and try again"
+        pid = find.began(journal, newest=True).get("pid", "PID")  # of the scheduler that resumed it last
+        return (
+            f"run {run} does not respond; if it is suspended (Ctrl-Z), run `fg` in its terminal or `kill -CONT {pid}`, "
+            "and try again"
+        )
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"run {run} belongs to another user"
     if error.errno in (errno.ENOENT, errno.ECONNREFUSED):

@@ -1,6 +1,9 @@
 """The socket beside a run's journal: one JSON request per line is put on the inbox, and its answer written back.
 
 The loop never waits for a client: replying only puts the answer in a queue. It knows nothing of requests.
+
+A request with `"taken": true` is first answered with that, by the loop, right before it acts on it. A client that gives
+up closes its end, and then that line cannot be written, and the request is dropped.
 """
 
 import os
@@ -18,6 +21,8 @@ from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.system.threads import start_thread
 
+from . import TAKEN
+
 Answer = dict[str, Any]
 
 _MOST_CONNECTIONS = 64
@@ -30,10 +35,14 @@ _ROOT = 0
 
 
 class Asked(NamedTuple):
-    """A message to the loop: a request, to be answered with `reply`, which does not block."""
+    """A message to the loop: a request, to be answered with `reply`, which does not block.
+
+    First `take` it; if that is False, the client has withdrawn it, and nothing may come of it.
+    """
 
     request: Answer
     reply: Callable[[Answer], None]
+    take: Callable[[], bool] = lambda: True
 
 
 class Server:
@@ -122,7 +131,7 @@ class Server:
             if self._is_closed:
                 return
             self._asking[answers] = threading.current_thread()
-        self._put(Asked(request, answers.put))
+        self._put(Asked(request, answers.put, lambda: not request.get("taken") or _say_taken(connection)))
         try:
             _send(connection, answers.get())
         finally:
@@ -175,6 +184,21 @@ def _parse(line: bytes) -> Answer | None:
     except (ValueError, RecursionError):
         return None
     return request if isinstance(request, dict) else None
+
+
+def _say_taken(connection: socket) -> bool:
+    """False if the client no longer listens. It is written at once or not at all, since the loop calls this."""
+    try:
+        at_once = socket(AF_UNIX, SOCK_STREAM, 0, os.dup(connection.fileno()))
+    except OSError:
+        return False
+    try:
+        at_once.setblocking(False)
+        return at_once.send(TAKEN, MSG_NOSIGNAL) == len(TAKEN)
+    except OSError:
+        return False
+    finally:
+        at_once.close()
 
 
 def _send(connection: socket, answer: Answer) -> None:

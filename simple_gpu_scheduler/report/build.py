@@ -6,13 +6,14 @@ It puts together what the other files take from the journal and the logs. It doe
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from simple_gpu_scheduler.base.text import visible
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.rows import JobRow, job_rows
 from simple_gpu_scheduler.journal.run_state import JobState, RunState
 from simple_gpu_scheduler.scheduling.templates import template_of
 
 from . import log_tails, numbers
-from .parameters import find_parameters
+from .parameters import Parameters, find_parameters
 from .timeline import Span, Spans
 
 VERSION = 1
@@ -54,6 +55,7 @@ def build(basis: Basis) -> Report:
     failures = numbers.failures(counted)
     known = (span for row in rows for span in spans.of_jobs.get(row.number, ()))
     jobs = _jobs(basis.state, rows, counted, spans, {each.template: at for at, each in enumerate(templates)})
+    parameters = _add_parameters(jobs)
     return {
         "version": VERSION,
         "made": round(basis.now, 3),
@@ -69,14 +71,10 @@ def build(basis: Basis) -> Report:
             for each in spans.waits
         ],
         "metric": visible(basis.metric) or None,
-        "parameters": _add_parameters(jobs),
+        "parameters": list(parameters.names),
+        "axes": list(parameters.axes),
         "jobs": _with_logs(jobs, basis.state.jobs, failures, basis.metric, basis.state.run),
     }
-
-
-def visible(text: str) -> str:
-    """Text of a journal, with bytes that are not UTF-8 escaped."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _sessions(spans: Spans, basis: Basis) -> list[tuple[float, float]]:
@@ -177,12 +175,12 @@ def _attempt(span: Span) -> Report:
     }
 
 
-def _add_parameters(jobs: Sequence[Report]) -> list[str]:
+def _add_parameters(jobs: Sequence[Report]) -> Parameters:
     with_command = [job for job in jobs if job["command"]]
     found = find_parameters([job["command"] for job in with_command])
     for job, values in zip(with_command, found.values, strict=True):
         job["parameters"] = values
-    return list(found.names)
+    return found
 
 
 def _with_logs(

@@ -6,6 +6,7 @@ from typing import Any
 
 from simple_gpu_scheduler.base.extras import figure_maker
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.units import axis_unit
 
 from .numbers import CPU, STATES, in_order
 
@@ -22,13 +23,19 @@ COLOURS = {
     "running": "#08805d",
     "waiting": "#d9dde4",
 }
-_UNITS = ((3 * 86400, 86400, "days"), (3 * 3600, 3600, "hours"), (300, 60, "minutes"), (0, 1, "seconds"))
 _WIDTH, _DPI = 10.0, 150
 _LANE, _MOST_HEIGHT = 0.28, 20.0
 _MOST_LANES = 200
 _HAIR = 0.0015  # of the width
 
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
 Bar = tuple[float, float, str]  # start, end, outcome
+
+
+def is_picture(beginning: bytes) -> bool:
+    """Whether a file that begins with these bytes is a picture in the form that `draw` writes."""
+    return beginning.startswith(_SIGNATURE)
 
 
 def draw(report: Mapping[str, Any]) -> bytes:
@@ -37,12 +44,12 @@ def draw(report: Mapping[str, Any]) -> bytes:
     run = report["run"]
     lanes = _lanes(report["jobs"], run["heard"])
     begun, until = _whole(run, lanes)
-    size, unit = next((size, unit) for least, size, unit in _UNITS if until - begun >= least or not least)
+    size, unit = axis_unit(until - begun)
     height = min(_MOST_HEIGHT, 2.6 + _LANE * max(2, len(lanes)))
     figure = figure_of(figsize=(_WIDTH, height), dpi=_DPI, layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=[height - 1.6, 0.5])
     _draw_lanes(above, lanes, run["begun"], size, hair=_HAIR * (until - begun))
-    above.set_xlabel(f"{unit} since the run started")
+    above.set_xlabel(f"time since the run started, in {unit}")
     above.set_xlim((begun - run["begun"]) / size, max((until - run["begun"]) / size, 1e-3))
     above.set_title(safe(f"run {run['id']}: {run['state']}"), loc="left", parse_math=False)
     _draw_outcomes(below, report["outcomes"])

@@ -2,8 +2,14 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from typing import Any
+
+from simple_gpu_scheduler.display.abbreviation import in_turn, shorten
+
+# Of a command, in characters: what is looked at, what is shown in one line, and what fits into any line.
+_LONGEST, _LONGEST_SHOWN, _SURELY_FITS = 4000, 240, 40
 
 # In this order: each may use what an earlier one defines.
 _SCRIPTS = (
@@ -27,10 +33,19 @@ _SCRIPTS = (
     "jobs",
     "start",
 )
+# Either is at the top of a page; the title alone, of those made before the generator was named.
+_MARKS = (b'<meta name="generator" content="simple_gpu_scheduler report">', b"<title>Report of a run</title>")
 
 
-def page(report: Mapping[str, object]) -> str:
+def is_page(beginning: bytes) -> bool:
+    """Whether a file that begins with these 2,000 bytes or so is such a page, of this version or an earlier one."""
+    return beginning.lstrip().startswith(b"<!DOCTYPE html>") and any(mark in beginning for mark in _MARKS)
+
+
+def page(report: Mapping[str, Any]) -> str:
     """The report as a page for a browser, which makes no requests."""
+    jobs, templates = _in_parts(report["jobs"], "command"), _in_parts(report["templates"], "template")
+    report = {**report, "jobs": jobs, "templates": templates}
     script = "\n".join(_part(f"{name}.js") for name in _SCRIPTS)
     # The report comes last, so that nothing in it is taken for a placeholder.
     return (
@@ -39,6 +54,17 @@ def page(report: Mapping[str, object]) -> str:
         .replace("@script@", script, 1)
         .replace("@report@", embedded(report), 1)
     )
+
+
+def _in_parts(rows: Sequence[Mapping[str, Any]], name: str) -> Sequence[Mapping[str, Any]]:
+    """With each long command in `parts`, of which the page shows what is shared only as far as there is room."""
+    texts = tuple(row[name][:_LONGEST] for row in rows)
+    shown = shorten(texts, (_LONGEST_SHOWN,) * len(texts))
+    parts = in_turn({*shown})
+    return [
+        {**row, "parts": parts[text]} if len(row[name]) > _SURELY_FITS else row
+        for row, text in zip(rows, shown, strict=True)
+    ]
 
 
 def embedded(report: Mapping[str, object]) -> str:

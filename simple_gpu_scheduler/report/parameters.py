@@ -3,6 +3,9 @@
 It splits a command into words as a shell does. `--name VALUE`, `--name=VALUE`, `-n VALUE` and `name=VALUE` count as
 parameters, the other words as the action; it does not know the grammar of any program. Commands with the same action
 form a sweep.
+
+Not each parameter is an axis. `--output runs/17.json` has a value of its own in every job, so it names the job and
+says nothing about the others.
 """
 
 import re
@@ -21,6 +24,9 @@ _QUOTES = re.compile(r"""\\(.)|"((?:[^"\\]|\\.)*)"|'([^']*)'""", re.DOTALL)
 _ESCAPED = re.compile(r"""\\(["\\$`])""")
 _REDIRECTION = re.compile(r"[0-9]*(?:>[>&|]?|<[<&>]?)|&>>?")
 _BY_SHELL = frozenset("<>|&;()")
+_PATH = re.compile(r"/|\.[A-Za-z]\w*$")
+# What varies between two jobs is distinct in both.
+_FEWEST, _FEW = 3, 5
 
 
 class _Parts(NamedTuple):
@@ -31,23 +37,53 @@ class _Parts(NamedTuple):
 
 
 class Parameters(NamedTuple):
-    """The names in order of the commands, and the values of each command, without names that it lacks."""
+    """The names in order of the commands, and the values of each command, without names that it lacks.
+
+    `axes` are the names by whose values jobs can be compared.
+    """
 
     names: Sequence[str]
     values: Sequence[Mapping[str, str]]
+    axes: Sequence[str]
 
 
 def find_parameters(commands: Sequence[str]) -> Parameters:
     """What varies among commands with the same action; a command that is alone has no parameters."""
     values: list[dict[str, str]] = [{} for _ in commands]
     names: dict[str, None] = {}
+    axes: set[str] = set()
     for sweep in _sweeps(commands).values():
         if len(sweep) > 1:
             varying = _varying([parts for _, parts in sweep])
             names.update(dict.fromkeys(varying))
             for index, parts in sweep:
                 values[index] = _values_of(parts, varying)
-    return Parameters(tuple(names), values)
+            axes.update(_axes(tuple(varying), [values[index] for index, _ in sweep]))
+    return Parameters(tuple(names), values, tuple(name for name in names if name in axes))
+
+
+def _axes(names: Sequence[str], jobs: Sequence[Mapping[str, str]]) -> Sequence[str]:
+    """All but those that name the jobs; the first, if all do: it is what varies."""
+    return [name for name in names if not _names_jobs([job.get(name) for job in jobs])] or names[:1]
+
+
+def _names_jobs(values: Sequence[str | None]) -> bool:
+    """Whether each job has a value of its own, and it is no quantity: a sampled learning rate is distinct, too.
+
+    In a few jobs, each may have a word of its own by chance (adam, sgd, lion), but not a path.
+    """
+    words = [value for value in values if value is not None]
+    if len(set(words)) < len(values) or len(words) < _FEWEST or all(map(_is_number, words)):
+        return False
+    return len(words) > _FEW or all(map(_PATH.search, words))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _sweeps(commands: Sequence[str]) -> Mapping[tuple[str, ...], list[tuple[int, _Parts]]]:

@@ -6,17 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from simple_gpu_scheduler.base.jobs import Outcome
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe, show_moment, show_outcome
-from simple_gpu_scheduler.base.units import show_duration
-from simple_gpu_scheduler.display.table import aligned, cut
+from simple_gpu_scheduler.base.units import show_duration, show_percent
+from simple_gpu_scheduler.display.abbreviation import shorten
+from simple_gpu_scheduler.display.table import aligned, cut, with_commands
 
 Report = Mapping[str, Any]
 
 _BAR = 24
 _MOST_FAILURES, _LAST_LINES, _MOST_TEMPLATES, _BEST = 10, 3, 15, 5
 _LONGEST_TEXT = 160
-# The changing parts of a wait: memory used, age, and pid. The rest says whose process it was.
-_AS_IT_WAS = re.compile(r"(?: [\d.]+ [MG]iB)? for [\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?=,|$)|(?<=\()pid \d+, ")
+# The changing parts of a wait: memory used, age, pid, and job. The rest says whose process it was.
+_AS_IT_WAS = re.compile(
+    r"(?: [\d.]+ [MG]iB)? for [\d.]+ (?:s|min|h|d)(?: \d+ (?:s|min|h))?(?=,|$)"
+    r"|(?<=\()pid \d+, (?:jobs? .* of (?=run ))?"
+)
 NO_LOGS = "job output was not kept; --output files or --logs DIR keeps it"
 _COLUMNS = (
     "job",
@@ -43,13 +48,13 @@ def show(report: Report, width: int | None) -> list[str]:
     jobs = {job["job"]: job for job in report["jobs"]}
     blocks = (
         _head(report),
-        cut(_templates(report), width),
+        _templates(report, width),
         cut(_gpus(report), width),
-        cut(_longest(report, jobs), width),
+        _longest(report, jobs, width),
         _failures(report, jobs),
         cut(_not_started(report), width),
         cut(_waits(report), width),
-        cut(_results(report), width),
+        _results(report, width),
     )
     lines = [line for block in blocks if block for line in ["", *block]]
     return lines[1:]
@@ -92,7 +97,7 @@ def has_logs(report: Report) -> bool:
     return any(job["log"] for job in report["jobs"])
 
 
-def _templates(report: Report) -> list[str]:
+def _templates(report: Report, width: int | None) -> list[str]:
     found = report["templates"]
     rows = [
         (
@@ -101,11 +106,11 @@ def _templates(report: Report) -> list[str]:
             _took(each["mean"]),
             _took(each["longest"]),
             _took(each["total"]),
-            _short(each["template"]),
+            safe(each["template"]),
         )
         for each in found[:_MOST_TEMPLATES]
     ]
-    lines = aligned([("JOBS", "FAILED", "MEAN", "LONGEST", "TOTAL", "COMMANDS"), *rows], ">>>>>")
+    lines = _with_commands([("JOBS", "FAILED", "MEAN", "LONGEST", "TOTAL", "COMMANDS"), *rows], ">>>>>", width)
     return (lines + _more(len(found) - _MOST_TEMPLATES)) if rows else []
 
 
@@ -114,7 +119,7 @@ def _gpus(report: Report) -> list[str]:
         (
             safe(each["gpu"]),
             str(each["attempts"]),
-            f"{('#' * int(each['share'] * _BAR)).ljust(_BAR, '.')} {each['share'] * 100:3.0f} %",
+            f"{('#' * int(each['share'] * _BAR)).ljust(_BAR, '.')} {show_percent(each['share']):>5}",
             show_duration(each["busy"]),
         )
         for each in report["gpus"]
@@ -122,10 +127,10 @@ def _gpus(report: Report) -> list[str]:
     return aligned([("GPU", "ATTEMPTS", "BUSY", "FOR"), *rows], "<><>") if rows else []
 
 
-def _longest(report: Report, jobs: Mapping[int, Report]) -> list[str]:
+def _longest(report: Report, jobs: Mapping[int, Report], width: int | None) -> list[str]:
     found = [jobs[number] for number in report["longest"]]
     rows = [(_took(job["runtime"]), str(job["job"]), job["state"], _where(job), _command(job)) for job in found]
-    return aligned([("LONGEST", "JOB", "STATE", "ON", "COMMAND"), *rows], ">>") if rows else []
+    return _with_commands([("LONGEST", "JOB", "STATE", "ON", "COMMAND"), *rows], ">>", width) if rows else []
 
 
 def _failures(report: Report, jobs: Mapping[int, Report]) -> list[str]:
@@ -133,21 +138,23 @@ def _failures(report: Report, jobs: Mapping[int, Report]) -> list[str]:
     if not failed:
         return []
     lines = ["FAILED"]
-    for job in failed[:_MOST_FAILURES]:
-        lines += _failure(job)
+    shown = failed[:_MOST_FAILURES]
+    commands = shorten(tuple(map(_command, shown)), (_LONGEST_TEXT,) * len(shown))
+    for job, command in zip(shown, commands, strict=True):
+        lines += _failure(job, command)
     rest = len(failed) - _MOST_FAILURES
     if rest > 0:
-        lines.append(f"  and {rest} more: simple_gpu_scheduler history {safe(report['run']['id'])} --failed")
+        lines.append(f"  and {rest} more: {PROGRAM} history {safe(report['run']['id'])} --failed")
     return lines
 
 
-def _failure(job: Report) -> list[str]:
+def _failure(job: Report, command: str) -> list[str]:
     name = f' "{safe(job["name"])}"' if job["name"] else ""
     tries = len(job["attempts"])
     again = f", attempt {job['attempts'][-1]['attempt']}" if tries > 1 else ""
     place = f"line {job['line']}" + (f" of {safe(job['source'])}" if job["source"] else "")
     after = f" after {show_duration(job['runtime'])}" if job["runtime"] is not None else ""
-    head = f"  job {job['job']}{name} ({place}){again}, {_where(job)}, {_how(job)}{after}: {_command(job)}"
+    head = f"  job {job['job']}{name} ({place}){again}, {_where(job)}, {_how(job)}{after}: {command}"
     return [head, *(f"      | {_short(line)}" for line in job["tail"].split("\n")[-_LAST_LINES:] if line)]
 
 
@@ -176,7 +183,7 @@ def _waits(report: Report) -> list[str]:
     return lines + _more(len(rows) - _MOST_FAILURES)
 
 
-def _results(report: Report) -> list[str]:
+def _results(report: Report, width: int | None) -> list[str]:
     metric = report["metric"]
     if metric is None or not has_logs(report):
         return []
@@ -185,10 +192,10 @@ def _results(report: Report) -> list[str]:
         return [f"{safe(metric)}: no log has a number after this name"]
     lowest = found[:_BEST]
     highest = found[len(lowest) :][-_BEST:]
-    rows = [_result(job, report["parameters"]) for job in (*lowest, *highest)]
+    rows = [_result(job, report["axes"]) for job in (*lowest, *highest)]
     if len(found) > len(rows):
         rows.insert(len(lowest), ("...", "", "", ""))
-    lines = aligned([(safe(metric), "JOB", "STATE", "PARAMETERS"), *rows], ">>")
+    lines = _with_commands([(safe(metric), "JOB", "STATE", "PARAMETERS"), *rows], ">>", width)
     without = [str(job["job"]) for job in report["jobs"] if job["result"] is None and job["attempts"]]
     if without:
         numbers = ", ".join(without[:_MOST_FAILURES]) + (", …" if len(without) > _MOST_FAILURES else "")
@@ -198,7 +205,7 @@ def _results(report: Report) -> list[str]:
 
 def _result(job: Report, names: Iterable[str]) -> tuple[str, ...]:
     values = " ".join(f"{name}={job['parameters'][name]}" for name in names if name in job["parameters"])
-    return f"{job['result']:.6g}", str(job["job"]), job["state"], _short(values or job["command"])
+    return f"{job['result']:.6g}", str(job["job"]), job["state"], safe(values) or _command(job)
 
 
 def _more(count: int) -> list[str]:
@@ -211,7 +218,11 @@ def _where(job: Report) -> str:
 
 
 def _command(job: Report) -> str:
-    return _short(job["command"].strip())
+    return safe(job["command"].strip())
+
+
+def _with_commands(rows: Sequence[Sequence[str]], sides: str, width: int | None) -> list[str]:
+    return with_commands(rows, sides, width=width, most=_LONGEST_TEXT)
 
 
 def _short(text: str) -> str:

@@ -65,6 +65,7 @@ class Spans:
         self._on = {
             "run began": self._began,
             "job started": self._started,
+            "job requeued": self._requeued,
             "job ended": self._ended,
             "job exited": self._exited,
             "keeper alone": self._alone,
@@ -112,6 +113,13 @@ class Spans:
         self._begin(record["job"], record["attempt"], gpus, at)
         if self._waiting:
             self._end_waits(gpus, at)
+
+    def _requeued(self, record: Record, at: float) -> None:
+        self._other(record, at)
+        span = self._find(record["job"], record["attempt"]) if "attempt" in record else None
+        if span:  # the system refused to start it
+            self.of_jobs[record["job"]].remove(span)
+            del self._open[record["job"]]
 
     def _begin(self, job: int, attempt: int, gpus: tuple[str, ...], at: float) -> None:
         earlier = self._open.get(job)

@@ -5,11 +5,13 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simple_gpu_scheduler.base.errors import BAD_INPUT, UserError
+from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Key
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.find import all_runs, began, choose, load, newest_record, newest_records
-from simple_gpu_scheduler.journal.run_state import RunState
+from simple_gpu_scheduler.journal.read import Record
+from simple_gpu_scheduler.journal.run_state import RunState, is_refusal
 from simple_gpu_scheduler.keeper.survivors import find_alive
 
 _PATIENCE = 10.0
@@ -53,7 +55,7 @@ def _unfinished_here(runs: Sequence[str], *, failed_too: bool) -> str:
             continue
         if files.is_alive(path):
             raise _still_running(path)
-        if not _is_done(path, failed_too=failed_too):
+        if not is_done(path, failed_too=failed_too):
             return path
         newest = newest or path
     return newest
@@ -88,7 +90,7 @@ def take(path: str) -> Resumed:
 
 
 def _still_running(path: str) -> UserError:
-    return UserError(f"cannot resume {_name(path)}: it is still running (see simple_gpu_scheduler status)")
+    return UserError(f"cannot resume {_name(path)}: it is still running (see {PROGRAM} status)")
 
 
 def _name(path: str) -> str:
@@ -107,13 +109,24 @@ def _wait_for_keeper(fd: int, path: str) -> None:
         time.sleep(_PAUSE)
 
 
-def _is_done(path: str, *, failed_too: bool) -> bool:
+def is_done(path: str, *, failed_too: bool) -> bool:
     """Whether nothing is left to do, by the end of a journal."""
+    ending, counts = _ending(path)
+    failed = any(counts.get(name) for name in ("failed", "timed_out", "not_started"))
+    return ending == "refused" or (ending == "finished" and not (failed_too and failed))
+
+
+def ending(path: str) -> str:
+    """How a run that is not active ended, by the end of its journal, in the words of `journal.find.standing`."""
+    return _ending(path)[0]
+
+
+def _ending(path: str) -> tuple[str, Record]:
+    """The same, and the last record of the run."""
     last = [each for each in newest_records(path) if each["event"] in ("run began", "run ended", "job requeued")]
     if not last or last[-1]["event"] != "run ended":
-        return False
-    counts = last[-1]
-    if counts.get("code") == BAD_INPUT and not counts.get("elapsed"):
-        return True  # it was refused before it started
-    failed = any(counts.get(name) for name in ("failed", "timed_out", "not_started"))
-    return bool(counts.get("all_read")) and not counts.get("left") and not (failed_too and failed)
+        return "died", {}
+    ended = last[-1]
+    if len(last) > 1 and is_refusal(last[-2], ended):
+        return "refused", ended
+    return "finished" if ended.get("all_read") and not ended.get("left") else "stopped", ended

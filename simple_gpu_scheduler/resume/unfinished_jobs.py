@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Key
 from simple_gpu_scheduler.events import ReadMark, RunResumed
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
-from simple_gpu_scheduler.journal.run_state import JobState, RunState
+from simple_gpu_scheduler.journal.run_state import UNFINISHED, JobState, RunState
 from simple_gpu_scheduler.keeper.survivors import Survivor
 from simple_gpu_scheduler.scheduling import NextAttempt
 
@@ -19,6 +19,7 @@ class Resumption(NamedTuple):
     survivors: tuple[Survivor, ...] = ()
     ended: tuple[tuple[Job, Fate, NextAttempt], ...] = ()
     refused: tuple[int, ...] = ()
+    lengths: tuple[float, ...] = ()  # of the jobs that succeeded
 
     def as_event(self, runtimes: Iterable[tuple[Attempt, float]]) -> RunResumed:
         """The same as an event, with the runtimes of running attempts."""
@@ -28,6 +29,7 @@ class Resumption(NamedTuple):
             self.refused,
             [(attempt, runtime, logs[attempt.key]) for attempt, runtime in runtimes],
             [job for job, _ in self.waiting],
+            self.lengths,
         )
 
     def sentence(self, run: str) -> str:
@@ -46,7 +48,7 @@ class Resumption(NamedTuple):
             parts.append(f"{counts['cancelled']} cancelled")
         running = [str(each.attempt.job.number) for each in self.survivors if each.status is None]
         if running:
-            parts.append(f"{len(running)} still running (job {', '.join(running[:10])})")
+            parts.append(f"{len(running)} still running (job{'s' * (len(running) > 1)} {', '.join(running[:10])})")
         return f"resuming run {run}: {', '.join(parts)}, {len(self.waiting)} waiting"
 
 
@@ -62,14 +64,15 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
         if each.exited is not None:
             # Its end has yet to be published. If it failed, it is retried like those that failed before.
             excused = each.attempts if failed_too else each.interrupted
-            survivors.append(Survivor(attempt, 0, each.started_at, excused, each.exited, each.log))
+            survivors.append(Survivor(attempt, 0, each.started_at, excused, each.exited, each.log, each.ended_at))
         elif each.state == "running" and key in alive:
             survivors.append(Survivor(attempt, alive[key], each.started_at, each.interrupted, None, each.log))
-        elif each.state in ("waiting", "running") or (failed_too and each.state in ("failed", "not started")):
+        elif each.state in UNFINISHED or (failed_too and each.state in ("failed", "not started")):
             waiting.append((job, _next_attempt(each, failed_too=failed_too)))
         else:
             ended.append((job, _fate(each), NextAttempt(each.attempts + 1, each.attempts)))
-    return Resumption(tuple(waiting), tuple(survivors), tuple(ended), tuple(state.refused))
+    lengths = tuple(each.length for each in state.jobs.values() if each.exited is None and each.state == "succeeded")
+    return Resumption(tuple(waiting), tuple(survivors), tuple(ended), tuple(state.refused), lengths)
 
 
 def _next_attempt(each: JobState, *, failed_too: bool) -> NextAttempt:
@@ -107,11 +110,11 @@ class Matcher:
         """See `LineParser`."""
         return self._parser.defaults
 
-    def begin(self, name: str, mark: ReadMark | None = None) -> None:
+    def begin(self, name: str, mark: ReadMark | None = None, *, all_new: bool = False) -> None:
         """See `LineParser`."""
         jobs = self._state.jobs
         since = [number for number in self._state.since_mark if jobs[number].job.place.input == name]
-        self._known = _Known(self._state, since) if mark else self._all
+        self._known = _Known(self._state, [] if all_new else since) if mark or all_new else self._all
         self._parser.begin(name, mark)
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:

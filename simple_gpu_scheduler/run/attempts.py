@@ -32,12 +32,12 @@ def began(state: State, attempt: Attempt) -> None:
         _expect(state, attempt, now)
 
 
-def resume(state: State, attempt: Attempt, began_at: float, *, has_exited: bool) -> None:
+def resume(state: State, attempt: Attempt, began_at: float, ended_at: float | None) -> None:
     """Resume watching an attempt of an earlier scheduler: it is still running, or its end will be reported soon."""
-    runtime = max(0.0, state.clock.wall() - began_at)
-    began = state.clock.now() - runtime
-    state.attempts[attempt.key] = UnderWay(attempt, began, began_at)
-    if not has_exited:
+    began = state.clock.now() - max(0.0, state.clock.wall() - began_at)
+    ended = None if ended_at is None else began + max(0.0, ended_at - began_at)
+    state.attempts[attempt.key] = UnderWay(attempt, began, began_at, ended=ended)
+    if ended is None:
         _expect(state, attempt, began)
 
 

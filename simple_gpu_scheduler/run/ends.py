@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
-from simple_gpu_scheduler.events import JobDropped, JobEnded, JobRequeued
+from simple_gpu_scheduler.events import JobDropped, JobEnded, JobRequeued, StartRefused
 from simple_gpu_scheduler.scheduling import Dropped
 
 from .state import State, UnderWay
@@ -15,7 +15,14 @@ def conclude(state: State, run: UnderWay, outcome: Outcome) -> tuple[JobEnded, t
     interrupted = run.ending == "stopped" and outcome.kind != "succeeded"
     verdict = state.scheduler.end(attempt, outcome, now, is_interrupted=interrupted)
     event = JobEnded(
-        attempt, outcome, run.began_at, run.runtime(now), not verdict.retries, interrupted, run.ending == "cancelled"
+        attempt,
+        outcome,
+        run.began_at,
+        run.runtime(now),
+        not verdict.retries,
+        interrupted,
+        run.ending == "cancelled",
+        is_left=verdict.retries and state.ledger.is_stopping,
     )
     state.publish(event)
     drop(state, verdict.dropped)
@@ -24,8 +31,14 @@ def conclude(state: State, run: UnderWay, outcome: Outcome) -> tuple[JobEnded, t
 
 def interrupt(state: State, attempt: Attempt, why: str) -> None:
     """An attempt ended without a result: its job runs again."""
-    state.scheduler.interrupt(attempt)
+    state.scheduler.interrupt(attempt, state.clock.now())
     state.publish(JobRequeued(attempt.job, why))
+
+
+def postpone(state: State, attempt: Attempt, why: str) -> None:
+    """The system refused to start an attempt: its job waits, and nothing counts."""
+    state.scheduler.postpone(attempt, state.clock.now())
+    state.publish(StartRefused(attempt, why))
 
 
 def drop(state: State, dropped: Iterable[Dropped], *, is_cancelled: bool = False) -> None:
@@ -41,7 +54,7 @@ def drop(state: State, dropped: Iterable[Dropped], *, is_cancelled: bool = False
 def give_up_retries(state: State) -> None:
     """The run was stopped: jobs waiting for a retry now wait until the run is resumed."""
     for event in tuple(state.ledger.to_retry.values()):
-        state.publish(event._replace(is_final=True, is_interrupted=True))
+        state.publish(event._replace(is_final=True, is_interrupted=True, is_left=True))
 
 
 def requeue(state: State, failed: Iterable[Attempt], dropped: Iterable[Job], why: str) -> None:

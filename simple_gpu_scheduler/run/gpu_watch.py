@@ -1,11 +1,12 @@
-"""Watches a run's GPUs: sets aside those that are lost or faulty, and reports why jobs wait for the others.
+"""Watches a run's GPUs: sets aside those that are faulty, and reports why jobs wait for the others,
+and who else comes to those that jobs run on.
 
 The quarantine knows which GPUs are faulty, the engine which are free.
 """
 
 from collections.abc import Iterable
 
-from simple_gpu_scheduler.events import GpuReturned, GpuSetAside, JobEnded, Noticed, Waited
+from simple_gpu_scheduler.events import GpuReturned, GpuSetAside, JobEnded, NeighbourCame, Noticed, Waited
 from simple_gpu_scheduler.scheduling import Dropped
 from simple_gpu_scheduler.scheduling.quarantine import Aside, Failure
 from simple_gpu_scheduler.scheduling.slots import Rooms
@@ -16,7 +17,7 @@ from .state import State
 
 def rooms(state: State) -> Rooms:
     """The GPUs that can be used, except suspects, whose fault other jobs will soon confirm or disprove."""
-    found = state.engine.rooms(state.aside)
+    found = state.engine.rooms(state.quarantine.aside)
     suspended = state.quarantine.suspended
     return {gpu: room for gpu, room in found.items() if gpu not in suspended} if suspended else found
 
@@ -39,7 +40,6 @@ def ended(state: State, event: JobEnded, dropped: Iterable[Dropped]) -> None:
 
 def _return(state: State, gpus: Iterable[str]) -> None:
     for gpu in gpus:
-        state.aside -= {gpu}
         state.publish(GpuReturned(gpu))
 
 
@@ -47,7 +47,6 @@ def review(state: State) -> None:
     """Set aside suspects and retry elsewhere what failed there, which shows whether the GPU is at fault."""
     _return(state, state.quarantine.end_trials(lambda job: state.ledger.state_of(job) in ("waiting", "running")))
     for aside in state.quarantine.review(state.runtimes):
-        state.aside |= {aside.gpu}
         reason = f"{aside.in_a_row} jobs in a row failed there within seconds while others succeed elsewhere"
         if aside.was_aside:
             reason = "what was still running there failed too"
@@ -61,17 +60,16 @@ def review(state: State) -> None:
 def tend(state: State) -> None:
     """Let the engine check its places, and report what it found."""
     now, demand = state.clock.now(), state.demand
-    state.wake, has_looked, lost, remarks = state.engine.tend(demand, now)
+    state.wake, has_looked, remarks, arrived = state.engine.tend(demand, now)
     if has_looked:
         waits = state.waiting.say(state.engine.waits(demand), now)
         if waits is not None:
             state.publish(Waited(waits))
-    for gpu, reason in lost:
-        state.aside |= {gpu}
-        state.scheduler.lose(gpu)
-        state.publish(GpuSetAside(gpu, reason))
     for remark in remarks:
         state.publish(Noticed(remark))
+    for gpu, who in arrived:
+        beside = [run.attempt.job for run in state.attempts.values() if gpu in run.attempt.gpus]
+        state.publish(NeighbourCame(gpu, who, beside))
 
 
 def tell(state: State) -> None:

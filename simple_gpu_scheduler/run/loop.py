@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from queue import Empty
 from typing import TYPE_CHECKING, Any
 
-from simple_gpu_scheduler.base.errors import Broken, Trouble
+from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
-from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine
+from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine, Refused
 from simple_gpu_scheduler.events import (
     AllRead,
     InputEnded,
@@ -20,6 +20,7 @@ from simple_gpu_scheduler.events import (
     JobStarted,
     LeftBehind,
     LineRefused,
+    Noticed,
     StatusAsked,
 )
 from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, EndOfInput, FileRead
@@ -35,6 +36,11 @@ from .state import Message, State, UnderWay
 if TYPE_CHECKING:
     from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 
+_UNFIT = (
+    "some waiting jobs need more GPUs, or larger ones, than this run may use at once; to run them, stop this run and "
+    "resume it with more GPUs"
+)
+_WITHDRAWN = {"error": "the request was withdrawn"}
 # The system's own limit for a wait is not much longer.
 _LONGEST_WAIT = 86_400.0
 
@@ -46,11 +52,13 @@ def resume(state: State, left: "Resumption") -> None:
     now = state.clock.now()
     for each in left.survivors:
         state.scheduler.resume(each.attempt, each.excused, now)
-        attempts.resume(state, each.attempt, each.began_at, has_exited=each.status is not None)
+        attempts.resume(state, each.attempt, each.began_at, each.ended_at)
     # Before jobs that are dropped at once: those have their own events.
     state.publish(left.as_event(state.runtimes()))
     for job, next_attempt in left.waiting:
         ends.drop(state, state.scheduler.add(job, now, next_attempt))
+    if state.scheduler.has_unfit:
+        state.publish(Noticed(_UNFIT))
 
 
 def leave_out(state: State, failed: Iterable[int]) -> None:
@@ -64,10 +72,11 @@ def run(state: State) -> None:
     began = state.clock.now()
     if state.scheduler.waiting:  # what an earlier scheduler left, which may cause no message
         start_what_fits(state)
+    _resume_reader(state)
     while not _is_over(state):
         message = _next_message(state)
         if message is not None:
-            _ON[type(message)](state, message)
+            receive(state, message)
         attempts.enforce_deadlines(state)
         start_what_fits(state)
         _resume_reader(state)
@@ -77,6 +86,11 @@ def run(state: State) -> None:
     state.engine.close()
     ends.give_up_retries(state)
     state.publish(state.ledger.summary(state.clock.now() - began, state.signal))
+
+
+def receive(state: State, message: Message) -> None:
+    """Act on a message."""
+    _ON[type(message)](state, message)
 
 
 def exit_code(state: State) -> int:
@@ -98,7 +112,9 @@ def _is_over(state: State) -> bool:
 
 def _next_message(state: State) -> Message | None:
     now = state.clock.now()
-    start = state.scheduler.next_wake(now) if state.starts else NEVER
+    start = NEVER
+    if state.starts:
+        start = min(state.scheduler.next_wake(now), _next_try(state, now))
     wake = min(attempts.next_deadline(state), start, gpu_watch.next_wake(state))
     try:
         if wake == NEVER:
@@ -110,14 +126,18 @@ def _next_message(state: State) -> Message | None:
     return message
 
 
+def _next_try(state: State, now: float) -> float:
+    return state.start_limit.next_try(len(state.attempts), now) if state.scheduler.waiting else NEVER
+
+
 def _on_batch(state: State, batch: Batch) -> None:
-    state.publish(JobsRead([job for job in batch.jobs if isinstance(job, Job)], batch.mark))
+    jobs = [job for job in batch.jobs if isinstance(job, Job)]
+    for refusal in (job for job in batch.jobs if isinstance(job, Refusal)):  # first: the mark is after them
+        state.publish(LineRefused(refusal.place, refusal.problem, refusal.number))
+    state.publish(JobsRead(jobs, batch.mark))
     now = state.clock.now()
-    for job in batch.jobs:
-        if isinstance(job, Refusal):
-            state.publish(LineRefused(job.place, job.problem, job.number))
-        else:
-            ends.drop(state, state.scheduler.add(job, now))
+    for job in jobs:
+        ends.drop(state, state.scheduler.add(job, now))
     state.reader_waits = True
 
 
@@ -127,6 +147,8 @@ def _on_end_of_input(state: State, ended: EndOfInput) -> None:
     state.may_read_more = ended.more_may_come
     if ended.problem:
         state.complain(ended.problem)
+    if ended.changed:
+        state.publish(Noticed(ended.changed, is_failure=True, is_bad_input=True))
     stop.check_failures(state)
 
 
@@ -136,6 +158,8 @@ def _on_engine(state: State, message: ForEngine) -> None:
             _on_ended(state, report)
         elif isinstance(report, Exited):
             attempts.exited(state, report.attempt)
+        elif isinstance(report, Refused):
+            _on_refused(state, report)
         else:
             _on_began(state, report)
 
@@ -146,8 +170,24 @@ def _on_began(state: State, report: Began) -> None:
     state.publish(JobBegan(report.attempt, report.where))
 
 
+def _on_refused(state: State, refused: Refused) -> None:
+    """Let the job wait; without hope, or if it was to end anyway, it is not started."""
+    now, attempt, known = state.clock.now(), refused.attempt, state.start_limit
+    state.start_limit = known.refused(len(state.attempts) - 1, now)
+    if state.attempts[attempt.key].ending or state.start_limit.is_hopeless(now):
+        _on_ended(state, Ended(attempt, Outcome("not started", reason=refused.why)))
+        return
+    attempts.ended(state, attempt)
+    ends.postpone(state, attempt, refused.why)
+    state.engine.release(attempt)
+    if known.is_news(now):
+        state.publish(Noticed(f"waiting: {refused.why}; jobs start as soon as it does", is_warning=True))
+
+
 def _on_ended(state: State, ended: Ended) -> None:
     run = attempts.ended(state, ended.attempt)
+    if ended.outcome is None or ended.outcome.kind != "not started":
+        state.start_limit = state.start_limit.ran()
     outcome = _outcome(run, ended)
     if outcome is None:
         ends.interrupt(state, ended.attempt, ended.why)
@@ -157,7 +197,7 @@ def _on_ended(state: State, ended: Ended) -> None:
     # After the event: when another scheduler gets the GPU, the end must have been recorded.
     state.engine.release(run.attempt)
     if ended.beyond_us or (ended.swept and not run.ending):  # a job that we ended had no time to clean up
-        state.publish(LeftBehind(run.attempt, ended.swept, ended.beyond_us))
+        state.publish(LeftBehind(run.attempt, ended.swept, ended.beyond_us, ended.server))
     if run.ending != "cancelled" and run.attempt.slots:  # otherwise it says nothing about a GPU of ours
         gpu_watch.ended(state, event, dropped)
     stop.check_failures(state)
@@ -195,11 +235,11 @@ _ON: Mapping[type, Callable[[State, Any], object]] = {
     FileRead: lambda state, message: state.publish(InputEnded(message.path)),
     EndOfInput: _on_end_of_input,
     ForEngine: _on_engine,
-    Trouble: lambda state, message: state.complain(message.sentence),
+    Noticed: lambda state, message: state.publish(message),
     Broken: _raise,
     Signalled: _on_signal,
     PastLengths: lambda state, message: state.scheduler.add_history(message.history),
-    Asked: lambda state, asked: asked.reply(requests.answer(state, asked.request)),
+    Asked: lambda state, asked: asked.reply(requests.answer(state, asked.request) if asked.take() else _WITHDRAWN),
 }
 
 
@@ -207,6 +247,7 @@ def start_what_fits(state: State) -> None:
     """Ask the scheduler until it would start nothing more."""
     if not state.ledger.is_stopping:
         gpu_watch.review(state)
+        stop.check_gpus(state)
     if state.starts:
         _start_all(state, state.clock.now())
     gpu_watch.tend(state)
@@ -215,7 +256,7 @@ def start_what_fits(state: State) -> None:
 
 def _start_all(state: State, now: float) -> None:
     rooms = gpu_watch.rooms(state)
-    while choice := state.scheduler.next(now, rooms):
+    while state.start_limit.allows(len(state.attempts), now) and (choice := state.scheduler.next(now, rooms)):
         if not _start(state, choice, now):  # another scheduler or user was faster, so the rooms have changed
             rooms = gpu_watch.rooms(state)
 
@@ -230,5 +271,6 @@ def _start(state: State, choice: Choice, now: float) -> bool:
         return False
     state.scheduler.start(choice, now)
     state.publish(JobStarted(attempt, state.rules.log_of(attempt.job)))
+    state.start_limit = state.start_limit.started(len(state.attempts), now)
     attempts.start(state, attempt)
     return True

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.events import Paused
 
 from . import attempts, ends
@@ -15,10 +16,10 @@ from .stop import stop
 
 Answer = dict[str, Any]
 
-_WHY_STOPPED = "simple_gpu_scheduler stop"
+_WHY_STOPPED = f"{PROGRAM} stop"
 _STOPPING = "the run is stopping and starts no more jobs"
-_PAUSED = "paused; no new jobs until `simple_gpu_scheduler continue`"
-_RETRIED = "simple_gpu_scheduler retry"
+_PAUSED = "paused; no new jobs until `continue`"
+_RETRIED = f"{PROGRAM} retry"
 
 
 def answer(state: State, request: Answer) -> Answer:

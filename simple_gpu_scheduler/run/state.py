@@ -7,7 +7,7 @@ wait, and why.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from simple_gpu_scheduler.base.errors import Broken, Trouble
+from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Waiting
 from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job, Key
 from simple_gpu_scheduler.engines.protocol import NEVER, ForEngine, World
@@ -15,26 +15,25 @@ from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput, FileRead
-from simple_gpu_scheduler.output import log_of
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.run.options import FailureOptions
 from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from simple_gpu_scheduler.scheduling.quarantine import Quarantine
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
+from simple_gpu_scheduler.scheduling.start_limit import StartLimit
 from simple_gpu_scheduler.system.signals import Signalled
 
 
 class RunRules(NamedTuple):
-    """`reads_all`: the whole input is read first, since the order depends on it. `logs` is a directory."""
+    """`reads_all`: the whole input is read first, since the order depends on it.
+
+    `log_of` is the log file of a job that starts now; empty if it has none.
+    """
 
     failures: FailureOptions = FailureOptions()
     reads_all: bool = False
     run_id: bytes = b""
-    logs: str = ""
-
-    def log_of(self, job: Job) -> str:
-        """The log file of a job; empty if it has none."""
-        return log_of(self.logs, job)
+    log_of: Callable[[Job], str] = lambda _job: ""
 
 
 class UnderWay(NamedTuple):
@@ -83,7 +82,7 @@ class State:
         self.attempts: dict[Key, UnderWay] = {}
         self.due: dict[Key, float] = {}
         self.quarantine = Quarantine(rules.failures.quarantine)
-        self.aside: frozenset[str] = frozenset()  # GPUs that are no longer used
+        self.start_limit = StartLimit()
         self.waiting = Waiting()
         self.wake = NEVER  # when the engine wants to be called again
         self.signal, self.signalled_at = 0, float("-inf")  # the signal that stopped the run
@@ -98,9 +97,9 @@ class State:
     @property
     def demand(self) -> Demand:
         """What the waiting jobs need."""
-        if not self.starts:
-            return Demand(without=self.aside)
-        return Demand(self.scheduler.wants_gpus, self.scheduler.wants_memory, self.aside)
+        if not (self.starts and self.start_limit.allows(len(self.attempts), self.clock.now())):
+            return Demand(without=self.quarantine.aside)
+        return Demand(self.scheduler.wants_gpus, self.scheduler.wants_memory, self.quarantine.aside)
 
     def runtimes(self) -> list[tuple[Attempt, float]]:
         """The running attempts, and for how long they have been running."""
@@ -116,4 +115,4 @@ class State:
         self.publisher.publish(Noticed(what, is_failure=True))
 
 
-Message = Batch | FileRead | EndOfInput | ForEngine | Broken | Trouble | Signalled | Asked | PastLengths
+Message = Batch | FileRead | EndOfInput | ForEngine | Broken | Noticed | Signalled | Asked | PastLengths

@@ -3,12 +3,10 @@
 import signal
 
 from simple_gpu_scheduler.events import Noticed, StopAsked
+from simple_gpu_scheduler.system.signals import AT_ONCE
 
 from . import attempts
 from .state import State
-
-# The command `timeout` sends TERM twice, to us and to our process group, and means one.
-_AT_ONCE = 0.5
 
 
 def signalled(state: State, number: int) -> None:
@@ -17,7 +15,7 @@ def signalled(state: State, number: int) -> None:
         state.publish(Noticed("SIGHUP: the terminal is gone, the run continues"))
         return
     now = state.clock.now()
-    if number == signal.SIGTERM == state.signal and now - state.signalled_at < _AT_ONCE:
+    if number == signal.SIGTERM == state.signal and now - state.signalled_at < AT_ONCE:
         return
     state.signal, state.signalled_at = number, now
     name = "Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name
@@ -31,6 +29,15 @@ def stop(state: State, why: str, *, ends_running: bool) -> None:
     state.publish(StopAsked(why, ends_running, force, len(state.ledger.running)))
     if ends_running:
         attempts.stop_all(state, force=force)
+
+
+def check_gpus(state: State) -> None:
+    """Stop if every GPU is set aside and nothing runs that could clear one; the jobs that wait for them are left."""
+    aside = state.quarantine.aside
+    if not aside or state.attempts or state.ledger.is_stopping or not state.scheduler.wants_gpus:
+        return
+    if aside.issuperset(state.scheduler.gpus):
+        stop(state, "every GPU is set aside", ends_running=False)
 
 
 def check_failures(state: State) -> None:

@@ -68,7 +68,7 @@ class Quarantine:
         self._streaks: dict[str, _Streak] = {}
         self._ends: Counter[tuple[str, bool]] = Counter()  # by GPU ("" for all) and whether they were bad
         self._tried_elsewhere: set[int] = set()
-        self._aside: set[str] = set()  # those on trial, and those convicted
+        self.aside: frozenset[str] = frozenset()  # the GPUs that are set aside: on trial, convicted or never tried
         self._on_trial: dict[str, set[int]] = {}
         self.suspended: Collection[str] = ()
 
@@ -120,7 +120,7 @@ class Quarantine:
 
     def _late_failures(self) -> list[Aside]:
         """What was still running on the GPUs that were set aside, and failed there too."""
-        late = [self._set_aside(gpu, streak) for gpu, streak in tuple(self._streaks.items()) if gpu in self._aside]
+        late = [self._set_aside(gpu, streak) for gpu, streak in tuple(self._streaks.items()) if gpu in self.aside]
         return [each for each in late if each.failures]
 
     def _is_at_fault(self, gpu: str, streak: _Streak, good: int, bad: int) -> bool:
@@ -149,8 +149,8 @@ class Quarantine:
 
     def _set_aside(self, gpu: str, streak: _Streak) -> Aside:
         del self._streaks[gpu]
-        was_aside = gpu in self._aside
-        self._aside.add(gpu)
+        was_aside = gpu in self.aside
+        self.aside |= {gpu}
         again = [failure for failure in streak.final if failure.attempt.job.number not in self._tried_elsewhere]
         numbers = {failure.attempt.job.number for failure in again}
         self._tried_elsewhere |= numbers
@@ -163,7 +163,7 @@ class Quarantine:
     def _clear(self, gpus: Sequence[str]) -> None:
         for gpu in gpus:
             del self._on_trial[gpu]
-            self._aside.remove(gpu)
+        self.aside -= set(gpus)
 
     def _try(self, number: int, *, succeeded: bool) -> Ruling:
         """If jobs that failed on a GPU fail elsewhere too, the jobs are at fault and not the GPU."""

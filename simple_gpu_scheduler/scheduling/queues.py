@@ -95,9 +95,12 @@ class Lineup:
         if not passes:
             self._policy.started(waiting, now)
 
-    def ended(self, waiting: WaitingJob, length: float, now: float, *, succeeded: bool) -> None:
-        """A started job has ended; its length may say something about others of its kind."""
+    def gave_back(self, waiting: WaitingJob, now: float) -> None:
+        """A started job has left its GPUs, whatever became of it."""
         self._policy.ended(waiting, now)
+
+    def learn(self, waiting: WaitingJob, length: float, *, succeeded: bool) -> None:
+        """A started job has ended; its length may say something about others of its kind."""
         if not self.by_length:
             return
         if succeeded:

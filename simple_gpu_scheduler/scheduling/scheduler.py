@@ -18,7 +18,7 @@ from .backfill import Choice, Front, choose
 from .dependencies import Dependencies
 from .estimates import UNKNOWN, Estimates, History, own_estimate
 from .queues import Label, Lineup
-from .slots import Limits, Rooms, Slots
+from .slots import Limits, Need, Rooms, Slots
 
 _NEVER = float("inf")
 _TOO_FEW = "it needs more or larger GPUs than are left"
@@ -30,6 +30,11 @@ class _Running(NamedTuple):
     attempt: Attempt
     since: float
     waiting: WaitingJob | None
+
+    @property
+    def arrived(self) -> float:
+        """When its job came, which is its place in the order if it waits again."""
+        return (self.waiting or self).since
 
 
 class _Delayed(NamedTuple):
@@ -72,6 +77,11 @@ class Scheduler:
         return len(self._lineup) + len(self._dependencies) + len(self._delayed)
 
     @property
+    def gpus(self) -> Collection[str]:
+        """All GPUs of the run."""
+        return self._slots.gpus
+
+    @property
     def running(self) -> Collection[Attempt]:
         """The running attempts, oldest first."""
         return [each.attempt for each in self._running.values()]
@@ -101,12 +111,16 @@ class Scheduler:
         """An attempt that waited in a cluster's queue runs now: its length counts from here."""
         self._running[attempt.key] = self._running[attempt.key]._replace(since=now)
 
-    def interrupt(self, attempt: Attempt) -> None:
+    def interrupt(self, attempt: Attempt, now: float) -> None:
         """An attempt ended without a result: the job runs again, and the attempt does not count."""
-        since = self._leave(attempt).since
+        since = self._leave(attempt, now).arrived
         excused = self._next_attempts.get(attempt.job.number, AT_FIRST).excused
         self._next_attempts[attempt.job.number] = NextAttempt(attempt.number + 1, excused + 1)
         self._line_up(attempt.job, since)
+
+    def postpone(self, attempt: Attempt, now: float) -> None:
+        """An attempt could not be started now: it waits again, in its old place."""
+        self._lineup.add(attempt.job, attempt.number, self._leave(attempt, now).arrived)
 
     @property
     def asks_lengths(self) -> bool:
@@ -148,6 +162,9 @@ class Scheduler:
             self._lineup.add(*heappop(self._delayed)[2:])
         if now < self._no_start_before:
             return None
+        if self._slots.is_capped:
+            outlived = sum(len(each.attempt.gpus) for each in self._running.values() if each.waiting is None)
+            rooms = self._slots.within_cap(rooms, outlived)
         return choose(self._lineup, self._slots, rooms, now, self._front)
 
     def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
@@ -181,16 +198,25 @@ class Scheduler:
         return tuple(lost for job in dropped for lost in self.add(job, self._since.pop(job.number, self._now)))
 
     def lose(self, gpu: str) -> None:
-        """A GPU is no longer usable."""
+        """A GPU is at fault, and will not be used any more."""
         self._slots.lose(gpu)
 
     def drop_unfit(self) -> tuple[Dropped, ...]:
-        """The waiting jobs that can never start since GPUs were lost."""
+        """The waiting jobs that can never start since GPUs are at fault."""
         if not self._slots.lost:
             return ()
         self._front = None
-        unfit = [need for need in sorted(self._lineup.needs()) if not self._slots.could_ever_fit(*need)]
-        return tuple(lost for need in unfit for job in self._lineup.pop_all(need) for lost in self._drop(job, _TOO_FEW))
+        return tuple(
+            lost for need in self._unfit() for job in self._lineup.pop_all(need) for lost in self._drop(job, _TOO_FEW)
+        )
+
+    @property
+    def has_unfit(self) -> bool:
+        """Whether a waiting job needs more than there is: an earlier scheduler of this run had more GPUs."""
+        return bool(self._unfit())
+
+    def _unfit(self) -> list[Need]:
+        return [need for need in sorted(self._lineup.needs()) if not self._slots.could_ever_fit(*need)]
 
     def cancel(self, number: int) -> tuple[Dropped, ...]:
         """Remove a waiting job and the jobs that depend on it; nothing if there is no such job."""
@@ -214,26 +240,28 @@ class Scheduler:
     def end(self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False) -> Verdict:
         """An attempt has ended, and nothing of it is left. What depends on one that `is_interrupted` keeps waiting."""
         self._now = now
-        job, running = attempt.job, self._leave(attempt)
+        job, running = attempt.job, self._leave(attempt, now)
         succeeded = outcome.kind == "succeeded"
         if running.waiting:
-            self._lineup.ended(running.waiting, now - running.since, now, succeeded=succeeded)
+            self._lineup.learn(running.waiting, now - running.since, succeeded=succeeded)
         if succeeded:
             self._dependencies.remember(job, succeeded=True)
             for released in self._dependencies.release(job.number):
                 self._line_up(released, self._since.pop(released.number, now))
             return Verdict(retries=False)
-        since = (running.waiting or running).since
+        since = running.arrived
         if not is_interrupted and self._has_retries(attempt, outcome):
             heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
             return Verdict(retries=True)
         self._since[job.number] = since
         return Verdict(retries=False, dropped=() if is_interrupted else self._drop(job, "")[1:])
 
-    def _leave(self, attempt: Attempt) -> _Running:
+    def _leave(self, attempt: Attempt, now: float) -> _Running:
         self._front = None
         running = self._running.pop(attempt.key)
         self._slots.give_back(attempt)
+        if running.waiting:
+            self._lineup.gave_back(running.waiting, now)
         return running
 
     def _has_retries(self, attempt: Attempt, outcome: Outcome) -> bool:
@@ -247,4 +275,5 @@ class Scheduler:
 
     def _drop(self, job: Job, reason: str) -> tuple[Dropped, ...]:
         _, *others = self._dependencies.fail(job)
-        return Dropped(job, reason), *(Dropped(other, f"job {job.number} did not succeed") for other in others)
+        name = f' "{job.name}"' if job.name else ""
+        return Dropped(job, reason), *(Dropped(other, f"job {job.number}{name} did not succeed") for other in others)

@@ -28,6 +28,7 @@ class Limits(NamedTuple):
     cpu_slots: int = 1
     totals: tuple[float, ...] = ()
     elsewhere: bool = False
+    at_once: int | None = None  # how many of the GPUs may be held at once
 
 
 class Room(NamedTuple):
@@ -64,10 +65,11 @@ class Slots:
 
     def __init__(self, limits: Limits) -> None:
         per_gpu = limits.jobs_per_gpu
-        self._gpus = limits.gpus
+        self.gpus = limits.gpus
         self._totals = limits.totals or (_UNLIMITED,) * len(limits.gpus)
         self._per_gpu = per_gpu
         self._elsewhere = limits.elsewhere
+        self._at_once = len(limits.gpus) if limits.at_once is None else limits.at_once
         # The free slots of each GPU, in order.
         self._free = [list(range(gpu * per_gpu, (gpu + 1) * per_gpu)) for gpu in range(len(limits.gpus))]
         self.open = list(range(len(limits.gpus)))  # the GPUs that have a place, by position and in order
@@ -88,15 +90,30 @@ class Slots:
     @property
     def load(self) -> float:
         """The share of the GPUs that have no place."""
-        return 1 - len(self.open) / len(self._gpus) if self._gpus else 0.0
+        return 1 - len(self.open) / len(self.gpus) if self.gpus else 0.0
 
     def has_cpu(self) -> bool:
         """Whether a CPU job could start."""
         return bool(self._free_cpu)
 
+    @property
+    def is_capped(self) -> bool:
+        """Whether fewer GPUs may be held at once than there are."""
+        return self._at_once < len(self.gpus)
+
+    def within_cap(self, rooms: Rooms, outlived: int) -> Rooms:
+        """The rooms without GPUs that would be too many at once.
+
+        `outlived`: how many are held by attempts that have no slots here.
+        """
+        held = [gpu for gpu, ours in zip(self.gpus, self._ours, strict=True) if ours]
+        idle = [gpu for gpu in self.gpus if gpu in rooms and gpu not in held]
+        more = max(0, self._at_once - outlived - len(held))
+        return {gpu: rooms[gpu] for gpu in (*held, *idle[:more]) if gpu in rooms}
+
     def with_places(self, rooms: Rooms, mem: int = 0, kept: Kept = NOTHING) -> list[int]:
         """The GPUs, by position, that have a free place and memory, given others and what is reserved."""
-        gpus = self._gpus
+        gpus = self.gpus
         if not mem and kept is NOTHING:
             return self.open if len(rooms) == len(gpus) else [at for at in self.open if gpus[at] in rooms]
         return [at for at in self.open if gpus[at] in rooms and self._has(at, rooms[gpus[at]], mem, kept)]
@@ -113,27 +130,27 @@ class Slots:
         when enough will be free, something on each.
         """
         free_from: Sequence[float] = self._place_from
-        if mem or len(rooms) < len(self._gpus):
-            free_from = [self._free_from(at, rooms, mem) for at in range(len(self._gpus))]
+        if mem or len(rooms) < len(self.gpus):
+            free_from = [self._free_from(at, rooms, mem) for at in range(len(self.gpus))]
         start = sorted(free_from)[gpus - 1]
         if start == _UNLIMITED or start <= now:  # or they are overdue, and may end at any moment
-            return Kept(_UNLIMITED, range(len(self._gpus)), mem)
+            return Kept(_UNLIMITED, range(len(self.gpus)), mem)
         by_then = sorted([(time, at) for at, time in enumerate(free_from) if time <= start])
         return Kept(start, {at for _, at in by_then[-gpus:]}, mem)
 
     def within_reach(self, rooms: Rooms, mem: int) -> int:
         """How many GPUs a wide job could have if all our own jobs ended."""
-        if not mem and len(rooms) == len(self._gpus):
-            return len(self._gpus)
+        if not mem and len(rooms) == len(self.gpus):
+            return len(self.gpus)
         return sum(
             self._all_but_ours(rooms[gpu]) >= mem if gpu in rooms else len(self._free[at]) < self._per_gpu
-            for at, gpu in enumerate(self._gpus)
+            for at, gpu in enumerate(self.gpus)
         )
 
     def could_ever_fit(self, gpus: int, mem: int) -> bool:
         """Whether enough GPUs, and large enough ones, are left."""
-        large = [at for at, gpu in enumerate(self._gpus) if gpu not in self.lost and self._totals[at] >= mem]
-        return len(large) >= gpus
+        large = [at for at, gpu in enumerate(self.gpus) if gpu not in self.lost and self._totals[at] >= mem]
+        return min(len(large), self._at_once) >= gpus
 
     def attempt(self, job: Job, number: int, positions: Sequence[int] = ()) -> Attempt:
         """An attempt on as many of these GPUs as the job needs, emptiest first, or in a CPU slot.
@@ -142,7 +159,7 @@ class Slots:
         """
         if not positions:
             return Attempt(job, number, (), (self._free_cpu[0],))
-        gpus, free = self._gpus, self._free
+        gpus, free = self.gpus, self._free
         chosen = positions[: job.gpus]
         if self._per_gpu > 1:
             chosen = sorted(sorted(positions, key=lambda at: -len(free[at]))[: job.gpus])
@@ -199,7 +216,7 @@ class Slots:
                 del self._declared[at][key]
 
     def lose(self, gpu: str) -> None:
-        """This GPU will not come back."""
+        """This GPU will not be used any more."""
         self.lost.add(gpu)
 
     def _position(self, slot: int) -> int:
@@ -215,10 +232,10 @@ class Slots:
     def _free_from(self, at: int, rooms: Rooms, mem: int) -> float:
         """From when a GPU has a place and the memory, as far as is known."""
         ours = self._ours[at]
-        if self._gpus[at] not in rooms:
+        if self.gpus[at] not in rooms:
             # All attempts there are ours, since others get in only after our last one has ended.
             return max(ours.values(), default=_UNLIMITED)
-        room = rooms[self._gpus[at]]
+        room = rooms[self.gpus[at]]
         if self._free[at] and (not mem or self._left(at, room) >= mem):
             return _LONG_AGO
         left = self._left(at, room)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.units import show_in_one_unit
 from simple_gpu_scheduler.display.table import aligned
 
 from .measures import Measures
@@ -15,10 +16,9 @@ _KNOWN = {
     "none": "unknown",
 }
 _COLUMNS = ("mean", "p50", "p90", "p99", "max", "mean", "p50", "p99", "mean", "p99", "MAKESPAN", "USED", "FAIR")
-_WIDTHS = (11, *(max(7, len(name)) for name in _COLUMNS))
+_WIDTHS = (11, *[8] * 8, 8, 6, 8, 7, 4)
 _SIDES = "<" + ">" * len(_COLUMNS)
-_UNITS = ((172_800.0, 86_400.0, "d"), (7200.0, 3600.0, "h"), (120.0, 60.0, "m"))
-_MANY, _FEW = 1000, 9.95  # above the first, tenths do not matter; below the second, they do
+_MANY = 1000  # above it, tenths do not matter
 _GROUPS = (("WAIT", 5), ("RESPONSE", 3), ("SLOWDOWN", 2))
 
 
@@ -45,10 +45,10 @@ def row(policy: str, measures: Measures) -> str:
     """The result of a policy."""
     wait, response, slowdown = measures.wait, measures.response, measures.slowdown
     cells = [
-        *map(duration, (*wait, response.mean, response.p50, response.p99)),
+        *map(show_in_one_unit, (*wait, response.mean, response.p50, response.p99)),
         *(f"{value:,.1f}" if value < _MANY else f"{value:,.0f}" for value in (slowdown.mean, slowdown.p99)),
-        duration(measures.makespan),
-        f"{100 * measures.utilisation:.1f}%",
+        show_in_one_unit(measures.makespan),
+        f"{100 * measures.utilisation:.1f} %",
         f"{measures.fairness:.2f}",
     ]
     return _aligned([safe(policy), *cells])[0]
@@ -62,11 +62,3 @@ def to_json(policy: str, measures: Measures) -> Mapping[str, object]:
     """The result of a policy."""
     spreads = {name: getattr(measures, name)._asdict() for name in ("wait", "response", "slowdown")}
     return {"policy": policy, **measures._asdict(), **spreads}
-
-
-def duration(seconds: float) -> str:
-    """In one unit, as durations are typed: `42s`, `3.5m`, `4.2h`, `12.0d`."""
-    for least, size, unit in _UNITS:
-        if seconds >= least:
-            return f"{seconds / size:.{seconds < _MANY * size:d}f}{unit}"
-    return f"{seconds:.{0 < seconds < _FEW:d}f}s"

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.scheduling.policies.names import SHARING
 from simple_gpu_scheduler.simulation.learn.lessons import Exam
 
 from .scenario import Scenario
-from .text import duration
 from .text import to_json as policy_to_json
 from .tune import BASE, FEW_PARTS, Candidate, Tuned
 
@@ -27,8 +27,8 @@ def advice(tuned: Tuned, fair_by: str) -> list[str]:
     if least is not best:
         wait = least.measures.wait
         lines.append(
-            f"{least.policy} would have waited {duration(wait.mean)} on average, but under it a job may wait forever: "
-            f"the longest wait here is {duration(wait.max)}."
+            f"{least.policy} would have waited {show_duration(wait.mean)} on average, but under it a job may wait "
+            f"forever: the longest wait here is {show_duration(wait.max)}."
         )
     return lines
 
@@ -36,12 +36,12 @@ def advice(tuned: Tuned, fair_by: str) -> list[str]:
 def _gain(best: Candidate, base: Candidate, fair_by: str) -> list[str]:
     mine, others = best.measures.wait, base.measures.wait
     gain = (
-        f"Best: --policy {_typed(best.policy, fair_by)}. The mean wait would have been {duration(mine.mean)} "
-        f"instead of {duration(others.mean)} under {BASE} ({best.standing.percent:+.0f} %)."
+        f"Best: --policy {_typed(best.policy, fair_by)}. The mean wait would have been {show_duration(mine.mean)} "
+        f"instead of {show_duration(others.mean)} under {BASE} ({best.standing.percent:+.0f} %)."
     )
     price = (
-        f"Its price: the longest wait is {duration(mine.max)} ({BASE}: {duration(others.max)}); one job in a hundred "
-        f"waits {duration(mine.p99)} or more ({BASE}: {duration(others.p99)})."
+        f"Its price: the longest wait is {show_duration(mine.max)} ({BASE}: {show_duration(others.max)}); one job "
+        f"in a hundred waits {show_duration(mine.p99)} or more ({BASE}: {show_duration(others.p99)})."
     )
     return [gain, price]
 

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.extras import figure_maker
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.units import axis_unit
 
 from .compare import Result
 
 _COLOURS = ("#2f76b0", "#c74408", "#08805d", "#8b3f9e", "#b58900", "#4a5260", "#d33682", "#77808f")
 _STYLES = ("-", "--", "-.", ":")
 _POINTS = 500
-_UNITS = ((3 * 86400, 86400, "days"), (3 * 3600, 3600, "hours"), (300, 60, "minutes"), (0, 1, "seconds"))
 
 
 def _shown(text: str) -> str:
@@ -25,7 +25,7 @@ def draw_waits(title: str, results: Sequence[Result], form: str) -> bytes:
     axes = figure.subplots()
     waits = [(result.policy, sorted(wait for each in result.simulated for wait in each.waits())) for result in results]
     longest = max(ordered[-1] for _, ordered in waits)
-    size, unit = next((size, unit) for least, size, unit in _UNITS if longest >= least or not least)
+    size, unit = axis_unit(longest)
     for number, (policy, ordered) in enumerate(waits):
         shares = [at / _POINTS for at in range(_POINTS + 1)]
         axes.plot(
@@ -38,7 +38,7 @@ def draw_waits(title: str, results: Sequence[Result], form: str) -> bytes:
     axes.set_xscale("symlog", linthresh=max(longest / size / 1e4, 1e-3))
     axes.set_xlim(left=0)
     axes.set_ylim(0, 100)
-    axes.set_xlabel(f"wait, {unit} (logarithmic scale)")
+    axes.set_xlabel(f"wait in {unit} (logarithmic scale)")
     axes.set_ylabel("% of jobs that waited no longer")
     axes.set_title(_shown(title), loc="left")
     axes.grid(alpha=0.3)

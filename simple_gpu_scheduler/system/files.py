@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import UserError
@@ -32,6 +33,43 @@ def replace_file(target: str, data: bytes) -> None:
         with suppress(OSError):
             os.unlink(beside)
         raise
+
+
+def read_of_root(path: str) -> bytes:
+    """A file that root alone can have written. A UserError says why it is not to be trusted."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with os.fdopen(fd, "rb") as file:
+        state = os.fstat(fd)
+        if not stat.S_ISREG(state.st_mode):
+            raise UserError("it is not a regular file; replace it")
+        if not is_of_root(state):
+            raise UserError(f"it does not belong to root; if it is genuine, run: chown root {path}")
+        if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            mode = stat.S_IMODE(state.st_mode)
+            raise UserError(f"it has mode {mode:o}, so not only root may write to it; run: chmod go-w {path}")
+        return file.read()
+
+
+def is_of_root(state: os.stat_result) -> bool:
+    """Whether it belongs to root; inside a container's user namespace, perhaps to the root outside."""
+    return state.st_uid == 0 or (state.st_uid == _nobody() and not _is_on_the_machine_itself())
+
+
+def _nobody() -> int:
+    try:
+        with open("/proc/sys/kernel/overflowuid", encoding="ascii") as file:
+            return int(file.read())
+    except (OSError, ValueError):
+        return 65534
+
+
+def _is_on_the_machine_itself() -> bool:
+    """Whether all users of the machine have the same numbers here."""
+    try:
+        with open("/proc/self/uid_map", encoding="ascii") as file:
+            return file.read().split() == ["0", "0", str(2**32 - 1)]
+    except OSError:
+        return True
 
 
 # PyDLL keeps the interpreter lock: for calls that never block, releasing and reacquiring it is what costs.
@@ -61,6 +99,24 @@ def write_file(path: str, data: bytes) -> None:
         replace_file(target, data)
     except OSError as error:
         raise UserError(f"cannot write {safe(path)}: {error.strerror}") from None
+
+
+_BEGINNING = 2000
+
+
+def check_replaceable(path: str, is_own: Callable[[bytes], bool], kind: str) -> None:
+    """A UserError if there is a file with other contents, by its first bytes; an empty one may be replaced."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return  # write_file refuses it
+        with open(path, "rb", buffering=0) as file:
+            beginning = file.read(_BEGINNING)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"{safe(path)} cannot be read and is not overwritten: {error.strerror}") from None
+    if beginning and not is_own(beginning):
+        raise UserError(f"{safe(path)} is not {kind} and is not overwritten; choose another file")
 
 
 def is_remote(path: str) -> bool:

@@ -1,12 +1,16 @@
-"""The environment of a job: the GPUs it sees and its own variables. Pure; knows no process."""
+"""The environment of a job: the GPUs it sees, its own variables, and how Python prints. Knows no process."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 
 from simple_gpu_scheduler.base.jobs import Attempt
 
 from .marks import TREE, mark
 
 _OWN = (b"CUDA_VISIBLE_DEVICES", b"SGS_JOB", b"SGS_NAME", b"SGS_ATTEMPT", b"SGS_SLOT", b"SGS_RUN", TREE)
+
+_STDOUT = 1
+_UNBUFFERED = b"PYTHONUNBUFFERED"
 
 
 def inherited(environment: Mapping[bytes, bytes]) -> list[bytes]:
@@ -15,8 +19,18 @@ def inherited(environment: Mapping[bytes, bytes]) -> list[bytes]:
     return [b"%s=%s" % item for item in kept.items() if item[0] not in _OWN]
 
 
+def unbuffered(environment: Mapping[bytes, bytes], redirected: Collection[int] = ()) -> list[bytes]:
+    """Makes Python print each line at once where stdout is no terminal, unless the user has set the variable.
+
+    Python would keep up to 8 KiB there: a log would stay empty for long, and for ever if the job was killed.
+    `redirected` are the streams of the job that go to its log.
+    """
+    goes_to_terminal = _STDOUT not in redirected and os.isatty(_STDOUT)
+    return [] if goes_to_terminal or _UNBUFFERED in environment else [_UNBUFFERED + b"=1"]
+
+
 def own(attempt: Attempt, run_id: bytes, outer_tree: bytes) -> list[bytes]:
-    """The variables of this attempt."""
+    """The variables of this attempt; the last is the mark."""
     job = attempt.job
     return [
         b"CUDA_VISIBLE_DEVICES=" + (",".join(attempt.gpus).encode() if attempt.gpus else b"-1"),

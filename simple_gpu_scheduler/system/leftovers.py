@@ -1,4 +1,5 @@
-"""Finds what an attempt leaves behind after its main process has ended, and ends it: TERM, a grace period, KILL.
+"""Finds what an attempt leaves behind after its main process has ended, and ends it: a moment, TERM, a grace period,
+KILL.
 
 Daemons make a session of their own and run on when their parent has ended; as orphans they become children of this
 process. A pure function over a snapshot of /proc decides which of them may belong to an attempt that still runs. How
@@ -8,15 +9,19 @@ an attempt marks its processes is up to the engine.
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
 # The attempt of a process by its mark: a running one, an ended one, or no mark.
 Owner = Literal["running", "ended", "unknown"]
 
+# How long leftovers have to end by themselves: the helpers of Python's multiprocessing do when their parent has gone.
+PATIENCE = 0.5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
+_LONGEST_PATIENT_PAUSE = 0.02
 _CLEAN_LOOKS = 2
+_SERVERS = {b"tmux: server": "tmux", b"screen": "screen"}
 
 
 class Process(NamedTuple):
@@ -72,28 +77,39 @@ def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner
     return [process for process in found if not process.has_ended]
 
 
+class Swept(NamedTuple):
+    """How many processes had to be ended, the pids of those of other users, and the terminal multiplexer among them."""
+
+    ended: int = 0
+    beyond_us: Sequence[int] = ()
+    server: str = ""
+
+
 def end_strays(
     running: Callable[[], Running],
     owner: Callable[[int], Owner],
     grace: float,
     hurry: Callable[[], bool],
     told_groups: Collection[int] = (),
-) -> tuple[int, list[int]]:
-    """End all strays and wait until they are gone: how many there were at first, and the pids owned by other users.
+    is_told: Callable[[], bool] = lambda: False,
+) -> Swept:
+    """End all strays that do not end by themselves, and wait until they are gone.
 
     A snapshot is not atomic, and may miss a process that forks and exits meanwhile: so it takes two clean ones in a
     row. With `hurry` the grace period is over. The processes in `told_groups` have had a TERM: to many programs a
-    second one means that there is no time left.
+    second one means that there is no time left. If the attempt `is_told` to end, its strays are too, without delay.
     """
+    _wait_for_strays(running, owner, lambda: is_told() or hurry())
     kill_at = time.monotonic() + grace
     told: set[tuple[int, int]] = set()
     beyond_us: set[tuple[int, int]] = set()
-    pause, clean, at_first = _FIRST_PAUSE, 0, 0
+    pause, clean, at_first, server = _FIRST_PAUSE, 0, 0, ""
     while True:
         found = strays(read_table(), os.getpid(), running(), owner)
         left = [process for process in found if process.identity not in beyond_us]
         clean = 0 if left else clean + 1
-        at_first = at_first or len(left)
+        if not at_first:
+            at_first, server = len(left), server_among(process.pid for process in left)
         force = hurry() or time.monotonic() >= kill_at
         for process in left:
             knows = process.identity in told or process.group in told_groups
@@ -104,7 +120,28 @@ def end_strays(
             break
         time.sleep(pause if left else _FIRST_PAUSE)
         pause = min(2 * pause, _LONGEST_PAUSE)
-    return at_first, sorted(pid for pid, _ in beyond_us)
+    return Swept(at_first, sorted(pid for pid, _ in beyond_us), server)
+
+
+def _wait_for_strays(running: Callable[[], Running], owner: Callable[[int], Owner], hurry: Callable[[], bool]) -> None:
+    """Give them a moment to end by themselves."""
+    until, pause = time.monotonic() + PATIENCE, _FIRST_PAUSE
+    while not hurry() and time.monotonic() < until and strays(read_table(), os.getpid(), running(), owner):
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PATIENT_PAUSE)
+
+
+def server_among(pids: Iterable[int]) -> str:
+    """The program of a server that keeps terminals for its user: tmux, screen, or none."""
+    return next((server for pid in pids if (server := _SERVERS.get(_name(pid), ""))), "")
+
+
+def _name(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/comm", "rb", buffering=0) as file:
+            return file.read().rstrip(b"\n")
+    except OSError:  # it has just ended
+        return b""
 
 
 def _tell(process: Process, *, force: bool) -> bool:
@@ -153,6 +190,17 @@ def read_process(pid: int) -> Process | None:
     # A zombie whose other threads still run has not ended: only its main thread has.
     has_ended = fields[0] in (b"Z", b"X") and int(fields[17]) < 2  # noqa: PLR2004
     return Process(pid, int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]), has_ended)
+
+
+def is_hidden(pid: int) -> bool:
+    """Whether a process that /proc does not show exists and is another user's, as where it is mounted with hidepid."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (ProcessLookupError, OverflowError):  # in a container, a pid of the machine may be larger than any here
+        pass
+    return False
 
 
 def read_variable(pid: int, name: bytes) -> bytes:

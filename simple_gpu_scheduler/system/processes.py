@@ -5,6 +5,7 @@ leaves behind.
 """
 
 import ctypes
+import errno
 import os
 import signal
 import sys
@@ -19,6 +20,9 @@ _RLIMIT_MSGQUEUE, _UNLIMITED = 12, 2**64 - 1
 _FIRST_INHERITED = 100
 _CORE_DUMPED = 0x80
 _ROOMY = 1024  # bytes; the C library's opaque structs have at most 336
+
+# A start that failed for one of these reasons may succeed later.
+_REFUSALS = (errno.EAGAIN, errno.ENOMEM)
 
 # Descriptors, each with its number in the program: 0, 1 or 2.
 Streams = tuple[tuple[int, int], ...]
@@ -102,6 +106,19 @@ class Starter:
                 _libc.posix_spawn_file_actions_adddup2(actions, fd, copy)
             self._actions[key] = actions
         return actions
+
+
+def why_refused(number: int) -> str:
+    """Why the system starts no process now, for an errno that says that it may later; empty for others."""
+    if number not in _REFUSALS:
+        return ""
+    import resource  # noqa: PLC0415 - this is rare
+
+    most = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    if number == errno.ENOMEM:
+        return "the system has no memory for a new process"
+    limit = f"{most} for this user" if most != resource.RLIM_INFINITY else "of the machine or container"
+    return f"the system allows no new process (limit {limit}, ulimit -u)"
 
 
 def inherited_as(descriptors: Sequence[int]) -> list[tuple[int, int]]:

@@ -2,7 +2,6 @@
 
 import os
 import pwd
-import re
 
 
 def owner(pid: int) -> int:
@@ -34,27 +33,6 @@ def user_id(name: str) -> int:
 def program(pid: int) -> str:
     """The name of the program that a process runs."""
     return _read(f"/proc/{pid}/comm").strip() or "?"
-
-
-def command_name(pid: int) -> str:
-    """What a process runs, in a word: `train.py` for `python train.py` and for `sh -c 'python train.py'`."""
-    words = [word for word in _read(f"/proc/{pid}/cmdline").split("\0") if word]
-    return _name_of_command(words) or program(pid)
-
-
-def _name_of_command(words: list[str]) -> str:
-    """The script of an interpreter, the command of a shell, else the program."""
-    while words and re.fullmatch(r"\w+=.*", words[0], re.DOTALL):  # of the shell: VARIABLE=value COMMAND
-        words = words[1:]
-    if not words:
-        return ""
-    name = os.path.basename(words[0])
-    arguments = [word for word in words[1:] if not word.startswith("-")]
-    if name in ("sh", "dash", "bash", "zsh") and "-c" in words[1:-1]:
-        return _name_of_command(words[words.index("-c") + 1].split())
-    if name.startswith("python") and arguments:
-        return os.path.basename(arguments[0])
-    return name
 
 
 def _read(path: str) -> str:

@@ -56,6 +56,8 @@ class Writer:
             self._has_text.set()
         if self._thread:
             self._thread.join()
+        else:
+            self._write_kept()
         if self._direct is not None and self._direct != self._blocking:
             os.close(self._direct)
 
@@ -78,9 +80,19 @@ class Writer:
             self._size -= len(self._kept.pop(0))
             self._dropped += 1
         if self._thread is None:
-            self._thread = start_thread(self._write_kept)
+            try:
+                self._thread = start_thread(self._write_kept)
+                self._has_text.set()  # there may be text from before
+            except RuntimeError:  # no more threads now: the next text may have one
+                self._write_without_thread()
+                return
         if len(self._kept) == 1:
             self._has_text.set()
+
+    def _write_without_thread(self) -> None:
+        text = self._write_directly(b"".join(self._kept))
+        self._kept[:] = [text] if text else []
+        self._size = len(text)
 
     def _write_kept(self) -> None:
         while text := self._next():

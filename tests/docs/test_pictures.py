@@ -22,11 +22,11 @@ NAMESPACE = "http://www.w3.org/2000/svg"
 MOMENT = """\
 $ simple_gpu_scheduler --gpus 0-3 --logs logs jobs.txt
 job 2 "vit-b" (line 2 of jobs.txt) failed with exit code 1 after 2.0 s, retrying: python train.py vit-b
-GPU  JOB         TRY   TIME  UTIL       MEMORY   TEMP  POWER  LAST OUTPUT
-0    1 resnet50        14 s  97 %  38.2/80 GiB  71 °C  312 W  epoch 6/8:  33%|███▎      | loss=0.550
-1    2 vit-b       2   12 s  91 %  61.7/80 GiB  68 °C  287 W  epoch 4/7:  53%|█████▎    | loss=0.961
-2    9 vit-s          2.4 s  99 %  52.4/80 GiB  74 °C  341 W  epoch 2/8:   4%|▍         | loss=1.799
-3    8 convnext       6.8 s  88 %  24.9/80 GiB  66 °C  259 W  epoch 3/8:  76%|███████▌  | loss=0.983
+GPU  JOB         TRY   TIME  UTIL           MEMORY   TEMP  POWER  LAST OUTPUT
+0    1 resnet50        14 s  97 %  38.2 / 80.0 GiB  71 °C  312 W  epoch 6/8:  33%|███▎      | loss=0.550
+1    2 vit-b       2   12 s  91 %  61.7 / 80.0 GiB  68 °C  287 W  epoch 4/7:  53%|█████▎    | loss=0.961
+2    9 vit-s          2.4 s  99 %  52.4 / 80.0 GiB  74 °C  341 W  epoch 2/8:   4%|▍         | loss=1.799
+3    8 convnext       6.8 s  88 %  24.9 / 80.0 GiB  66 °C  259 W  epoch 3/8:  76%|███████▌  | loss=0.983
 last failures:
 job 4 "unet" (line 4 of jobs.txt) failed with exit code 1 after 2.6 s: python train.py unet
     RuntimeError: mat1 and mat2 shapes cannot be multiplied (64x8192 and 4096x10)
@@ -105,7 +105,10 @@ def test_the_moment_for_the_live_view_is_when_all_is_to_be_seen() -> None:
     assert is_the_moment(MOMENT)
     for text, other in (
         ("epoch 4/7:  53%", "epoch 1/7:  53%"),
-        ("52.4/80 GiB  74 °C  341 W  epoch 2/8:   4%|▍         | loss=1.799", " 0.0/80 GiB  30 °C   62 W  idle"),
+        (
+            "52.4 / 80.0 GiB  74 °C  341 W  epoch 2/8:   4%|▍         | loss=1.799",
+            " 0.0 / 80.0 GiB  30 °C   62 W  idle",
+        ),
         ("99 %", " 0 %"),
         ("5 of 16", "4 of 16"),
         ("RuntimeError: mat1", ""),

@@ -37,6 +37,7 @@ END = "(the command has ended)"
 
 COMMANDS = [
     ["simple_gpu_scheduler"],
+    ["sgs"],
     ["simple_gpu_scheduler", "run"],
     ["simple_gpu_scheduler", "gpus"],
     *(
@@ -52,10 +53,12 @@ COMMANDS = [
                 "logs",
                 "wait",
                 "history",
+                "clean",
                 "report",
                 "submit",
                 "simulate",
                 "tune",
+                "doctor",
             ),
         )
     ),
@@ -105,6 +108,7 @@ def comparable(lines: list[str]) -> list[str]:
         (r"\d+\.\d s\b", "T s"),
         (r"\bgpu[ =]\d", "gpu N"),
         (r" *\b\d+ %", " N %"),
+        (r"\b\d+ (KiB|B)\b", "N KiB"),  # a file system may have larger blocks, or need none
         (r"[#.]{20,}", "BAR"),
         (r"(loss|accuracy) \d\.\d+", r"\1 X"),
     ):

@@ -12,7 +12,7 @@ from tests.conftest import ROOT, UNMEASURED, until
 
 sys.path.append(str(ROOT / "benchmarks"))
 import chaos
-from faults import disks, journals
+from faults import disks, flapping, journals
 from faults.ground import Counts
 
 Survive = Callable[[str], Counts]
@@ -25,7 +25,7 @@ def survive(tmp_path: Path) -> Survive:
     def bring_about(name: str) -> Counts:
         try:
             return chaos.QUICK[name](tmp_path / "ground", random.Random(name))
-        except (disks.NoDiskError, journals.NoCompilerError) as error:
+        except (disks.NoDiskError, journals.NoCompilerError, flapping.NoStandInError) as error:
             pytest.skip(f"it cannot be tried here: {error}")
 
     return bring_about
@@ -45,6 +45,13 @@ def test_what_was_written_to_a_pipe_is_run_once_however_often_its_reader_is_kill
     assert counts["accepted"]
 
 
+def test_each_line_of_a_followed_file_runs_once_whatever_is_done_to_the_file_and_its_follower(survive):
+    counts = survive("follower-kills")
+
+    assert counts["kills"] == 8
+    assert counts["jobs"]
+
+
 # Kills a scheduler when it has opened the pipe and its keeper has not got it yet, just behind a writer.
 _KILLED_EARLY = """
 import os, signal
@@ -52,7 +59,7 @@ from simple_gpu_scheduler.inputs import gather as inputs; from simple_gpu_schedu
 
 def write_and_kill(*_args, **_settings):
     try:
-        fd = os.open("queue", os.O_WRONLY | os.O_NONBLOCK)
+        fd = os.open("queue.fifo", os.O_WRONLY | os.O_NONBLOCK)
         os.write(fd, b"echo ran >> out #: gpus=0\\n")
         open("accepted", "w").close()
     except OSError:
@@ -65,7 +72,7 @@ simple_gpu_scheduler()
 
 
 def test_what_was_written_while_a_run_resumes_is_not_lost(program, tmp_path):
-    scheduler = program.start("--gpus", "0", "--follow", "queue")
+    scheduler = program.start("--gpus", "0", "--follow", "queue.fifo")
     until(lambda: list(tmp_path.glob("state/*/runs/*.sock")), "it reads")
     scheduler.kill()
     scheduler.wait()
@@ -120,3 +127,10 @@ def test_of_very_many_writers_at_once_each_is_heard(survive):
 
 def test_a_run_continues_when_its_terminal_is_gone(survive):
     assert survive("no-terminal")["jobs"] == 40
+
+
+def test_every_job_succeeds_once_on_gpus_that_fail_and_work_again(survive):
+    counts = survive("flapping")
+
+    assert counts["jobs"] == 60
+    assert counts["changes of the GPUs"]

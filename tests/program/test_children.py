@@ -177,7 +177,30 @@ assert isinstance(inbox.get(timeout=120).error, AttributeError)
 """)
 
 
-def test_without_any_thread_an_attempt_is_not_started_and_with_one_it_waits() -> None:
+def test_idle_threads_make_room_for_a_job_that_was_refused() -> None:
+    run("""
+subject = engine()
+for number in range(5):
+    subject.start(attempt(b"while [ ! -e go ]; do sleep 0.01; done", number), Hold())
+open("go", "w").close()
+for number in range(5):
+    assert subject.settle(inbox.get(timeout=120))
+start = subject._starter.start
+def refuse(*args):
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+subject._starter.start = refuse
+subject.start(attempt(b"true"), Hold())
+ended = inbox.get(timeout=120)
+assert subject.settle(ended) and ended.is_refused
+while threading.active_count() > 2:
+    pass
+subject._starter.start = start
+subject.start(attempt(b"true"), Hold())
+assert inbox.get(timeout=120).outcome.kind == "succeeded"
+""")
+
+
+def test_an_attempt_for_which_no_thread_can_be_started_is_refused() -> None:
     run("""
 subject = engine()
 Thread = threading.Thread
@@ -185,13 +208,19 @@ class Refused:
     def __init__(self, **_): pass
     def start(self): raise RuntimeError("can't start new thread")
 threading.Thread = Refused
+def is_refused():
+    ended = inbox.get(timeout=120)
+    assert subject.settle(ended)
+    return ended.is_refused and ended.outcome.kind == "not started" and "ulimit -u" in ended.outcome.reason
 subject.start(attempt(b"true"), Hold())
-ended = inbox.get(timeout=120)
-assert ended.outcome.kind == "not started" and "ulimit -u" in ended.outcome.reason
-assert subject.settle(ended)
+assert is_refused()
 threading.Thread = Thread
-subject.start(attempt(b"true", 1), Hold())
+subject.start(attempt(b"while [ ! -e go ]; do sleep 0.01; done", 1), Hold())
 threading.Thread = Refused
 subject.start(attempt(b"true", 2), Hold())
-assert [inbox.get(timeout=120).outcome.kind for _ in range(2)] == ["succeeded"] * 2
+assert is_refused()
+open("go", "w").close()
+assert not is_refused()
+subject.start(attempt(b"true", 2), Hold())
+assert inbox.get(timeout=120).outcome.kind == "succeeded"
 """)

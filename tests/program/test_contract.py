@@ -148,7 +148,7 @@ def test_after_waits_for_the_named_job_and_a_failure_keeps_its_dependents_from_s
     done = program.run("--gpus", "0-3", stdin=jobs + "echo nor this #: after=c\n")
     assert lines_of(done) == ["first", "second"]
     assert done.returncode == 1
-    assert b'job 4 "c" (line 4) was not started: job 3 did not succeed: echo never' in done.stderr
+    assert b'job 4 "c" (line 4) was not started: job 3 "b" did not succeed: echo never' in done.stderr
     assert b"2 succeeded, 1 failed, 0 timed out, 2 not started" in done.stderr
 
 
@@ -314,7 +314,9 @@ def test_a_full_disk_under_the_job_log_stops_no_job(program: Program) -> None:
     )
     assert done.stdout == b"x\n"
     assert done.returncode == 1
-    assert b"JobLog stopped recording: [Errno 27] File too large; jobs continue" in done.stderr
+    said = b"cannot write the job log log: File too large; jobs continue, and it is tried again\n"
+    assert done.stderr.count(said) == 1
+    assert b"cannot write the job log log: File too large; 2 rows missing from it\n" in done.stderr
 
 
 # The command.
@@ -370,6 +372,23 @@ def test_a_dry_run_prints_what_would_run_where_and_runs_nothing(program: Program
     assert list(program.directory.iterdir()) == []
 
 
+def test_a_dry_run_escapes_control_characters_on_a_terminal_and_changes_no_byte_elsewhere(program: Program) -> None:
+    nasty = "echo \x1b[2J\x1b]0;title\x07 \x9b1A\r \u202e é \t".encode() + b"\xff; true"
+    (program.directory / "jobs").write_bytes(nasty + b"\n")
+    args = ("--gpus", "0", "--dry-run", "jobs")
+    assert program.run(*args).stdout == b"gpu 0: " + nasty + b"\n"
+
+    ours, terminal = os.openpty()
+    assert (
+        program.run(*args, capture_output=False, stdout=terminal, env=os.environ | {"PYTHONUTF8": "1"}).returncode == 0
+    )
+    os.close(terminal)
+    shown = os.read(ours, 65536)
+    os.close(ours)
+    escaped = r"gpu 0: echo \x1b[2J\x1b]0;title\x07 \x9b1A\r \u202e é \t\xff; true"
+    assert shown.decode() == f"{escaped}\r\n"
+
+
 def test_output_whose_reader_has_gone_ends_quietly() -> None:
     for args in (["--dry-run", "--gpus", "0"], ["--help"]):
         command = " ".join([*SCHEDULER, *args])
@@ -419,7 +438,8 @@ def test_halt_gives_up(program: Program) -> None:
     assert b"0 succeeded, 2 failed, 0 timed out, 48 not started" in done.stderr
     done = program.run("--gpus", "0 1", "--halt", "now,fail=1", stdin="sleep 1000\nfalse\n")
     assert done.returncode == 1
-    assert b"was killed by SIGTERM" in done.stderr
+    assert b"job 1 (line 1) was interrupted after" in done.stderr
+    assert b"0 succeeded, 1 failed, 0 timed out, 0 not started, 1 interrupted" in done.stderr
 
 
 def test_priority_starts_the_most_important_first(program: Program) -> None:

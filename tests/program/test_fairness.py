@@ -1,7 +1,6 @@
 """Several schedulers that want the same GPU get it in turn, soon, and cost nothing while they wait."""
 
 import os
-import statistics
 import time
 from itertools import accumulate, groupby, pairwise
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Program, until
-from tests.support.sharing import ALONE, LEASE, held, in_line, lonely, were_alone
+from tests.support.sharing import ALONE, LEASE, held, in_line, leases, lonely, were_alone
 
 pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
 
@@ -51,12 +50,19 @@ def test_each_has_its_share_of_a_gpu_at_any_time(
 
 
 def test_a_scheduler_that_gave_it_back_comes_last(program: Program) -> None:
-    """Between two jobs of one scheduler runs hardly more or less than one of the other."""
-    start_together(program, {name: f"{lonely(program.directory, 0.01, name)}\n" * 60 for name in "ab"})
+    """Once the other one is in line, a scheduler never runs another job first, however busy the machine is."""
+    files = [leases() / LEASE, leases() / f"{LEASE}.next"]
+    with held():
+        files[1].touch()
+    inodes = "|".join(str(file.stat().st_ino) for file in files)
+    script = program.directory / "turn.sh"
+    script.write_text(
+        f"echo $1 >> done; until [ -e over ] || grep -qE -e '->.*:({inodes}) ' /proc/locks; do sleep 0.01; done\n"
+    )
+    start_together(program, {name: f"sh turn.sh {name}\n" * 39 + f"sh turn.sh {name}; touch over\n" for name in "ab"})
     shared = while_all_had_jobs((program.directory / "done").read_text().split())
-    in_a_row = [len(list(group)) for _, group in groupby(shared)]
-    assert statistics.mean(in_a_row) < 1.3
-    assert max(in_a_row) <= 20  # on a busy machine, the other may take a while to wake up
+    assert len(shared) >= 79
+    assert [len(list(group)) for _, group in groupby(shared)] == [1] * len(shared)
 
 
 def test_two_take_turns_through_a_whole_run(program: Program) -> None:

@@ -1,6 +1,7 @@
 """Which GPUs a run finds and what its jobs learn of them; and what it does without NVML, or with half of one."""
 
 import re
+import signal
 from collections.abc import Callable, Mapping, Sequence
 
 import pytest
@@ -26,10 +27,7 @@ MIGS = [an_instance(0, 0).uuid, an_instance(0, 1).uuid]
 DIVIDED = [a_gpu(0, mig=True, instances=[an_instance(0, 0), an_instance(0, 1)]), a_gpu(1)]
 LOST = {"*": GPU_IS_LOST}
 NO_LIBRARY = "NVML was not found (libnvidia-ml.so.1, part of the NVIDIA driver)"
-MISMATCH = (
-    "NVML does not work: the NVIDIA driver and its library have different versions; "
-    "after a driver update, a reboot fixes that"
-)
+MISMATCH = "the NVIDIA driver and its library have different versions; after a driver update, a reboot fixes that"
 NOT_CHECKED = "; use of the GPUs by others is not checked\n"
 
 
@@ -59,6 +57,31 @@ def use(monkeypatch: pytest.MonkeyPatch) -> Callable[[StandIn], StandIn]:
         return nvml
 
     return use
+
+
+class Patient:
+    """A run that has something to wait for."""
+
+    def __init__(self, program: Program, jobs: str, *args: str) -> None:
+        self._words = program.directory / "words"
+        with self._words.open("wb") as words:
+            self.process = program.start(*args, stderr=words)
+        program.feed(self.process, jobs)
+
+    def says(self, pattern: str) -> None:
+        """It says this on stderr, now or soon."""
+        said = re.compile(pattern, re.MULTILINE)
+        until(lambda: said.search(self._words.read_text()), f"it says {pattern}")
+
+    def end(self) -> tuple[int, list[str]]:
+        """Its exit code, and what its jobs printed."""
+        out, _ = self.process.communicate(timeout=120)
+        return self.process.returncode, out.decode().split()
+
+    def stop(self) -> tuple[int, list[str]]:
+        """The same, when it is stopped."""
+        self.process.terminate()
+        return self.end()
 
 
 # ---- Which there are
@@ -204,6 +227,10 @@ def test_a_name_that_means_no_gpu_or_too_many_is_an_error_that_lists_what_there_
 ) -> None:
     idle_gpus.show(gpus)
     assert sentence in refusal(program, *(["--gpus", *args] if args else []))
+    if args == ["0-7"]:  # one of them: its run has read a pipe, and so has a journal
+        assert "  refused  none  " in program.run("history").stdout.decode()
+        status = program.run("status").stdout.decode()
+        assert (" refused " in status, "resume it" in status) == (True, False), status
 
 
 # ---- What a job learns
@@ -241,10 +268,7 @@ def test_jobs_get_an_index_where_cuda_counts_alike_and_otherwise_a_uuid(
     ("init_error", "problem"),
     [
         (0, NO_LIBRARY),
-        (LIB_RM_VERSION_MISMATCH, MISMATCH),
-        (DRIVER_NOT_LOADED, "NVML does not work: the NVIDIA driver is not loaded"),
         (NO_PERMISSION, "NVML does not work: this user may not query the NVIDIA driver"),
-        (UNKNOWN, "NVML does not work: NVML reports: Unknown Error"),
     ],
 )
 def test_without_nvml_indexes_are_believed_and_without_them_it_says_what_to_type(
@@ -260,6 +284,71 @@ def test_without_nvml_indexes_are_believed_and_without_them_it_says_what_to_type
     assert any((program.directory / "leases").iterdir())
     silent = program.run("--gpus", "0", "--ignore-occupancy", stdin="true")
     assert (silent.returncode, problem in silent.stderr.decode()) == (0, False)
+
+
+NOT_YET = [
+    (LIB_RM_VERSION_MISMATCH, MISMATCH),
+    (DRIVER_NOT_LOADED, "the NVIDIA driver is not loaded"),
+    (UNKNOWN, "NVML reports: Unknown Error"),
+]
+
+
+@pytest.mark.parametrize(("init_error", "problem"), NOT_YET)
+@pytest.mark.parametrize("args", [[], ["--gpus", "0-3"]], ids=["all", "named"])
+def test_a_run_waits_for_a_driver_that_does_not_work_yet(
+    program: Program, idle_gpus: StandIn, init_error: int, problem: str, args: list[str]
+) -> None:
+    idle_gpus.show(FOUR, init_error=init_error)
+    run = Patient(program, "echo $CUDA_VISIBLE_DEVICES #: gpus=4\n" + "echo one\n" * 4, *args)
+    why = f"waiting: gpu {'0,1,2,3' if args else 'all'}: {problem}"
+    run.says(f"^{why}$")
+    status = program.run("status").stdout.decode()
+    assert f"the run is waiting for the NVIDIA driver: {problem}; until it works, the run can only be stopped" in status
+    assert why in status
+    idle_gpus.show(FOUR)
+    assert run.end() == (0, ["0,1,2,3", *["one"] * 4])
+    used = {path.name for path in (program.directory / "leases").glob("GPU*")}
+    assert used >= {gpu.uuid for gpu in FOUR}, "they are leased by the names that other schedulers use"
+
+
+@pytest.mark.parametrize(("how", "code"), [("INT", 130), ("TERM", 143), ("stop", 1), ("KILL", -9)])
+def test_what_is_left_of_a_run_that_waits_for_the_driver_can_be_resumed(
+    program: Program, idle_gpus: StandIn, how: str, code: int
+) -> None:
+    idle_gpus.unload()
+    run = Patient(program, "echo first\necho wide #: gpus=2\necho last\n")
+    run.says("^waiting: gpu all: the NVIDIA driver is not loaded$")
+    if how == "stop":
+        done = program.run("stop")
+        assert done.stdout.endswith(b"stopping; no new jobs, nothing is running\n"), done.stderr
+    else:
+        run.process.send_signal(signal.Signals[f"SIG{how}"])
+    assert run.end() == (code, [])
+    if how != "KILL":
+        run.says("^stopped before the NVIDIA driver worked; no job was started$")
+        run.says("^0 succeeded, 0 failed, 0 timed out, .* in .*; the rest of the input was not read")
+    idle_gpus.show(FOUR[:2])
+    resumed = program.run("--resume")
+    assert (resumed.returncode, sorted(resumed.stdout.split())) == (0, [b"first", b"last", b"wide"])
+
+
+def test_what_can_do_without_the_driver_does_not_wait_for_it(program: Program, idle_gpus: StandIn) -> None:
+    idle_gpus.unload()
+    done = program.run("--gpus", "0", "--ignore-occupancy", stdin="echo one")
+    assert (done.returncode, done.stdout) == (0, b"one\n")
+    for args in (["gpus"], ["--dry-run"], ["run", "true"]):
+        done = program.run(*args, stdin="true")
+        assert done.returncode == 2
+        assert b"NVML does not work: the NVIDIA driver is not loaded, so GPUs cannot be found" in done.stderr
+
+
+def test_a_mistake_that_shows_once_the_driver_works_ends_the_run(program: Program, idle_gpus: StandIn) -> None:
+    idle_gpus.unload()
+    run = Patient(program, "echo one\n", "--gpus", "7")
+    run.says("^waiting: gpu 7: the NVIDIA driver is not loaded$")
+    idle_gpus.show(FOUR)
+    assert run.end() == (2, [])
+    run.says("--gpus: there is no GPU 7; there are 0 ")
 
 
 @pytest.mark.parametrize(("name", "is_known"), [(SECOND, True), ("GPU-00000001", False), ("0:1", False)])
@@ -336,49 +425,86 @@ FAILING: Sequence[Mapping[str, int]] = [
 
 @pytest.mark.parametrize("order", ["PCI_BUS_ID", "FASTEST_FIRST"])
 @pytest.mark.parametrize("errors", FAILING, ids=",".join)
-def test_a_gpu_that_is_lost_at_the_start_is_named_and_set_aside_and_the_others_are_used(
+def test_while_a_gpu_is_lost_at_the_start_the_others_are_used_and_wide_jobs_wait(
     program: Program, idle_gpus: StandIn, monkeypatch: pytest.MonkeyPatch, errors: Mapping[str, int], order: str
 ) -> None:
     monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
     idle_gpus.show([a_gpu(0), a_gpu(1, errors=errors), a_gpu(2), a_gpu(3, errors=errors)])
-    wide = "true #: gpus=3\n"
-    done = program.run(stdin=wide + "echo $CUDA_VISIBLE_DEVICES; sleep 0.1\n" * 4)
-    assert (done.returncode, len(done.stdout.split())) == (1, 4)
-    assert set(done.stdout.decode().split()) == ({"0", "2"} if order == "PCI_BUS_ID" else {FIRST, THIRD})
-    aside = re.findall(
-        r"^gpu (\S+) is set aside: it has fallen off the bus; a reboot", done.stderr.decode(), re.MULTILINE
-    )
-    assert [name in names for name, names in zip(aside, [("1", SECOND), ("3", FOURTH)], strict=True)] == [True, True]
-    assert b"job 1 (line 1) was not started: it needs more or larger GPUs" in done.stderr
+    run = Patient(program, "echo $CUDA_VISIBLE_DEVICES; sleep 0.1\n" * 4 + "echo wide #: gpus=3\n")
+    names = {"PCI_BUS_ID": ("1", "3"), "FASTEST_FIRST": (f"(1|{SECOND})", f"(3|{FOURTH})")}[order]
+    run.says(" · ".join(f"gpu {name}: fallen off the bus; a reboot may bring it back" for name in names) + "$")
+    code, out = run.stop()
+    assert (code, len(out)) == (143, 4)
+    assert set(out) == ({"0", "2"} if order == "PCI_BUS_ID" else {FIRST, THIRD}), "a number may mean another GPU"
+    run.says("^4 succeeded, 0 failed, 0 timed out, 1 not started")
+    idle_gpus.show(FOUR)
+    done = program.run("--resume")
+    assert (done.returncode, done.stdout) == (0, b"wide\n"), done.stderr.decode()
 
 
-@pytest.mark.parametrize("code", [RESET_REQUIRED, NO_PERMISSION])
-def test_a_gpu_that_cannot_be_read_is_named_and_set_aside_and_the_run_ends(
-    program: Program, idle_gpus: StandIn, code: int
+@pytest.mark.parametrize("code", [GPU_IS_LOST, RESET_REQUIRED, NO_PERMISSION, UNKNOWN])
+@pytest.mark.parametrize("function", ["*", "nvmlDeviceGetMemoryInfo_v2"])
+def test_gpus_that_do_not_work_at_the_start_are_used_once_they_work(
+    program: Program, idle_gpus: StandIn, code: int, function: str
 ) -> None:
-    idle_gpus.show([a_gpu(0), a_gpu(1, errors={"nvmlDeviceGetMemoryInfo_v2": code})])
-    done = program.run(stdin="true #: gpus=2\ntrue\n", timeout=5)
-    assert done.returncode == 1
-    assert done.stderr.count(b"gpu 1 is set aside: ") == 1
+    idle_gpus.show([gpu._replace(errors={function: code}) for gpu in FOUR])
+    run = Patient(program, "echo $CUDA_VISIBLE_DEVICES #: gpus=4\n" + "echo one\n" * 4)
+    run.says(r"^waiting: gpu 0: .+ · gpu 1: .+ · gpu 2: .+ · gpu 3: ")
+    assert program.run("status").stdout.count(b"gpu 3: ") == 1
+    idle_gpus.show(FOUR)
+    assert run.end() == (0, ["0,1,2,3", *["one"] * 4])
+    used = {path.name for path in (program.directory / "leases").glob("GPU*")}
+    assert used >= {gpu.uuid for gpu in FOUR}, "they are leased by the names that other schedulers use"
+
+
+def test_nvml_is_initialised_again_while_a_gpu_is_lost_since_it_may_repeat_its_answer(
+    program: Program, idle_gpus: StandIn
+) -> None:
+    idle_gpus.show([FOUR[0]])
+    run = Patient(program, "touch began; until [ -e go ]; do sleep 0.01; done\necho two\n")
+    until((program.directory / "began").exists, "the first runs")
+    idle_gpus.show([FOUR[0]._replace(errors=LOST)], init_error=UNKNOWN)
+    (program.directory / "go").touch()
+    until(lambda: idle_gpus.initialisations == 2, "it asks anew, and the driver does not work either")
+    idle_gpus.show([FOUR[0]])
+    assert run.end() == (0, ["two"])
+    assert idle_gpus.initialisations == 3
+
+
+def test_a_number_is_not_used_once_it_may_mean_another_gpu(program: Program, idle_gpus: StandIn) -> None:
+    """The first GPU has fallen off, and the driver was loaded again without it: its number is now the second's."""
+    idle_gpus.show([FOUR[0]._replace(errors=LOST), *FOUR[1:3]])
+    run = Patient(program, "echo $CUDA_VISIBLE_DEVICES #: gpus=3\n")
+    run.says("^waiting: gpu 0: fallen off the bus")
+    idle_gpus.show(FOUR[1:3])
+    run.says("^waiting: gpu 0: it came back as another GPU; a new run can use it$")
+    assert run.stop() == (143, [])
 
 
 @pytest.mark.parametrize("lost", [(1,), (0, 1)], ids=["one", "all"])
-def test_a_gpu_that_is_lost_in_mid_run_is_set_aside_and_the_run_ends(
-    program: Program, idle_gpus: StandIn, lost: tuple[int, ...]
+@pytest.mark.parametrize("returns", [True, False], ids=["it comes back", "it does not"])
+def test_jobs_wait_for_a_gpu_that_is_lost_in_mid_run_and_are_left_over(
+    program: Program, idle_gpus: StandIn, lost: tuple[int, ...], returns: bool
 ) -> None:
     idle_gpus.show(FOUR[:2])
     job = "touch began$SGS_JOB; until [ -e go ]; do sleep 0.01; done; echo $CUDA_VISIBLE_DEVICES\n"
-    with (program.directory / "words").open("wb") as words:
-        process = program.start(stderr=words)
-        program.feed(process, job * 6 + "true #: gpus=2\ntrue #: gpus=0\n")
-        until(lambda: len(list(program.directory.glob("began*"))) == 2, "two jobs run")
-        idle_gpus.show([gpu._replace(errors=LOST) if at in lost else gpu for at, gpu in enumerate(FOUR[:2])])
-        (program.directory / "go").touch()
-        out, _ = process.communicate(timeout=120)
-    said = (program.directory / "words").read_text()
-    assert (process.returncode, len(out.split())) == (1, 6 if lost == (1,) else 2)
-    assert sorted(set(out.split())) == [b"0", b"1"]
-    for gpu in lost:
-        assert said.count(f"gpu {gpu} is set aside: it has fallen off the bus; a reboot may bring it back\n") == 1
-    assert re.search(r"job 7 \(line 7\) was not started: it needs more or larger GPUs than are left: true", said)
-    assert "job 8" not in said
+    run = Patient(program, job * 6 + "echo wide #: gpus=2\ntrue #: gpus=0\n")
+    until(lambda: len(list(program.directory.glob("began*"))) == 2, "two jobs run")
+    idle_gpus.show([gpu._replace(errors=LOST) if at in lost else gpu for at, gpu in enumerate(FOUR[:2])])
+    (program.directory / "go").touch()
+    why = " · ".join(f"gpu {gpu}: fallen off the bus; a reboot may bring it back" for gpu in lost)
+    run.says(f"^waiting: {why}$")
+    if returns:
+        idle_gpus.show(FOUR[:2])
+        code, out = run.end()
+        assert (code, len(out), out.count("wide")) == (0, 7, 1)
+        return
+    done = 6 if lost == (1,) else 2
+    until(lambda: f'"succeeded": {done + 1}' in program.run("status", "--json").stdout.decode(), "the others have run")
+    assert program.run("stop").returncode == 0
+    code, out = run.end()
+    assert (code, len(out), sorted(set(out))) == (1, done, ["0", "1"])
+    run.says(f"^{done + 1} succeeded, 0 failed, 0 timed out, {7 - done} not started")
+    idle_gpus.show(FOUR[:2])
+    resumed = program.run("--resume")
+    assert (resumed.returncode, len(resumed.stdout.split())) == (0, 7 - done), resumed.stderr.decode()

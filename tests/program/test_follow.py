@@ -19,7 +19,7 @@ class TestEditors:
         subprocess.run(["sed", "-i", "$ a three", queue], check=True)
         assert queue.stat().st_ino != inode
         reader.has(b"one\ntwo\nthree\n")
-        assert reader.pieces[-1].inode == queue.stat().st_ino
+        assert reader.pieces[-1].position.inode == queue.stat().st_ino
         append(queue, b"four\n")
         reader.has(b"one\ntwo\nthree\nfour\n")
 
@@ -44,6 +44,7 @@ def test_of_40000_lines_in_10_rotations_each_is_read_once(queue, follow, is_rest
     until(lambda: reader.pieces, "it is at the first file")
     for number in range(10):
         until(lambda: queue.exists() and queue.stat().st_size > 5_000, "the file grows")
+        until(lambda file=reader: file.inode == queue.stat().st_ino, "it is being read")
         rotate(queue)
         if is_restarted and number % 5 == 4:
             position = reader.stop()

@@ -1,5 +1,6 @@
 """When a GPU is free, what it says while one is not, and what waiting costs."""
 
+import json
 import os
 import re
 import shutil
@@ -11,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SCHEDULER, Program, has_text, until
+from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, until
 from tests.support.nvml import GIB, MIB, UNKNOWN, Process, StandIn, a_gpu, an_instance
+from tests.support.sharing import UID, as_user, mount_namespace, needs_users
 
 DEAD_PID = 2**22 - 1  # above every pid that Linux gives on a machine of usual size
-OVERRIDE = " (to start anyway: --ignore-occupancy)"
+MINE = " (yours; to share the GPU: --share-with me)"
 HOLDS = "until [ -e go ]; do sleep 0.01; done\n"
 needs_root = pytest.mark.skipif(
     os.getuid() != 0 or not shutil.which("setpriv"), reason="only root can start processes of another user, by setpriv"
@@ -105,7 +107,7 @@ def test_memory_and_utilisation_decide_by_their_thresholds(
     idle_gpus.show([a_gpu(0, **gpu)])
     said = attempt(program, *names, *args)
     assert said.startswith(f"gpu 0: {why}" if why else "")
-    assert said.endswith(OVERRIDE if why else "")
+    assert "--" not in said  # nothing that would teach a newcomer to trample
     assert bool(said) == bool(why)
 
 
@@ -115,12 +117,13 @@ def test_whose_processes_count_is_for_the_user_to_say(
 ) -> None:
     mine, theirs = sleeper(), sleeper(*NOBODY)
     idle_gpus.show([a_gpu(0, used=11 * GIB, processes=[Process(mine, 11 * GIB)])])
-    assert re.fullmatch(rf"gpu 0: root sleep 11\.0 GiB for \S+ s{re.escape(OVERRIDE)}", attempt(program))
+    assert re.fullmatch(rf"gpu 0: root sleep 11\.0 GiB for \S+ s{re.escape(MINE)}", attempt(program))
     assert attempt(program, "--share-with", "me") == attempt(program, "--share-with", "root") == ""
     assert attempt(program, "--share-with", "nobody").startswith("gpu 0: root sleep")
     assert attempt(program, "--ignore-occupancy") == ""
     idle_gpus.show([a_gpu(0, used=GIB, processes=[Process(theirs, None)])])
-    assert attempt(program, "--share-with", "me", "--max-used-memory", "9G").startswith("gpu 0: nobody sleep for ")
+    said = attempt(program, "--share-with", "me", "--max-used-memory", "9G")
+    assert re.fullmatch(r"gpu 0: nobody sleep for \S+ s", said)  # whom only they may disturb
     idle_gpus.show([a_gpu(0, used=2 * GIB, processes=[Process(mine, GIB), Process(theirs, GIB)])])
     assert attempt(program, "--share-with", "me").startswith("gpu 0: nobody sleep 1.0 GiB for ")
     assert attempt(program, "--share-with", "me", "--share-with", "nobody") == ""
@@ -143,6 +146,29 @@ def test_a_mig_instance_is_looked_at_for_itself(
     assert done.stdout.decode().split() == [an_instance(0, 1).uuid] * 3
 
 
+LISTS = "nvmlDeviceGetComputeRunningProcesses_v2"
+
+
+@pytest.mark.parametrize("command", [["--free-for", "5s"], ["run", "--free-for", "5s", "touch", "began"]])
+def test_a_gap_in_somebodys_loop_is_not_taken(
+    program: Program, idle_gpus: StandIn, sleeper: Callable[..., int], command: list[str]
+) -> None:
+    """Each gap lasts until the program has seen it twice: at a look of its own, and right before a start."""
+    used, free = a_gpu(0, processes=[Process(sleeper(), GIB)]), a_gpu(0)
+    idle_gpus.show([used])
+    run = Run(program, "touch began\n" if command[0] != "run" else "", *command)
+    run.says("waiting: gpu 0: root sleep 1.0 GiB for ")
+    for look in [free, used, free]:
+        looks = idle_gpus.calls(LISTS)
+        idle_gpus.show([look])
+        until(lambda before=looks: idle_gpus.calls(LISTS) >= before + 2, "it has looked")
+        assert not (program.directory / "began").exists()
+    run.says("free for less than 5.0 s after root sleep\n")
+    assert run.end() == (0, [])
+    assert run.waits[-1] == "waiting: gpu 0: free for less than 5.0 s after root sleep"
+    assert (program.directory / "began").exists()
+
+
 @needs_root
 @pytest.mark.parametrize(
     ("prefix", "args"), [((), []), (NOBODY, ["--gpus", "0"])], ids=["of oneself", "of another user"]
@@ -151,7 +177,7 @@ def test_a_gpu_with_a_process_on_it_is_used_as_soon_as_that_is_gone(
     program: Program, idle_gpus: StandIn, sleeper: Callable[..., int], prefix: Sequence[str], args: list[str]
 ) -> None:
     idle_gpus.show([a_gpu(0, processes=[Process(sleeper(*prefix), 0)])])
-    run = Run(program, "touch began\necho cpu #: gpus=0\n", *args)
+    run = Run(program, "touch began\necho cpu #: gpus=0\n", "--free-for", "0", *args)
     run.says(f"waiting: gpu 0: {'nobody' if prefix else 'root'} sleep 0 MiB for ")
     assert not (program.directory / "began").exists()
     idle_gpus.show([a_gpu(0)])
@@ -211,6 +237,31 @@ def test_a_scheduler_in_a_job_may_use_the_gpu_of_that_job(program: Program, idle
     assert run.end() == (0, ["inner"])
 
 
+@needs_root
+@pytest.mark.parametrize("args", [[], ["--share-with", "nobody"]])
+def test_a_neighbour_who_comes_to_a_gpu_of_ours_is_reported_once(
+    program: Program, idle_gpus: StandIn, sleeper: Callable[..., int], args: list[str]
+) -> None:
+    theirs, more = sleeper(*NOBODY), sleeper(*NOBODY)
+    idle_gpus.show([a_gpu(0), a_gpu(1)])
+    run = Run(program, f"echo $$ > pid; {HOLDS}", *args)
+    until(has_text(program.directory / "pid"), "the job has told its process")
+    ours = int((program.directory / "pid").read_text())
+    for pids in [theirs, ours], [theirs, ours, more]:
+        looks = idle_gpus.calls(LISTS)
+        idle_gpus.show([a_gpu(0, processes=[Process(pid, GIB) for pid in pids]), a_gpu(1)])
+        until(lambda before=looks: idle_gpus.calls(LISTS) >= before + 1, "it looks who else is there")
+    line = "gpu 0: nobody sleep started on it beside job 1\n"
+    if not args:
+        run.says(line)
+    (program.directory / "go").touch()
+    assert run.end() == (0, [])
+    assert run.words.read_text().count(" started on it beside ") == (not args)
+    (journal,) = program.directory.glob("state/simple_gpu_scheduler/runs/*.jsonl")
+    came = [row for row in map(json.loads, journal.read_text().splitlines()) if row["event"] == "neighbour came"]
+    assert [(row["gpu"], row["who"], row["beside"]) for row in came] == [("0", "nobody sleep", [1])] * (not args)
+
+
 # ---- Pids that are none here
 
 
@@ -248,6 +299,40 @@ def test_in_a_pid_namespace_memory_decides_and_that_is_reported_once(
     assert done.stderr.count(b"NVML reports processes that are not visible from here, as in a container") == 1
 
 
+@needs_root
+@pytest.mark.open_to_others
+@pytest.mark.parametrize(("hidden", "who"), [(2, "another user (pid {pid}) 100 MiB"), (1, "root (pid {pid}) 100 MiB")])
+def test_a_process_that_proc_hides_counts_however_little_memory_it_uses(
+    program: Program, idle_gpus: StandIn, sleeper: Callable[..., int], hidden: int, who: str
+) -> None:
+    needs_users()
+    pid = sleeper()
+    idle_gpus.show([a_gpu(0, used=100 * MIB, processes=[Process(pid, 100 * MIB)])])
+    as_other = f"{' '.join(as_user(UID))} $SGS"
+    words = mount_namespace(
+        # A mount of its own, since a remount would hide the processes of this whole machine.
+        f"mount -t proc -o hidepid={hidden} proc /proc && {as_other} run --no-wait true; echo $?; "
+        f"{as_other} run --no-wait --share-with root true; echo $?; {as_other} gpus --json",
+        program.directory,
+        UNMEASURED | idle_gpus.environment | {"SGS_LEASE_DIR": str(open_leases(program.directory))},
+    )
+    refusal = f"no GPU is free: gpu 0: {who.format(pid=pid)}"
+    lines, _, rows = words.partition("[\n")
+    # With hidepid=2 nobody can tell that it is root's.
+    assert lines.splitlines() == [refusal, "75", *([refusal, "75"] if hidden > 1 else ["0"])]
+    ((row,),) = [each["users"] for each in json.loads(f"[{rows}")]
+    unknown = ["user", "program", "seconds"] if hidden > 1 else ["program", "seconds"]
+    assert [name for name, value in row.items() if value is None] == unknown
+
+
+def open_leases(directory: Path) -> Path:
+    """A directory for the leases of all users."""
+    leases = directory / "leases"
+    leases.mkdir(exist_ok=True)
+    leases.chmod(0o1777)
+    return leases
+
+
 # ---- Saying why, and what it costs
 
 
@@ -255,7 +340,7 @@ def leased(program: Program, gpu: str) -> int:
     """Another scheduler runs a train.py on this GPU; the pid of that."""
     script = program.directory / "train.py"
     script.write_text("import os, time\nopen('leased', 'w').write(f'{os.getpid()}\\n')\ntime.sleep(1000)\n")
-    program.feed(program.start("--gpus", gpu, "-q"), f"exec {sys.executable} train.py\n")
+    program.feed(program.start("--gpus", gpu, "-q"), f"exec {sys.executable} train.py #: name=wide\n")
     until(has_text(program.directory / "leased"), "the other scheduler's job runs")
     return int((program.directory / "leased").read_text())
 
@@ -271,10 +356,13 @@ def test_one_line_says_why_once_per_change_and_it_looks_seldom(
     used = a_gpu(1, used=11 * GIB, processes=[Process(sleeper(), 11 * GIB)])
     idle_gpus.show([a_gpu(0), used, a_gpu(2)])
     pid = leased(program, "2")
-    run = Run(program, "touch began\ntrue\n", "--gpus", "1-2")
+    run = Run(program, "touch began\ntrue\n", "--free-for", "0", "--gpus", "1-2")
     run.says("waiting: ")
-    why = rf"waiting: gpu 1: root sleep 11\.0 GiB for [\d.]+ s · gpu 2: leased by root \(pid {pid}, train\.py\)"
-    assert re.fullmatch(why + re.escape(OVERRIDE), run.waits[0])
+    why = (
+        rf"waiting: gpu 1: root sleep 11\.0 GiB for [\d.]+ s{re.escape(MINE)} · "
+        rf"gpu 2: leased by root \(pid {pid}, job 1 \"wide\" of run [0-9a-f]{{6}}\) for [\d.]+ s"
+    )
+    assert re.fullmatch(why, run.waits[0])
     began, looks = time.monotonic(), idle_gpus.calls("nvmlDeviceGetMemoryInfo_v2")
     until(lambda: idle_gpus.calls("nvmlDeviceGetMemoryInfo_v2") >= looks + 3, "it looks again")
     assert time.monotonic() - began > 1, "it looks seldom"
@@ -285,6 +373,22 @@ def test_one_line_says_why_once_per_change_and_it_looks_seldom(
     idle_gpus.show([a_gpu(0), a_gpu(1), a_gpu(2)])
     assert run.end() == (0, [])
     assert (len(run.waits), (program.directory / "began").exists()) == (2, True)
+
+
+def test_a_gpu_that_another_scheduler_leased_meanwhile_is_waited_for_in_line_and_had_at_once(
+    program: Program, idle_gpus: StandIn, sleeper: Callable[..., int]
+) -> None:
+    idle_gpus.show([a_gpu(0, used=GIB, processes=[Process(sleeper(), GIB)])])
+    run = Run(program, "touch began\n")
+    run.says("waiting: gpu 0: root sleep 1.0 GiB for ")
+    other = program.start("--ignore-occupancy", "-q")
+    program.feed(other, HOLDS)
+    run.says("waiting: gpu 0: leased by root (pid ")
+    idle_gpus.show([a_gpu(0)])
+    (program.directory / "go").touch()
+    assert run.end() == (0, [])
+    assert other.wait(timeout=120) == 0
+    assert len(run.waits) == 2  # the other one's job is not somebody who might come back
 
 
 def test_quiet_hides_the_waiting_line(program: Program, idle_gpus: StandIn) -> None:

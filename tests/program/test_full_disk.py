@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Place
+from simple_gpu_scheduler.events import JobEnded
+from simple_gpu_scheduler.events.publisher import SinkTroubleError
+from simple_gpu_scheduler.joblog.sink import JobLog
 from simple_gpu_scheduler.journal import append as subject
 from simple_gpu_scheduler.journal.append import Appender
 from simple_gpu_scheduler.system.files import is_remote
@@ -69,6 +73,32 @@ def test_a_file_that_may_not_grow_and_then_may_gets_all(tmp_path: Path) -> None:
     done = subprocess.run(argv, input=b"".join(LINES[:591]), capture_output=True, check=True, timeout=120)
     assert done.stdout.startswith(b"cannot write it: File too large; jobs continue, and writing is retried\n")
     assert whole_lines(tmp_path / "j") == LINES[:591]
+
+
+def end_of(number: int) -> JobEnded:
+    job = Job(number, b"true " + b"x" * 3000, Place(number))
+    return JobEnded(Attempt(job, 1, ("0",), (0,)), SUCCESS, 1000.0, 1.0, True)
+
+
+def test_a_job_log_on_a_disk_that_was_full_misses_no_row(small: Path) -> None:
+    sink = JobLog(str(small / "log"))
+    with (small / "filler").open("wb", buffering=0) as filler:
+        filler.write(b"x" * 60 * 1024)
+        said = []
+        for number in range(1, 6):
+            try:
+                sink.take(end_of(number))
+            except SinkTroubleError as trouble:
+                said.append((str(trouble), trouble.is_failure))
+        why = f"cannot write the job log {small / 'log'}: No space left on device; jobs continue, and it is tried again"
+        assert said == [(why, False)]
+        filler.truncate(0)
+        sink.take(end_of(6))
+        sink.close()
+    rows = (small / "log").read_bytes().splitlines()[1:]
+    numbers = [int(row.split(b"\t")[0]) for row in rows]
+    assert numbers == [1, 2, 3, 4, 5, 6]
+    assert {len(row) for row in rows} == {len(rows[0])}
 
 
 def test_a_file_system_in_memory_is_not_remote(small: Path) -> None:

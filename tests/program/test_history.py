@@ -33,9 +33,9 @@ _exit_with(name, lambda: command.main(args=sys.argv[1:], prog_name=name, standal
 """
 HISTORY = [sys.executable, "-c", CALL]
 RUN_KEYS = [
-    "run", "journal", "begun", "ended", "state", "seconds", "directory", "host", "argv", "code",
+    "run", "journal", "begun", "ended", "state", "seconds", "directory", "host", "argv", "code", "disk",
     "succeeded", "failed", "running", "waiting", "not_started",
-    "cancelled",
+    "cancelled", "interrupted",
 ]  # fmt: skip
 JOB_KEYS = [
     "job", "name", "state", "attempts", "outcome", "code", "reason", "gpus", "started", "ended", "runtime", "line",
@@ -98,9 +98,9 @@ class TestRuns:
         ]
         assert finished["directory"] == str(program.directory)
         heading, *lines = told().decode().splitlines()
-        assert re.split(r"\s{2,}", heading) == ["RUN", "STARTED", "TOOK", "STATE", "JOBS", "DIRECTORY"]
+        assert re.split(r"\s{2,}", heading) == ["RUN", "STARTED", "TOOK", "STATE", "JOBS", "DISK", "DIRECTORY"]
         cells = {line.split()[0]: re.split(r"\s{2,}", line)[3:] for line in lines}
-        assert cells[THIRD] == ["died", "1 waiting", r"/else\x1bwhere"]
+        assert cells[THIRD] == ["died", "1 waiting", "4 KiB", r"/else\x1bwhere"]
         assert cells[str(finished["run"])][:2] == ["finished", "1 succeeded, 1 failed, 1 not started"]
 
     def test_are_listed_newest_first_as_many_as_wanted_and_of_this_directory(self, tmp_path: Path) -> None:

@@ -1,13 +1,14 @@
 """What jobs are read from: files, pipes and what can be wrong with them."""
 
 import os
+import re
 import subprocess
 
 import pytest
 
 from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput, OpenInput, Reader
 from simple_gpu_scheduler.jobfile.parse import LineParser
-from tests.conftest import SCHEDULER, Program
+from tests.conftest import SCHEDULER, Program, until
 
 pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
 
@@ -79,3 +80,40 @@ def test_a_named_pipe_that_is_not_held_open_waits_for_its_first_writer(program: 
     fifo.write_text("echo x\n")
     assert process.communicate(timeout=120)[0] == b"x\n"
     assert process.returncode == 0
+
+
+def changed_while_read(program: Program, more: bytes) -> tuple[int, str]:
+    """The exit code and stderr of a run whose file is overwritten in place while its first job runs."""
+    path = program.directory / "jobs.txt"
+    jobs = b"".join(b"echo old %d >> out #: after=first\n" % number for number in range(14_000))
+    path.write_bytes(b"touch began; while [ ! -e go ]; do sleep 0.01; done; false #: name=first\n" + jobs + more)
+    process = program.start("--gpus", "0", "jobs.txt", stdout=subprocess.DEVNULL)
+    until((program.directory / "began").exists)
+    with path.open("r+b") as file:
+        file.write(b"echo a new line >> out\n" * 20_000)
+    (program.directory / "go").touch()
+    stderr = process.communicate(timeout=120)[1].decode()
+    assert not (program.directory / "out").exists()  # what was torn would not depend on the first job
+    return process.returncode, stderr
+
+
+def test_a_file_that_is_overwritten_while_it_is_read_loses_and_tears_no_line(program: Program) -> None:
+    code, stderr = changed_while_read(program, b"")
+    assert code == 1
+    assert "0 succeeded, 1 failed, 0 timed out, 14000 not started in" in stderr
+
+
+def test_a_file_too_large_to_be_kept_is_read_no_further_when_it_changes(program: Program) -> None:
+    code, stderr = changed_while_read(program, (b"#" * 1023 + b"\n") * (65 << 10))
+    assert code == 2
+    assert re.search(
+        r"^jobs\.txt: another program wrote to it while it was read; line \d+ and the lines after it were not read\. "
+        r"When the file is complete, run the rest with --resume$",
+        stderr,
+        re.MULTILINE,
+    )
+    assert re.search(
+        r"^0 succeeded, 1 failed, .* not started in .*; the rest of the input was not read$", stderr, re.MULTILINE
+    )
+    (program.directory / "jobs.txt").write_text("echo the rest\n")
+    assert program.run("--resume").stdout == b"the rest\n"

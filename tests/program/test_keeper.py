@@ -6,8 +6,9 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -175,8 +176,8 @@ def test_where_no_keeper_can_be_made_jobs_run(program: Program, broken: str) -> 
 # What a job has of its surroundings.
 
 
-def report(program: Program, *args: str, **settings) -> dict:
-    """What a job finds; the scheduler's own stdout and stderr are files."""
+def report(program: Program, *args: str, more: Mapping[str, str] = MappingProxyType({}), **settings) -> dict:
+    """What a job finds; the scheduler's own stdout and stderr are files, and its environment has `more`."""
     (program.directory / "probe.py").write_text(PROBE)
     path = program.directory / "report"
     path.unlink(missing_ok=True)
@@ -185,6 +186,7 @@ def report(program: Program, *args: str, **settings) -> dict:
             [*SCHEDULER, "--gpus", "0", *args],
             input=f"{sys.executable} {program.directory}/probe.py {path}\n".encode(),
             check=False,
+            env={**os.environ, **more},
             **{"cwd": program.directory, "stdout": out, "stderr": err, "timeout": 15, **settings},
         )
     assert done.returncode == 0, (program.directory / "err").read_text()
@@ -206,7 +208,7 @@ def ignoring(*numbers: int) -> Callable[[], None]:
         {"umask": 0o077},
         {"preexec_fn": lambda: os.nice(3) and None},
         {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (200, 300))},
-        {"env": {**os.environ, "MORE": "a\nb", "EMPTY": "", "CUDA_DEVICE_ORDER": "FASTEST_FIRST", "SGS_JOB": "9"}},
+        {"more": {"MORE": "a\nb", "EMPTY": "", "CUDA_DEVICE_ORDER": "FASTEST_FIRST", "SGS_JOB": "9"}},
     ],
     ids=["plain", "nohup", "background", "ignored", "blocked", "umask", "nice", "limits", "environment"],
 )

@@ -45,6 +45,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def run(checkout: Path, *args: str, env: dict[str, str], stdin: str = "", program: str = "simple_gpu_scheduler"):
     launcher = checkout / "bin" / program
+    env = env | {name: os.environ[name] for name in ("SGS_LEASE_DIR", "XDG_STATE_HOME")}
     return subprocess.run(
         [launcher, *args], input=stdin, capture_output=True, text=True, env=env, timeout=300, check=False
     )
@@ -60,6 +61,9 @@ def test_the_first_start_sets_up_in_one_line_and_the_next_needs_no_other_program
     # No PATH, so nothing but the shell itself and .venv can have been used.
     done = run(checkout, "--gpus", "0", "-q", env={"PATH": "/nonexistent"}, stdin="echo again\n")
     assert (done.returncode, done.stdout, done.stderr) == (0, "again\n", "")
+    assert len([*(tmp_path / "state").rglob("*.jsonl")]) == 2
+    done = run(checkout, "status", "none", env={"PATH": "/nonexistent"}, program="sgs")
+    assert (done.returncode, done.stderr[:5]) == (2, "sgs: ")
     done = run(checkout, "{a}", "-p", "a", "1", env={"PATH": "/nonexistent"}, program="simple_hypersearch")
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
 
@@ -128,6 +132,7 @@ def test_the_package_installs_the_same_commands(checkout: Path, tmp_path: Path) 
     subprocess.run(["uv", "pip", "install", "-q", "--python", python, checkout], env=env, check=True)
     for command in (
         [tmp_path / "venv/bin/simple_gpu_scheduler"],
+        [tmp_path / "venv/bin/sgs"],
         [tmp_path / "venv/bin/simple_hypersearch"],
         [python, "-m", "simple_gpu_scheduler"],
     ):
@@ -135,4 +140,4 @@ def test_the_package_installs_the_same_commands(checkout: Path, tmp_path: Path) 
         assert shown.startswith("simple_")
     tool = env | {"UV_TOOL_DIR": str(tmp_path / "tool"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
     subprocess.run(["uv", "tool", "install", "-q", checkout], env=tool, check=True)
-    assert {path.name for path in (tmp_path / "bin").iterdir()} == {"simple_gpu_scheduler", "simple_hypersearch"}
+    assert {path.name for path in (tmp_path / "bin").iterdir()} == {"simple_gpu_scheduler", "sgs", "simple_hypersearch"}

@@ -1,5 +1,6 @@
 """Lease files that cannot be trusted or used: a clear sentence, exit code 2, no job; and nothing is ever deleted."""
 
+import json
 import os
 import re
 import stat
@@ -178,6 +179,78 @@ def test_a_file_that_may_be_a_trap_is_refused(
     assert not (tmp_path / "nothing").exists()
 
 
+TWO = ("--gpus", "0", "1", "--ignore-occupancy")
+WHICH = "echo $CUDA_VISIBLE_DEVICES\n"
+
+
+@pytest.mark.parametrize("name", ["index-1", "index-1.next"])
+@pytest.mark.parametrize(("trap", "says"), TRAPS)
+def test_one_bad_file_sets_aside_its_gpu_alone_for_whatever_wants_gpus(
+    program: Program, tmp_path: Path, trap: Callable[[Path, Path], None], says: str, name: str
+) -> None:
+    (tmp_path / "target").write_text("precious")
+    trap(shared(leases()) / name, tmp_path / "target")
+    done = program.run(*TWO, stdin=WHICH * 3)
+    assert (done.returncode, done.stdout) == (0, b"0\n" * 3), done.stderr
+    problem = rf"the lease file {re.escape(str(leases() / name))}.* {says}"
+    line = re.compile(rf"gpu 1 is left out: .*{problem}.*")
+    assert len(line.findall(done.stderr.decode())) == 1
+    done = program.run("run", "--no-wait", *TWO, "sh", "-c", WHICH)
+    assert (done.returncode, done.stdout, len(line.findall(done.stderr.decode()))) == (0, b"0\n", 1)
+    done = program.run("run", "--no-wait", "-n", "2", *TWO, "true")
+    assert done.returncode == 75
+    assert re.search(rf"fewer than 2 GPUs are free: gpu 1: .*{problem}", done.stderr.decode())
+    done = program.run("gpus", *TWO, "--json")
+    assert (done.returncode, done.stderr) == (0, b"")
+    free, bad = json.loads(done.stdout)
+    assert (free["free"], free["reason"], bad["free"], bad["leased"]) == (True, None, False, None)
+    assert re.search(problem, bad["reason"])
+    assert re.search(problem, program.run("gpus", *TWO).stdout.decode().splitlines()[2])
+    assert (tmp_path / "target").read_text() == "precious"
+
+
+def test_a_foreign_file_that_may_not_be_used_sets_aside_its_gpu_alone(open_directory: Path) -> None:
+    program = Program(open_directory)
+    (shared(leases()) / "index-1").write_text("precious")
+    (leases() / "index-1").chmod(0o600)
+    process = start_as(program, UID, *TWO)
+    out, err = process.communicate(f"{WHICH * 3}".encode(), timeout=120)
+    assert (process.returncode, out) == (0, b"0\n" * 3)
+    assert err.count(b"gpu 1 is left out: ") == err.count(b"owned by root: Permission denied") == 1
+
+
+def test_bad_files_for_all_gpus_are_an_error_at_once(program: Program) -> None:
+    for gpu in "01":
+        os.mkfifo(shared(leases()) / f"index-{gpu}")
+    done = program.run(*TWO, stdin="touch ran\n")
+    check_refusal(program.directory, done.returncode, done.stderr.decode(), "index-", "is not a regular file")
+
+
+def test_a_gpu_whose_files_are_repaired_is_used_again(program: Program) -> None:
+    os.mkfifo(shared(leases()) / "index-1")
+    process = program.start(*TWO)
+    program.feed(process, f"{WHICH.strip()} #: gpus=2\n")
+    assert process.stderr
+    lines = [process.stderr.readline().decode() for _ in range(2)]
+    assert [line[:18] for line in lines] == ["gpu 1 is left out:", "waiting: gpu 1: th"]
+    (leases() / "index-1").unlink()
+    assert process.communicate(timeout=120)[0] == b"0,1\n"
+
+
+def test_a_file_that_goes_bad_in_mid_run_sets_aside_its_gpu_alone(program: Program) -> None:
+    process = program.start(*TWO, env=unmeasured())
+    assert process.stdout
+    give(process, "echo $CUDA_VISIBLE_DEVICES #: gpus=2\n")
+    assert process.stdout.readline() == b"0,1\n"
+    (leases() / "index-0").unlink()
+    (leases() / "index-0").symlink_to("elsewhere")
+    time.sleep(1.1)  # it trusts its last look for a second
+    program.feed(process, WHICH * 3)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (0, b"1\n" * 3), err
+    assert err.count(b"gpu 0 is left out: the lease file") == 1
+
+
 def test_what_other_programs_put_into_the_files_is_not_cut_off(program: Program) -> None:
     for name in FILES:
         (shared(leases()) / name).write_bytes(b"x" * 5000)
@@ -326,7 +399,7 @@ def test_a_scheduler_idle_when_a_file_became_a_trap_waits_until_it_is_removed(pr
     (leases() / name).unlink()
     os.mkfifo(leases() / name)
     give(process, "touch ran\n")
-    until(lambda: process.poll() is not None or has_text(said, "is not a regular file")(), "it says why it waits")
+    until(lambda: process.poll() is not None or has_text(said, "waiting: gpu 0")(), "it says why it waits")
     assert process.poll() is None, said.read_text()
     assert re.search(rf"^waiting: gpu 0: .*{re.escape(str(leases() / name))}", said.read_text(), re.MULTILINE)
     assert not (program.directory / "ran").exists()

@@ -3,83 +3,24 @@
 import json
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import SCHEDULER, UNMEASURED, Program, until
+from tests.support.leased import HEAD, HOLD, Python, end, has_line, is_free, python_programs  # noqa: F401
 from tests.support.nvml import GIB, MIB, Process, StandIn, a_gpu
 
 pytestmark = pytest.mark.usefixtures("idle_gpus")
 
-HEAD = "import json, os, signal, subprocess, sys, threading, time\nfrom simple_gpu_scheduler import *\n"
-HOLD = "with lease({}) as gpus:\n    print(*gpus, flush=True)\n    input()\n    print(time.time(), flush=True)\n"
 CUDA = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
-
-
-class Python:
-    """Runs Python programs."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self._started: list[subprocess.Popen[str]] = []
-
-    def start(self, code: str, **env: str) -> "subprocess.Popen[str]":
-        """Start one, with pipes; it is a script, so that it has lines and can be imported."""
-        path = self.directory / f"program{len(self._started)}.py"
-        path.write_text(HEAD + textwrap.dedent(code))
-        everything = {
-            name: value for name, value in os.environ.items() if not name.startswith(("COVERAGE", "PYTHONWARNINGS"))
-        } | env
-        settings = {"env": {name: value for name, value in everything.items() if value}, "cwd": self.directory}
-        pipe = subprocess.PIPE
-        process = subprocess.Popen([sys.executable, path], stdin=pipe, stdout=pipe, stderr=pipe, text=True, **settings)
-        self._started.append(process)
-        return process
-
-    def run(self, code: str, **env: str) -> tuple[str, str]:
-        """What one says and complains of until its end."""
-        return self.start(code, **env).communicate(timeout=120)
-
-    def hold(self, arguments: str = "gpus=[0]") -> "subprocess.Popen[str]":
-        """One that has GPUs until `end`."""
-        process = self.start(HOLD.format(arguments))
-        assert has_line(process)
-        return process
-
-    def close(self) -> None:
-        for process in self._started:
-            if process.poll() is None:
-                process.kill()
-            process.communicate()
-
-
-@pytest.fixture
-def python(tmp_path: Path) -> Iterator[Python]:
-    python = Python(tmp_path)
-    yield python
-    python.close()
-
-
-def end(process: "subprocess.Popen[str]") -> float:
-    """Have one that holds GPUs end; when it did."""
-    return float(process.communicate("\n", timeout=120)[0])
-
-
-def is_free(program: Program, gpu: str = "0") -> bool:
-    """Whether a command could have this GPU now."""
-    return program.run("run", "--no-wait", "--gpus", gpu, "true").returncode == 0
-
-
-def has_line(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout
-    return process.stdout.readline().strip()
+NEVER_LOOKS = "from simple_gpu_scheduler.gpus import pool\npool._FIRST_PAUSE = pool._LONGEST_PAUSE = 3600.0\n"
 
 
 def is_in_line(process: "subprocess.Popen[str]") -> bool:
@@ -148,6 +89,24 @@ def test_a_program_and_the_command_wait_for_each_other_and_are_woken_at_once(pyt
     got, gpu = waiter.communicate(timeout=120)[0].split()
     assert float(got) - left < 0.25
     assert gpu == "0"
+
+
+def test_one_that_has_given_its_gpu_back_and_is_still_ending_is_no_neighbour_to_keep_a_distance_from(
+    python: Python, program: Program, idle_gpus: StandIn
+) -> None:
+    holder = python.start(HOLD.format("gpus=[0]") + "input()\n")
+    assert has_line(holder)
+    idle_gpus.show([a_gpu(0, used=GIB, processes=[Process(holder.pid, GIB)])])
+    command = program.start("run", "--gpus", "0", "true")
+    assert command.stderr
+    assert holder.stdin
+    assert b"leased by" in command.stderr.readline()
+    holder.stdin.write("\n")
+    holder.stdin.flush()
+    assert re.match(rb"waiting: gpu 0: \w+ \S+ 1.0 GiB for ", command.stderr.readline())
+    holder.communicate("\n", timeout=120)
+    idle_gpus.show([a_gpu(0)])
+    assert (command.communicate(timeout=120)[1], command.returncode) == (b"", 0)
 
 
 def test_a_scheduler_that_waited_for_two_gpus_leaves_the_other_one_to_others(python: Python, program: Program) -> None:
@@ -260,11 +219,12 @@ def test_a_caller_that_has_given_up_keeps_no_other_waiting(python: Python, progr
     until(lambda: is_in_line(interrupted))
     interrupted.send_signal(signal.SIGINT)
     assert has_line(interrupted) == "KeyboardInterrupt"
-    waiter = python.start(HOLD.format("gpus=[0]"))
+    # It never looks again of its own accord: only its place in the line can wake it.
+    waiter = python.start(f"{NEVER_LOOKS}{HOLD.format('gpus=[0]')}")
     until(lambda: is_in_line(waiter))
-    left = end(holder)
+    end(holder)
+    assert select.select([waiter.stdout], [], [], 120)[0], "it was woken"
     assert has_line(waiter) == "0"
-    assert time.time() - left < 0.5
     end(waiter)
     assert is_free(program)
     assert late.poll() is interrupted.poll() is None
@@ -278,11 +238,11 @@ def test_a_time_out_names_the_users_of_the_gpus(python: Python, idle_gpus: Stand
             except TimeoutError as error: print(type(error) is LeaseTimeout, error)
     """
     holder = python.hold()
-    said = rf"(True .*: gpu 0: leased by \w+ \(pid {holder.pid}, program0\.py\)\n){{4}}"
+    said = rf"(True .*: gpu 0: leased by \w+ \(pid {holder.pid}, lease\(\)\) for \S+ s\n){{4}}"
     assert re.fullmatch(said, out := python.run(code)[0]), out
     end(holder)
     idle_gpus.show([a_gpu(0, used=GIB, processes=[Process(os.getpid(), GIB)])])
-    said = r"(True .*: gpu 0: \w+ \S+ 1\.0 GiB for .* \(to start anyway: ignore_occupancy=True\)\n){4}"
+    said = r"(True .*: gpu 0: \w+ \S+ 1\.0 GiB for .* \(yours; to share the GPU: share_with='me'\)\n){4}"
     assert re.fullmatch(said, out := python.run(code)[0]), out
     assert python.run("with lease(timeout=0, ignore_occupancy=True) as gpus: print(*gpus)") == ("0\n", "")
     idle_gpus.show([a_gpu(0, used=100 * MIB)])
@@ -414,10 +374,12 @@ def test_what_runs_inside_a_lease_has_its_gpus(python: Python, idle_gpus: StandI
 
 def test_it_is_typed(python: Python) -> None:
     typed = """
-        from simple_gpu_scheduler import LeaseTimeout, lease
+        from simple_gpu_scheduler import GpuLease, LeaseTimeout, lease
         try:
             with lease(2, timeout="30m", gpus=[0, "GPU-1"]) as gpus:
                 reveal_type(gpus)
+            held: GpuLease = lease()
+            reveal_type(held.gpus)
         except LeaseTimeout as error:
             timeout: TimeoutError = error
         lease("1")
@@ -425,6 +387,6 @@ def test_it_is_typed(python: Python) -> None:
     (python.directory / "typed.py").write_text(textwrap.dedent(typed))
     argv = [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "typed.py"]
     out = subprocess.run(argv, cwd=python.directory, capture_output=True, text=True, check=False).stdout
-    assert 'Revealed type is "tuple[str, ...]"' in out.replace("builtins.", "")
-    assert 'typed.py:8: error: Argument 1 to "lease" has incompatible type "str"; expected "int"' in out
+    assert out.replace("builtins.", "").count('Revealed type is "tuple[str, ...]"') == 2
+    assert 'typed.py:10: error: Argument 1 to "lease" has incompatible type "str"; expected "int"' in out
     assert "Found 1 error" in out

@@ -124,7 +124,7 @@ def test_a_wait_names_the_user_the_process_and_the_program(program: Program, hol
     assert second.stderr
     line = second.stderr.readline().decode()
     name = "root" if holder == 0 else rf"(user )?\w*{holder}|\w+"
-    assert re.fullmatch(rf"waiting: gpu 0: leased by ({name}) \(pid {pid}, \S+\)\n", line)
+    assert re.fullmatch(rf"waiting: gpu 0: leased by ({name}) \(pid {pid}, job 1 of run \w+\) for \S+ s\n", line)
     assert in_line() == 1
     (program.directory / "go").touch()
     finish(first, second)

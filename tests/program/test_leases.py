@@ -301,21 +301,24 @@ def test_nothing_is_leased_when_nothing_runs_or_waits(program: Program) -> None:
     finish(process)
 
 
-def test_the_record_names_the_process_of_the_job_and_holds_nothing_that_was_typed(program: Program, pids: Pids) -> None:
+def test_the_record_names_the_process_of_the_job_and_holds_nothing_that_was_typed_but_a_name(
+    program: Program, pids: Pids
+) -> None:
     process = start(program, "export SECRET=hunter2; echo $$ > pid; exec sleep 1000 #: name=precious\n")
     job = pids("pid")
     until(has_text(leases() / LEASE, str(job)))
     files = {path.name: path.read_bytes() for path in leases().iterdir()}
     assert set(files) == {LEASE, f"{LEASE}.next"}
-    word, pid, mark = files[LEASE].split()
+    word, pid, mark, *named = files[LEASE].split()
     assert (word, int(pid)) == (b"sgs1", job)
+    assert named == [b"job", b"1", b"of", b"%d" % job, b"precious"]  # what was typed as a name
     run, number, attempt = mark.rsplit(b".", 2)
     assert run[:1] == b"/"
     assert run[1:].replace(b"-", b"").isalnum()
     assert (number, attempt) == (b"1", b"1")
     for contents in files.values():
         assert len(contents) < 4096
-        for typed in (b"SECRET", b"hunter2", b"sleep", b"precious", b"gpus"):
+        for typed in (b"SECRET", b"hunter2", b"sleep", b"gpus"):
             assert typed not in contents
     process.terminate()
     finish(process)

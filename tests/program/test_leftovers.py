@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SCHEDULER, UNMEASURED, Program, is_alive, until
+from tests.conftest import SCHEDULER, UNMEASURED, Program, is_alive, needs, until
 from tests.support.processes import command_lines
 
 pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
@@ -20,6 +20,36 @@ Pids = Callable[[str], int]
 
 
 # Jobs.
+
+
+MULTIPROCESSING = """
+import multiprocessing as m
+if __name__ == "__main__":
+    m.set_start_method("forkserver")
+    m.Pool(1).map(abs, [1])
+"""
+
+
+def test_the_helpers_of_multiprocessing_end_by_themselves_and_nothing_is_said(program: Program) -> None:
+    (program.directory / "train.py").write_text(MULTIPROCESSING)
+    done = program.run("--gpus", "0", "-v", stdin=f"{sys.executable} train.py\n" * 3)
+    assert b"left" not in done.stderr
+    assert b"3 succeeded" in done.stderr
+
+
+def test_a_terminal_server_is_called_by_its_name_and_ended(program: Program) -> None:
+    needs("tmux")
+    server = "tmux -f /dev/null -S socket new-session -d 'echo $$ > left; exec sleep 1000'"
+    shutil.copy("/bin/sleep", program.directory / "screen")  # by its name one is told from others
+    done = program.run(
+        "--gpus", "0", stdin=f"unset TMUX; {server}; until test -s left; do sleep 0.01; done\n./screen 1000 &\n"
+    )
+    for number, name in ((1, "tmux"), (2, "screen")):
+        said = (
+            f"job {number} (line {number}) left a {name} server running; it was ended, with everything that ran in it"
+        )
+        assert f"{said}; to keep sessions, start {name} before the run, not in a job\n".encode() in done.stderr
+    assert not is_alive(int((program.directory / "left").read_text()))
 
 
 def test_a_job_that_ignores_term_does_not_survive_a_grace_period_of_nothing(program: Program) -> None:
@@ -103,10 +133,9 @@ def test_no_daemon_slips_through_while_it_forks(program: Program) -> None:
     source.write_text(DOUBLE_FORK)
     subprocess.run([compiler, "-o", program.directory / "fork", source], check=True)
     seconds = f"{1000 + os.getpid()}.25"  # so that they are found again
-    jobs = "".join(f"./fork {number * 20} {seconds}\n" for number in range(150))
-    for gpus in ("0", "0-3"):
+    for gpus, count in (("0", 20), ("0-7", 120)):  # each of them has half a second to end by itself
         process = program.start("--gpus", gpus, "-q")
-        program.feed(process, jobs)
+        program.feed(process, "".join(f"./fork {number * 3000 // count} {seconds}\n" for number in range(count)))
         process.communicate(timeout=120)
         assert process.returncode == 0
         assert [line for line in command_lines().values() if seconds.encode() in line] == []

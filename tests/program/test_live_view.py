@@ -71,7 +71,7 @@ def test_it_has_a_row_for_each_gpu_with_its_job_and_what_it_printed_last(
     terminal.shows("97 %")
     shown = rows(terminal)
     assert re.fullmatch(r"GPU  JOB +TRY +TIME  UTIL +MEMORY +TEMP  POWER  LAST OUTPUT", shown[0])
-    vitals = r"97 %  0\.0/80 GiB  71 °C  312 W"
+    vitals = r"97 %  0\.0 / 80\.0 GiB  71 °C  312 W"
     assert re.fullmatch(rf"0    1 resnet +1  \d\.\d s  {vitals}  45%", shown[1])
     assert re.fullmatch(rf"1    2 test.{{1,30}} +2  \d\.\d s  {vitals}  second", shown[2])
     assert re.fullmatch(rf"2 +{vitals}  idle", shown[3])
@@ -301,6 +301,22 @@ def test_colours_are_for_those_who_want_them(
     terminal.shows("1 succeeded, 1 failed")
 
 
+def test_a_cancelled_job_is_not_among_the_last_failures(
+    terminal_of: Callable[..., Terminal], go: Callable[[], None], program: Program
+) -> None:
+    terminal = terminal_of(f"false\nsleep 1000\n{WAIT}\n")
+    terminal.type("simple_gpu_scheduler --gpus 0 --progress live jobs")
+    terminal.shows("1 of 3 done, 1 failed, 1 running, 1 waiting")
+    program.run("cancel", "2")
+    terminal.shows("2 of 3 done, 1 failed, 1 cancelled, 1 running")
+    above, below = terminal.screen().split("last failures:")
+    assert "job 2 (line 2 of jobs) was cancelled after" in above
+    assert "job 1 (line 1 of jobs) failed" in below
+    assert "job 2" not in below
+    go()
+    terminal.shows("1 succeeded, 1 failed")
+
+
 def test_why_jobs_wait_stands_at_the_gpu_and_goes_away(
     terminal_of: Callable[..., Terminal], nvml: StandIn, go: Callable[[], None]
 ) -> None:
@@ -321,12 +337,34 @@ def test_a_resumed_run_shows_what_it_had(terminal_of: Callable[..., Terminal], g
     terminal.type("simple_gpu_scheduler --gpus 0 --progress live jobs")
     terminal.shows("1 running, 1 waiting")
     terminal.press("C-c")
+    terminal.shows("Ctrl-C again to end it")  # two signals that come at once are one
     terminal.press("C-c")
     terminal.shows("1 not started, 1 interrupted in")
     terminal.type("clear; simple_gpu_scheduler --resume --progress live")
     terminal.shows("2 of 4 done, 1 failed, 1 running, 1 waiting")
     go()
     terminal.shows("3 succeeded, 1 failed")
+
+
+def test_at_80_columns_what_the_commands_of_a_sweep_share_is_cut_first(
+    terminal_of: Callable[..., Terminal], go: Callable[[], None]
+) -> None:
+    shared = ": python3 train.py --data /data/imagenet --epochs 100 --output /scratch/me/runs"
+    terminal = terminal_of(
+        "".join(f"{shared} --lr {lr}; {WAIT}\n" for lr in ("0.25", "0.75"))
+        + "".join(f"{shared} --lr {lr}; exit 1\n" for lr in ("33", "66")),
+        columns=80,
+    )
+    terminal.type("simple_gpu_scheduler --gpus 0-3 --progress live jobs")
+    terminal.shows("2 failed, 2 running")
+    *_, failures = terminal.screen().split("last failures:")
+    shown = rows(terminal)
+    for row, lr in zip(shown[1:3], ("0.25", "0.75"), strict=True):
+        assert re.match(rf"\d +\d … {lr}; … ", row)
+        assert f"--lr {lr}; " in row.split("GiB")[1]
+    assert all(re.search(rf"\d s: .*{lr}", failures) for lr in ("33", "66"))
+    go()
+    terminal.shows("2 succeeded, 2 failed")
 
 
 def test_a_paused_run_says_so(terminal_of: Callable[..., Terminal], go: Callable[[], None], program: Program) -> None:

@@ -319,12 +319,14 @@ class TestANotifier:
 
     def test_that_hangs_is_killed_with_all_of_its_group(self, subject: Subject, pids: Callable[[str], int]) -> None:
         subject.make("end", command="sleep 1000 & echo $! > child; echo $$ > main; wait", limit=0.5)
+        began = time.monotonic()
         subject.take(run_ended())
         subject.close()
+        most = time.monotonic() - began
         [sentence] = subject.said
         killed = re.fullmatch(r"the notifier was killed after (\d\.\d) s", sentence)
         assert killed
-        assert float(killed[1]) >= 0.5
+        assert 0.5 <= float(killed[1]) <= most + 0.05  # it says how long it was, in tenths
         left = [pids("child"), pids("main")]
         until(lambda: not any(map(is_alive, left)))
 
@@ -336,9 +338,7 @@ class TestANotifier:
         subject.take(ended(2), run_ended())
         subject.close()
         assert time.monotonic() - began > 1.4
-        killed = re.search(r"the notifier was killed after (\d\.\d) s$", subject.said[-1])
-        assert killed
-        assert float(killed[1]) < 1.5
+        assert re.search(r"the notifier was killed after 0\.\d s$", subject.said[-1])
 
     def test_never_makes_the_loop_wait(self, subject: Subject) -> None:
         subject.make("each", command="while [ ! -e go ]; do sleep 0.01; done")

@@ -60,6 +60,47 @@ def test_tag_shows_lines_as_they_come_each_with_its_job(program: Program) -> Non
     assert process.wait(timeout=120) == 0
 
 
+PRINTS_AND_WAITS = "print('first'); open('printed', 'w'); import time; time.sleep(1000)"
+
+
+@pytest.mark.unmeasured
+def test_what_python_prints_is_in_the_log_at_once_and_stays_there_when_the_job_is_killed(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    process = program.start("--gpus", "0", "--logs", "logs", "--grace", "0", env=dict(os.environ))
+    program.feed(process, f'exec {sys.executable} -c "{PRINTS_AND_WAITS}"\n')
+    until((program.directory / "printed").exists)
+    assert "\nfirst\n" in logs(program)["0001.log"]
+    process.terminate()
+    process.communicate(timeout=120)
+    assert "\nfirst\n" in logs(program)["0001.log"]
+
+
+@pytest.mark.unmeasured
+def test_python_is_told_not_to_buffer_only_where_there_is_no_terminal_and_the_user_says_nothing(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    show = "echo ${PYTHONUNBUFFERED-unset} >> seen"
+    ours, terminal = os.openpty()
+    for mine, stdout, args in [
+        ({}, subprocess.PIPE, ()),
+        ({}, terminal, ("--progress", "plain")),
+        ({}, terminal, ("--output", "files")),
+        ({"PYTHONUNBUFFERED": ""}, subprocess.PIPE, ()),
+    ]:
+        process = program.start("--gpus", "0", "-q", *args, stdout=stdout, env=os.environ | mine)
+        program.feed(process, show)
+        assert process.wait(timeout=120) == 0
+    for stdout in (subprocess.PIPE, terminal):
+        process = program.start("run", "--gpus", "0", "--", "sh", "-c", show, stdout=stdout)
+        assert process.wait(timeout=120) == 0
+    os.close(ours)
+    os.close(terminal)
+    assert (program.directory / "seen").read_text().split("\n") == ["1", "unset", "1", "", "1", "unset", ""]
+
+
 def test_tag_shows_what_is_left_of_a_line_that_was_written_over(program: Program) -> None:
     done = program.run("--gpus", "0", "--output", "tag", stdin="printf '10%%\\r20%%\\r100%%\\n\\r\\nend\\r\\n\\n'\n")
     assert done.stdout == b"[1] 100%\n[1] \n[1] end\n[1] \n"

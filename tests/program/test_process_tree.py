@@ -50,11 +50,35 @@ pid = processes.Starter().start((sys.executable.encode(), b"-c", daemon.encode()
 processes.wait_for_end(pid)
 assert processes.reap(pid) == 0
 assert processes.has_orphans()
-assert leftovers.end_strays(lambda: leftovers.Running(()), lambda pid: 'unknown', 0.3, bool) == (1, [])
+assert leftovers.end_strays(lambda: leftovers.Running(()), lambda pid: 'unknown', 0.3, bool) == (1, [], '')
 assert not processes.has_orphans()
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
     assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+LEFT_FOR_A_MOMENT = """
+import sys
+from simple_gpu_scheduler.system import leftovers, processes
+processes.adopt_orphans()
+leftovers.PATIENCE = 1000
+leave = b"(trap 'echo termed > end; exit' TERM; sleep 0.3 & : > began; wait; echo ended > end) &"
+leave += b" until test -e began; do sleep 0.01; done"
+processes.wait_for_end(processes.Starter().start((b"/bin/sh", b"-c", leave), [b"PATH=/bin:/usr/bin"]))
+is_told = sys.argv[1] == "told"
+swept = leftovers.end_strays(lambda: leftovers.Running(()), lambda pid: "ended", 1000, bool, (), lambda: is_told)
+print(swept.ended > 0)
+"""
+
+
+@pytest.mark.parametrize(("was", "has_told", "end"), [("left", b"False\n", "ended\n"), ("told", b"True\n", "termed\n")])
+def test_what_ends_by_itself_in_a_moment_is_neither_signalled_nor_counted_unless_the_attempt_was_told_to_end(
+    tmp_path: Path, was: str, has_told: bytes, end: str
+) -> None:
+    argv = [sys.executable, "-c", LEFT_FOR_A_MOMENT, was]
+    done = subprocess.run(argv, check=True, timeout=120, cwd=tmp_path, capture_output=True)
+    assert done.stdout == has_told
+    assert (tmp_path / "end").read_text() == end
 
 
 def test_a_pid_that_is_another_processes_now_is_not_signalled() -> None:
@@ -73,7 +97,7 @@ def test_a_process_of_another_user_is_named_and_not_waited_for(monkeypatch: pyte
 
         monkeypatch.setattr(os, "kill", refuse)
         until(lambda: os.getsid(other.pid) == other.pid)
-        _, left = leftovers.end_strays(lambda: Running(()), lambda _pid: "unknown", 60, bool)
+        swept = leftovers.end_strays(lambda: Running(()), lambda _pid: "unknown", 60, bool)
         monkeypatch.undo()
-        assert other.pid in left
+        assert other.pid in swept.beyond_us
         other.kill()

@@ -141,6 +141,18 @@ class TestNamedPipe:
             shell.terminate()
             shell.wait(timeout=120)
 
+    def test_a_line_without_a_newline_is_a_job_at_once_and_is_not_continued_by_the_next_writer(
+        self, fifo: Queue
+    ) -> None:
+        process = fifo.start()
+        fifo.write(line("half").rstrip("\n"))
+        fifo.has_run("half", seconds=60)
+        fifo.write(line("whole"))
+        fifo.has_run("half", "whole")
+        said = "a writer of the named pipe left its last line without a newline; that line is a job of its own\n"
+        assert fifo.said.count(said) == 1
+        terminate(process)
+
     def test_follow_makes_it_for_its_owner_alone(self, fifo: Queue) -> None:
         fifo.start(umask=0)
         assert fifo.path.is_fifo()
@@ -148,10 +160,33 @@ class TestNamedPipe:
         fifo.write(line("one"))
         fifo.has_run("one")
 
+    def test_follow_says_that_it_made_a_pipe_and_makes_none_of_a_mistyped_name(self, fifo: Queue) -> None:
+        done = fifo.program.run(*BASIC, "--follow", "typo.txt", stdin=b"")
+        assert done.returncode == 2
+        assert b"--follow typo.txt: it does not exist; create it, or add --make-fifo for a named pipe" in done.stderr
+        assert not (fifo.directory / "typo.txt").exists()
+        terminate(fifo.start())
+        assert fifo.said.count("created the named pipe gpu.fifo\n") == 1
+        terminate(fifo.start())
+        assert "made" not in fifo.said
+        fifo.start("--make-fifo", name="queue")
+        assert (fifo.directory / "queue").is_fifo()
+        assert "created the named pipe queue\n" in fifo.said
+
+    def test_follow_and_no_follow_exclude_each_other_and_make_fifo_is_for_follow(self, fifo: Queue) -> None:
+        for args, words in (
+            (("--follow", "gpu.fifo", "--no-follow"), b"--follow and --no-follow exclude each other"),
+            (("--make-fifo", "gpu.txt"), b"--make-fifo requires --follow"),
+        ):
+            done = fifo.program.run(*BASIC, *args, stdin=b"")
+            assert (done.returncode, words in done.stderr) == (2, True)
+        assert not fifo.path.exists()
+
     def test_submit_finds_the_queue_of_the_active_run(self, fifo: Queue) -> None:
         fifo.start()
         done = fifo.submit("--", "sh", "-c", "echo $0 >> ran", "a b")
-        assert (done.returncode, done.stderr.decode()) == (0, f"submitted 1 job to {fifo.path}\n")
+        assert done.returncode == 0
+        assert done.stderr.decode().startswith(f"submitted 1 job to {fifo.path}")  # a busy machine numbers it later
         until(lambda: fifo.ran == ["a", "b"])
 
     def test_submit_fails_at_once_without_a_reader(self, fifo: Queue) -> None:
@@ -191,10 +226,13 @@ class TestNamedPipe:
 
     def test_jobs_may_end_in_nul_and_have_several_lines(self, fifo: Queue) -> None:
         fifo.start("--null")
-        fifo.write("echo one >> ran\necho two >> ran   #: gpus=0\0echo thr")
-        fifo.has_run("one", "two")
-        fifo.write("ee >> ran   #: gpus=0\0")
-        fifo.has_run("one", "two", "three")
+        with fifo.path.open("wb", buffering=0) as writer:
+            writer.write(b"echo one >> ran\necho two >> ran   #: gpus=0\0echo thr")
+            fifo.has_run("one", "two")
+            writer.write(b"ee >> ran   #: gpus=0\0echo four >> ran   #: gpus=0")
+        fifo.has_run("one", "two", "three", "four")
+        fifo.write("echo five >> ran   #: gpus=0\0")
+        fifo.has_run("one", "two", "three", "four", "five")
 
     def test_with_20000_jobs_waiting_a_writer_does_not_wait(self, fifo: Queue) -> None:
         process = fifo.start("--cpu-slots", "1")
@@ -357,6 +395,13 @@ class TestGrowingFile:
         assert len(text.splitlines()) == 1
         assert first.poll() is None
 
+    def test_the_file_is_named_where_something_else_took_its_place(self, growing: Queue) -> None:
+        process = growing.start()
+        growing.path.unlink()
+        growing.path.mkdir()
+        assert process.wait(timeout=60) == 1
+        assert f"reading {growing.path} failed: it is no longer a regular file" in growing.said
+
     def test_submit_to_a_growing_file(self, growing: Queue) -> None:
         growing.start()
         assert growing.submit(stdin=line("one").encode() + line("two").encode()).returncode == 0
@@ -370,6 +415,132 @@ class TestGrowingFile:
         growing.start("--null")
         growing.write("ee >> ran   #: gpus=0\0")
         growing.has_run("one", "two", "three")
+
+
+def replace(path: Path, *words: str) -> None:
+    """As an editor saves a file."""
+    new = path.with_name(".new")
+    new.write_text("".join(line(word) for word in words))
+    new.rename(path)
+
+
+def rewrite(path: Path, *words: str) -> None:
+    """As other editors save a file, and as `>` in a shell writes it."""
+    path.write_text("".join(line(word) for word in words))
+
+
+class Watched:
+    """A growing file whose follower runs all the time, or is killed before each change and started again after it."""
+
+    def __init__(self, queue: Queue, again: tuple[str, ...] | None) -> None:
+        self.queue = queue
+        self._again = again
+        self._process = queue.start()
+        self._heard = ""
+
+    def change(self, change: Callable[..., object], *words: str) -> None:
+        if self._again:
+            kill(self._process)
+            self._heard += self.queue.said
+        change(self.queue.path, *words)
+        if self._again:
+            self._process = self.queue.start_unheard(*self._again)
+            until(lambda: "resuming run" in self.queue.said)
+
+    def says(self, sentence: str) -> None:
+        until(lambda: sentence in self._heard + self.queue.said, f"{sentence}, not {self.queue.said}")
+
+    @property
+    def is_restarted(self) -> bool:
+        return bool(self._again)
+
+    @property
+    def heard(self) -> str:
+        return self._heard + self.queue.said
+
+
+@pytest.fixture(params=[None, ("--follow", "gpu.txt"), ("--resume",)], ids=["alive", "restarted", "resumed"])
+def watched(growing: Queue, request: pytest.FixtureRequest) -> Watched:
+    return Watched(growing, request.param)
+
+
+class TestOneRuleForAChangedFile:
+    """What is appended is run. Otherwise: what the file held when it was last read is not run again, the rest is."""
+
+    def test_deleting_what_is_done_runs_nothing_again(self, watched: Watched, growing: Queue) -> None:
+        growing.write("".join(line(str(number)) for number in range(1, 6)))
+        growing.has_run(*"12345")
+        watched.change(lambda path: subprocess.run(["sed", "-i", "1,2d", path], check=True))
+        watched.says("gpu.txt was replaced; 3 lines in it were read before and are not run again; to run a line again")
+        growing.write(line("6"))
+        growing.has_run(*"123456")
+
+    @pytest.mark.parametrize("change", [replace, rewrite])
+    def test_inserted_and_changed_lines_run_and_the_others_do_not(self, watched, growing, change) -> None:
+        growing.write(line("a") + line("b") + line("c"))
+        growing.has_run(*"abc")
+        watched.change(change, "new", "c", "B", "a", "a")
+        growing.has_run(*"abc", "new", "B", "a")
+        watched.says("2 lines in it were read before and are not run again")
+
+    def test_rotation_to_rising_names_runs_each_line_once(self, watched: Watched, growing: Queue) -> None:
+        growing.write(line("a"))
+        growing.has_run("a")
+        for number, word in enumerate("bcd", start=1):
+            watched.change(lambda path, number=number: path.rename(path.with_name(f"gpu.txt.{number}")))
+            growing.write(line(word))
+            growing.has_run(*"abcd"[: number + 1])
+        assert "not run again" not in watched.heard
+
+    @pytest.mark.parametrize("change", [replace, rewrite])
+    def test_the_same_lines_in_a_new_file_are_named_and_submit_runs_one_again(self, watched, growing, change) -> None:
+        growing.write(line("eval") + line("x"))
+        growing.has_run("eval", "x")
+        watched.change(change, "eval")
+        watched.says("1 line in it was read before and is not run again; to run a line again, use `submit`")
+        assert growing.submit("--to", "gpu.txt", "echo eval >> ran   #: gpus=0").returncode == 0
+        growing.has_run("eval", "x", "eval")
+
+    def test_a_line_that_was_gone_when_the_file_was_read_runs_again(self, watched: Watched, growing: Queue) -> None:
+        growing.write(line("eval"))
+        growing.has_run("eval")
+        watched.change(lambda path: os.truncate(path, 0))
+        self._is_settled(growing)
+        growing.write(line("eval"))
+        growing.has_run("eval", "eval")
+        assert "not run again" not in watched.heard
+
+    @staticmethod
+    def _is_settled(growing: Queue) -> None:
+        journal = next(growing.program.directory.rglob("*.jsonl"), None)
+        assert journal
+        until(lambda: '"holds":[]' in journal.read_text(), "it is recorded that the file holds nothing")
+
+    def test_half_a_line_that_was_rewritten_is_not_run(self, watched: Watched, growing: Queue) -> None:
+        """As of a script that was interrupted while it wrote the file, and started again."""
+        growing.write(line("a") + "echo b >> ran; rm -rf /tmp/x")
+        growing.has_run("a")
+        watched.change(rewrite, "new", "a", "c")
+        growing.has_run("a", "new", "c")
+        if not watched.is_restarted:
+            watched.says("that line is not run unless the file still holds it: echo b >> ran; rm -rf /tmp/x")
+
+    def test_the_last_line_of_a_file_that_is_replaced_needs_no_newline(self, watched: Watched, growing: Queue) -> None:
+        growing.write(line("a") + line("b").rstrip("\n"))
+        growing.has_run("a")
+        watched.change(lambda path: path.rename(path.with_name("gpu.txt.1")))
+        growing.write(line("c"))
+        growing.has_run("a", "b", "c")
+
+    def test_a_second_change_is_compared_with_the_first(self, watched: Watched, growing: Queue) -> None:
+        growing.write(line("a") + line("b"))
+        growing.has_run(*"ab")
+        watched.change(replace, "b", "c")
+        growing.has_run(*"abc")
+        watched.says("1 line in it was read before and is not run again")
+        watched.change(rewrite, "c", "d", "b", "e")
+        growing.has_run(*"abcde")
+        watched.says("2 lines in it were read before and are not run again")
 
 
 ENDS: Sequence[Callable[[Popen], None]] = (kill, terminate)
@@ -505,6 +676,17 @@ class TestRestart:
         growing.write(line("two"))
         growing.has_run("one", "two")
 
+    @pytest.mark.parametrize("again", AGAIN, ids=["follow", "resume"])
+    def test_a_followed_file_that_vanished_while_it_was_empty_is_waited_for(self, growing: Queue, again) -> None:
+        growing.path.touch()
+        kill(growing.start())
+        growing.path.unlink()
+        growing.start_unheard(*again)
+        until(lambda: FOLLOWED in growing.said)
+        growing.write(line("one"))
+        growing.has_run("one")
+        assert growing.said.count(FOLLOWED) == 1  # not once by what was typed, and once by what the run had
+
     def test_a_killed_keeper_loses_nothing_of_what_is_written(self, fifo: Queue) -> None:
         process = fifo.start()
         fifo.write(line("one"))
@@ -514,7 +696,7 @@ class TestRestart:
         for number in range(20):
             fifo.write(line(str(number)))
         fifo.has_run("one", *map(str, range(20)))
-        assert "the keeper process was killed" in fifo.said
+        until(lambda: "the keeper process was killed" in fifo.said)  # what is said comes when stderr takes it
 
     def test_line_numbers_continue_after_a_restart(self, fifo: Queue) -> None:
         process = fifo.start()

@@ -156,7 +156,7 @@ class TestWriting:
         return program.directory
 
     def test_a_page_is_written_for_its_owner_alone_with_no_other_message(self, directory: Path) -> None:
-        (directory / "page.html").write_text("old")
+        (directory / "page.html").touch()
         (directory / "page.html").chmod(0o644)
         done = ask("--html", "page.html", cwd=directory)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "wrote page.html\n")
@@ -164,6 +164,28 @@ class TestWriting:
         assert stat.S_IMODE(page.stat().st_mode) == 0o600
         assert "<html" in page.read_text()
         assert list(directory.glob("page.html*")) == [page]
+
+    @pytest.mark.parametrize("option", ["--html", "--png"])
+    def test_a_file_that_is_no_report_is_not_overwritten(self, directory: Path, option: str) -> None:
+        jobs = directory / "jobs.txt"
+        jobs.write_text("true\n# <title>Report of a run</title>\n")
+        other = directory / "other"
+        kind = "a report" if option == "--html" else "a PNG picture"
+        sentence = f"jobs.txt is not {kind} and is not overwritten; choose another file"
+        assert sentence in refusal("--html", "other", option, "jobs.txt", cwd=directory)
+        assert jobs.read_text() == "true\n# <title>Report of a run</title>\n"
+        assert not other.exists()
+
+    def test_an_earlier_report_is_overwritten(self, directory: Path) -> None:
+        page = directory / "page.html"
+        assert ask("--html", "page.html", cwd=directory).returncode == 0
+        mark = '<meta name="generator" content="simple_gpu_scheduler report">\n'
+        before_the_mark = page.read_text().replace(mark, "")
+        assert before_the_mark != page.read_text()
+        page.write_text(before_the_mark)
+        for _ in range(2):
+            assert ask("--html", "page.html", cwd=directory).returncode == 0
+            assert mark in page.read_text()
 
     def test_a_link_stays_one(self, directory: Path) -> None:
         (directory / "real").mkdir()
@@ -216,7 +238,7 @@ def test_why_jobs_were_not_started_is_reported_once_for_all(program: Program) ->
     lines = ["false #: name=first", "true #: after=first", "true #: after=first", "true #: bogus=1"]
     program.run("--gpus", "0", "--ignore-occupancy", "-q", stdin="\n".join(lines) + "\n")
     text = told(cwd=program.directory)
-    assert "          2  job 1 did not succeed\n          1  unknown option 'bogus'" in text
+    assert "          2  job 1 \"first\" did not succeed\n          1  unknown option 'bogus'" in text
 
 
 def test_a_run_that_was_killed_and_resumed_is_shown_as_in_history(program: Program) -> None:

@@ -17,9 +17,11 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from simple_gpu_scheduler.base.units import axis_unit, show_duration, show_percent
 from simple_gpu_scheduler.report.page import page
-from tests.conftest import needs
+from tests.conftest import ROOT, needs
 
+HTML = ROOT / "simple_gpu_scheduler" / "report" / "html"
 BEGUN = 1_700_000_000.0
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -70,7 +72,7 @@ def report(jobs: list[dict], **values) -> dict:
         "longest": [one["job"] for one in jobs[:2]],
         "failures": [one["job"] for one in jobs if one["state"] in {"failed", "timed out", "killed"}],
         "waits": [{"gpu": "1", "for": "alice python 11.2 GiB for 2 h", "from": BEGUN, "to": BEGUN + 90}],
-        "metric": None, "parameters": [], "jobs": jobs,
+        "metric": None, "parameters": [], "axes": values.get("parameters", []), "jobs": jobs,
     } | values  # fmt: skip
 
 
@@ -119,7 +121,13 @@ def hostile_report() -> dict:
         ]
     )
     values["run"] |= dict.fromkeys(("id", "directory", "host", "state"), HOSTILE) | {"argv": [HOSTILE]}
-    values |= {"metric": HOSTILE, "parameters": [HOSTILE], "program": HOSTILE, "outcomes": {HOSTILE: 2}}
+    values |= {
+        "metric": HOSTILE,
+        "parameters": [HOSTILE],
+        "axes": [HOSTILE],
+        "program": HOSTILE,
+        "outcomes": {HOSTILE: 2},
+    }
     values["waits"][0]["for"] = values["templates"][0]["template"] = HOSTILE
     return values
 
@@ -396,7 +404,7 @@ def test_the_names_of_axes_are_whole_and_lie_beside_each_other(view: Page, width
     for number, one in enumerate(values["jobs"]):
         one["runtime"] = 10.0**number
         one["parameters"]["a_name_that_is_very_long"] = 10.0**number
-    view.open(values | {"parameters": ["lr", "bs", "a_name_that_is_very_long"]})
+    view.open(values | {"axes": ["lr", "bs", "a_name_that_is_very_long"]})
     ends = "return [...document.querySelectorAll('#picture .axis-name')].map((n) => [n.getBBox().x, n.getBBox().width])"
     places = view.js(ends)
     assert all(x + across <= after for (x, across), (after, _) in pairwise(places))
@@ -411,12 +419,102 @@ def test_the_table_of_a_sweep_sorts_numbers_as_numbers(view: Page) -> None:
     assert len(shown) == 20
 
 
+def test_the_table_of_a_sweep_is_ordered_by_the_metric(view: Page) -> None:
+    values = sweep(["bs", "lr"])
+    values["jobs"].reverse()
+    values["jobs"][3]["result"] = float("inf")
+    view.open(values)
+    shown = view.column("#sweep-table td:nth-child(2)")
+    assert shown[18] == "inf"
+    assert [float(text) for text in shown[:18]] == sorted(float(text) for text in shown[:18])
+    assert view.one("#sweep-table th:nth-child(2)").get_attribute("aria-sort") == "ascending"
+
+
+def test_what_only_names_the_jobs_is_no_axis_of_the_picture_and_no_column(view: Page) -> None:
+    values = sweep(["lr"])
+    for one in values["jobs"]:
+        one["parameters"]["output"] = f"runs/{one['job']}.json"
+    view.open(values | {"parameters": ["lr", "output"]})
+    assert view.one("#picture").get_attribute("data-kind") == "scatter"
+    assert "output" not in view.text("#sweep")
+    view.one("#sweep-table .open").click()
+    assert "output = runs/1.json" in view.text("#details-body")
+
+
 def test_a_sweep_without_a_metric_says_how_to_get_one(view: Page) -> None:
     view.open(sweep(["lr"], metric=None))
     assert "--metric loss" in view.text("#sweep")
     assert view.one("#picture").get_attribute("data-points") == "20"
     assert "runtime" in view.text("#sweep-table")
     assert "runtime in s" in view.text("#picture")
+
+
+def test_the_page_words_durations_and_shares_as_the_terminal_does(view: Page) -> None:
+    view.open(sweep(["lr"]))
+    functions = (HTML / "format.js").read_text()
+    seconds = [
+        0,
+        0.04,
+        0.33,
+        2.345,
+        5,
+        9.94,
+        9.96,
+        59.4,
+        60,
+        303,
+        3599.7,
+        3600,
+        5400,
+        7199,
+        86_399,
+        86_400,
+        172_799,
+        1e6,
+    ]
+    shown = view.js(functions + "return arguments[0].map(duration)", seconds)
+    assert [text.replace("\u00a0", " ") for text in shown] == [show_duration(each) for each in seconds]
+    shares = [0, 0.001, 0.0051, 0.5, 0.994, 0.9951, 1]
+    shown = view.js(functions + "return arguments[0].map(percent)", shares)
+    assert [text.replace("\u00a0", " ") for text in shown] == [show_percent(each) for each in shares]
+    assert view.js(functions + "return arguments[0].map(axisUnit)", seconds) == [
+        list(axis_unit(each)) for each in seconds
+    ]
+
+
+def test_long_runtimes_are_drawn_in_hours_and_told_in_hours_and_minutes(view: Page) -> None:
+    values = sweep(["lr"], metric=None)
+    for one in values["jobs"]:
+        one["runtime"] = 1800.0 * one["job"]
+    view.open(values)
+    assert "runtime in h" in view.text("#picture")
+    view.one("#picture").send_keys(Keys.END)
+    assert "runtime = 10 h" in view.text("#tip").replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize("width", [1280, 700])
+def test_what_commands_share_gives_way_to_what_differs(view: Page, width: int) -> None:
+    shared = (
+        "python3 train.py --data /data/imagenet --model resnet50 --workers 16 --amp --checkpoint /scratch/me/last.pt"
+    )
+    values = sweep(["lr"])
+    for one in values["jobs"]:
+        one["command"] = f"{shared} --lr 0.{one['job']:02} --epochs 100 --resume never --seed {one['job']}"
+    view.size(width, 800)
+    view.open(values)
+    ends = """
+        return [...document.querySelectorAll('#jobs td.wide')].map((cell) => {
+            const right = cell.getBoundingClientRect().right;
+            const told = [...cell.querySelectorAll('.parts > span:not(.shared)')];
+            return told.map((one) => [one.textContent.trim(), one.getBoundingClientRect().right <= right]);
+        })
+    """
+    expected = [[[f"--lr 0.{job:02}", True], [f"--seed {job}", True]] for job in range(1, 21)]
+    assert view.js(ends) == expected
+    cut = "const s = document.querySelector('#jobs .shared'); return s.scrollWidth > s.clientWidth"
+    assert view.js(cut)
+    view.one("#jobs .open").click()
+    assert values["jobs"][0]["command"] in view.text("#details-body")
 
 
 def test_results_that_are_no_numbers_are_shown_and_left_out_of_the_picture(view: Page) -> None:

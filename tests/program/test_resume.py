@@ -483,6 +483,22 @@ def test_a_resumed_run_is_resumed_again(scene: Scene) -> None:
     assert scene.ran() == ["1.1", "2.1", "3.1", "4.1"]
 
 
+def test_a_job_that_needs_more_gpus_than_the_resumed_run_has_is_said_to_wait(scene: Scene) -> None:
+    process = scene.start("--gpus", "0-2", "--ignore-occupancy", scene.lines(HOLD, f"{RAN}  #: gpus=3"))
+    until(lambda: scene.ran() and scene.records("input ended"))
+    process.terminate()
+    process.wait(timeout=120)
+    process = scene.start("--resume", "--gpus", "0,1", stderr=subprocess.PIPE)
+    scene.go()
+    assert process.stderr
+    lines = iter(process.stderr.readline, b"")
+    assert any(line.startswith(b"some waiting jobs need more GPUs, or larger ones, than this run") for line in lines)
+    process.terminate()
+    process.communicate(timeout=120)
+    assert scene.run("--resume", "-q", "--gpus", "0-2", "--ignore-occupancy").returncode == 0
+    assert scene.ran()[-1] == "2.1"
+
+
 # Runs that were stopped.
 
 

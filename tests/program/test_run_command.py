@@ -72,7 +72,7 @@ def test_it_waits_for_a_gpu_that_a_scheduler_has_leased(program: Program) -> Non
     process = program.start("run", "--gpus", "0", "--", *WHICH)
     assert process.stderr
     line = process.stderr.readline()
-    assert re.fullmatch(rb"waiting: gpu 0: leased by \w+ \(pid \d+, \S+\)\n", line), line
+    assert re.fullmatch(rb"waiting: gpu 0: leased by \w+ \(pid \d+, job 1 of run \w+\) for \S+ s\n", line), line
     (program.directory / "end-job").touch()
     assert process.communicate(timeout=120) == (b"0 PCI_BUS_ID\n", b"")
     assert process.returncode == 0
@@ -80,10 +80,10 @@ def test_it_waits_for_a_gpu_that_a_scheduler_has_leased(program: Program) -> Non
 
 def test_it_waits_for_a_gpu_that_a_process_uses(program: Program, idle_gpus: StandIn) -> None:
     idle_gpus.show([a_gpu(0, used=GIB, processes=[Process(os.getpid(), GIB)])])
-    process = program.start("run", "--", *WHICH)
+    process = program.start("run", "--free-for", "0", "--", *WHICH)
     assert process.stderr
     line = process.stderr.readline().decode()
-    assert re.fullmatch(r"waiting: gpu 0: \w+ \S+ 1\.0 GiB for .* \(to start anyway: --ignore-occupancy\)\n", line)
+    assert re.fullmatch(r"waiting: gpu 0: \w+ \S+ 1\.0 GiB for .* \(yours; to share the GPU: --share-with me\)\n", line)
     idle_gpus.show([a_gpu(0)])
     assert process.communicate(timeout=120) == (b"0 PCI_BUS_ID\n", b"")
 
@@ -107,7 +107,9 @@ def test_several_gpus_are_had_all_or_none_and_wide_runs_do_not_block_each_other(
     assert ends(program, "-n", "2", *WHICH) == (0, "1,2 PCI_BUS_ID\n", "")
     code, out, err = ends(program, "--no-wait", "-n", "2", "--gpus", "0", "1", "true")
     assert (code, out) == (75, "")
-    assert re.fullmatch(r"fewer than 2 GPUs are free: gpu 0: leased by \w+ \(pid \d+, \S+\)\n", err)
+    assert re.fullmatch(
+        r"fewer than 2 GPUs are free: gpu 0: leased by \w+ \(pid \d+, simple_gpu_scheduler run\) for \S+ s\n", err
+    )
     assert is_free(program, "1")
     wide = [program.start("run", "-n", "2", "--gpus", *gpus, "--", "true") for gpus in ("01", "10", "01", "10")]
     end()
@@ -134,7 +136,7 @@ def test_streams_that_are_closed_and_more_open_files_reach_the_command_as_they_a
 
 def test_without_patience_it_names_the_users_of_the_gpus(program: Program, hold: Callable, idle_gpus: StandIn) -> None:
     end = hold("0")
-    leased = r"no GPU is free: gpu 0: leased by \w+ \(pid \d+, \S+\)\n"
+    leased = r"no GPU is free: gpu 0: leased by \w+ \(pid \d+, simple_gpu_scheduler run\) for \S+ s\n"
     code, _, err = ends(program, "--no-wait", "--gpus", "0", "touch", "started")
     assert code == 75
     assert re.fullmatch(leased, err)

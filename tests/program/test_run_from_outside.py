@@ -107,6 +107,9 @@ def test_a_stop_lets_what_runs_end_and_the_rest_can_be_resumed(run: Run) -> None
     done = run.call("stop")
     assert done.stdout.decode() == f"run {run.id}: stopping; no new jobs, waiting for 1 running job\n"
     assert run.status()["standing"] == "stopping"
+    assert re.match(
+        rf"run {run.id}: stopping, in .*, started \d.* ago$", run.call("status").stdout.decode().split("\n")[0]
+    )
     (run.program.directory / "go").touch()
     assert run.process.wait(timeout=120) == 1
     assert not (run.program.directory / "second").exists()
@@ -455,17 +458,35 @@ def test_another_user_is_refused_even_where_the_directory_can_be_seen(run: Run) 
     run.process.wait(timeout=120)
 
 
-def test_a_run_that_is_stopped_by_a_signal_says_that_it_does_not_answer(
+def test_what_a_suspended_run_did_not_answer_in_time_is_not_done_when_it_continues(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "_PATIENCE", 0.3)
+    run.write("false\nsleep 1000\necho three\n")
+    until(lambda: run.status()["counts"]["failed"] == 1 and run.runs(2), "one failed, and one runs")
     os.kill(run.process.pid, signal.SIGSTOP)
+    requests = [{"do": "retry", "jobs": [1]}, {"do": "cancel", "jobs": [3]}, {"do": "pause"}, {"do": "stop"}]
+    monkeypatch.setattr(client, "_PATIENCE", 0.3)
     try:
-        with pytest.raises(UserError, match="does not respond; if it is suspended"):
-            ask(str(run.journals / f"{run.id}.jsonl"), {"do": "pause"})
+        for request in requests:
+            with pytest.raises(
+                UserError, match=f"does not respond; if it is suspended .*, run `fg` .* `kill -CONT {run.process.pid}`"
+            ):
+                ask(str(run.journals / f"{run.id}.jsonl"), request)
     finally:
         os.kill(run.process.pid, signal.SIGCONT)
-    until(lambda: run.status()["standing"] == "paused", "it does what was asked")
+    status = run.status()
+    assert (status["standing"], status["counts"]["cancelled"], status["counts"]["failed"]) == ("running", 0, 1)
+    run.call("stop", "--now")
+    assert run.process.wait(timeout=120) == 1
+
+
+def test_what_a_run_answers_in_time_is_done(run: Run) -> None:
+    os.kill(run.process.pid, signal.SIGSTOP)
+    asking = run.program.start("pause", run.id)
+    until(lambda: len(_connections(run)) > 1, "it has asked")
+    os.kill(run.process.pid, signal.SIGCONT)
+    assert asking.wait(timeout=120) == 0
+    assert run.status()["standing"] == "paused"
     run.call("stop")
     assert run.process.wait(timeout=120) == 0
 
@@ -502,8 +523,9 @@ def test_a_watch_in_a_terminal_keeps_to_its_size_and_ends_with_ctrl_c(program: P
         shown += os.read(master, 65536)
     assert shown.startswith(b"\x1b[H\x1b[2J")
     *lines, rest = shown.decode().removeprefix("\x1b[H\x1b[2J").split("\r\n")
-    assert {len(line) for line in lines} == {50}
+    assert max(len(line) for line in lines) == 50
     assert (len(lines), rest) == (9, "")
+    assert [line.split()[-1] for line in lines[1:]] == [str(number) for number in range(8)]  # what differs is not cut
     os.write(master, b"\x03")
     assert watching.wait(timeout=120) == 0
     os.close(master)
@@ -529,3 +551,27 @@ def test_another_user_is_refused(loop: Loop) -> None:
     done = subprocess.run([sys.executable, "-c", script, str(loop.path)], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == {"error": "this run belongs to another user"}
     assert loop.asked.empty()
+
+
+def test_the_run_is_a_word_or_an_option_of_every_command_and_not_two(run: Run) -> None:
+    run.program.run("--gpus", "1", "-q", stdin="true\n")  # so that the run is not the newest of all
+    for command, *options in (("status", "--json"), ("history", "--json"), ("report", "--json"), ("pause",)):
+        for words in ((run.id,), ("--run", run.id), (run.id, "--run", run.id)):
+            done = run.call(command, *options, *words)
+            assert done.returncode == 0, done.stderr
+            assert run.id.encode() in done.stdout or command == "history"
+            assert command != "history" or done.stdout == b"[]\n"  # its jobs, of which there are none
+    assert run.call("continue", "--run", run.id[:-1]).returncode == 0
+    for command in ("status", "history", "report", "wait", "stop", "pause", "continue"):
+        done = run.call(command, "--run", run.id, "2020")
+        assert done.returncode == 2
+        assert f"two runs are given, 2020 and --run {run.id}; choose one (see".encode() in done.stderr
+    for words in (("status", ""), ("stop", "--run", ""), ("cancel", "1", "--run", ""), ("submit", "--run", "", "true")):
+        done = run.call(*words)
+        assert done.returncode == 2
+        assert b"RUN is empty; is a shell variable unset? (see" in done.stderr
+    run.write("true\n")
+    until(lambda: run.call("logs", "1", "--run", run.id).returncode == 2)
+    assert run.call("stop", "--run", run.id).returncode == 0
+    code = run.process.wait(timeout=120)
+    assert run.call("wait", "--run", run.id).returncode == code

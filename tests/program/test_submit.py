@@ -1,8 +1,10 @@
 """`submit`: lines get whole into named pipes and files that a scheduler reads, or not at all, whatever others write."""
 
 import fcntl
+import json
 import os
 import pty
+import re
 import resource
 import select
 import signal
@@ -15,17 +17,26 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler.journal import files, records
+from simple_gpu_scheduler.journal.read import read_records
 from tests.conftest import UNMEASURED, Program, has_text, until
 
 SUBMIT = [
     sys.executable,
     "-c",
-    """import sys; from simple_gpu_scheduler.cli.main import _exit_with
+    """import os, sys; from simple_gpu_scheduler.cli.main import _exit_with
+from simple_gpu_scheduler.inputs import job_numbers; job_numbers.PATIENCE = float(os.environ.get('PATIENCE', 0))
 from simple_gpu_scheduler.cli.commands.submit import submit_command as command
 name = 'simple_gpu_scheduler submit'
 _exit_with(name, lambda: command.main(args=sys.argv[1:], prog_name=name, standalone_mode=False))""",
 ]
 LONG = 100_000
+
+
+def patient(seconds: float = 60) -> dict[str, str]:
+    """The environment of a `submit` that waits this long for numbers."""
+    return {**os.environ, "PATIENCE": str(seconds)}
+
+
 # Root may read and write everything, unless its capabilities are taken from it.
 WITHOUT_POWERS = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
 
@@ -242,8 +253,11 @@ def test_a_symlink_is_followed_and_what_is_no_queue_is_refused(submit: Submitter
     for path, words in [
         ("directory", b": directory is not a queue; a queue is a named pipe"),
         ("/dev/null", b": /dev/null is not a queue; "),
-        ("none", b": there is no none; start `simple_gpu_scheduler --follow none` first, or create the file"),
-        ("no \x1b[2J", b": there is no no \\x1b[2J; start `simple_gpu_scheduler --follow 'no \\x1b[2J'`"),
+        (
+            "none",
+            b": there is no none; start `simple_gpu_scheduler --follow none --make-fifo` first, or create the file",
+        ),
+        ("no \x1b[2J", b": there is no no \\x1b[2J; start `simple_gpu_scheduler --follow 'no \\x1b[2J' --make-fifo`"),
     ]:
         done = submit.run("--to", path, "true")
         assert done.returncode == 2
@@ -316,6 +330,26 @@ def test_a_newline_within_a_word_is_refused(submit: Submitters, file: Path) -> N
     assert file.read_bytes() == b"echo first\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["sleep", "5", "#: gpus=2"], "submit -- 'sleep 5  #: gpus=2'"),
+        (["sleep", "5", "#:gpu=2", "name=x"], "submit -- 'sleep 5  #:gpu=2 name=x'"),
+        (["sleep 2 #: name=w", "echo b"], "submit -- 'sleep 2 #: name=w'; several commands go to stdin, one per line"),
+    ],
+    ids=range(3),
+)
+def test_options_in_one_of_several_words_are_refused(
+    submit: Submitters, file: Path, words: list[str], meant: str
+) -> None:
+    done = submit.run("--to", "queue", "--", *words)
+    assert done.returncode == 2
+    assert (
+        f": nothing was submitted: options go inside the quotes: simple_gpu_scheduler {meant}\n" in done.stderr.decode()
+    )
+    assert file.read_bytes() == b"echo first\n"
+
+
 def test_stdin_that_cannot_be_read_is_an_error(submit: Submitters, file: Path) -> None:
     with Path(os.devnull).open("wb") as not_for_reading:
         process = submit.start("--to", "queue", stdin=not_for_reading)
@@ -351,6 +385,16 @@ def living_run(tmp_path: Path, second: int, directory: Path, *inputs: tuple[str,
     return fd
 
 
+def queue_of(done: "subprocess.CompletedProcess[bytes]") -> str:
+    """Where it says that a job was submitted to, for a run that does not read."""
+    match = re.fullmatch(
+        r"submitted 1 job to (.*); run 20250101-.* will number it when it reads the queue\n", done.stderr.decode()
+    )
+    assert match, done.stderr
+    assert done.stdout == b""
+    return match[1]
+
+
 def test_the_queue_is_that_of_the_newest_active_run_here_and_otherwise_of_the_only_one(
     submit: Submitters, tmp_path: Path
 ) -> None:
@@ -361,7 +405,7 @@ def test_the_queue_is_that_of_the_newest_active_run_here_and_otherwise_of_the_on
     assert (done.returncode, b"none of your active runs reads a named pipe or follows" in done.stderr) == (2, True)
     elsewhere = living_run(tmp_path, 1, Path("/usr"), ("file", queues[3]), ("follow", queues[0]))
     living_run(tmp_path, 2, tmp_path, ("file", queues[3]))
-    assert submit.run("true").stderr == f"submitted 1 job to {queues[0]}\n".encode()
+    assert queue_of(submit.run("true")) == str(queues[0])
     other = living_run(tmp_path, 3, Path("/usr"), ("follow", queues[1]))
     done = submit.run("true")
     assert done.returncode == 2
@@ -369,15 +413,15 @@ def test_the_queue_is_that_of_the_newest_active_run_here_and_otherwise_of_the_on
         done.stderr
     )
     here = [living_run(tmp_path, second, tmp_path, ("follow", queues[second - 2])) for second in (4, 5)]
-    assert submit.run("true").stderr == f"submitted 1 job to {queues[3]}\n".encode()
+    assert queue_of(submit.run("true")) == str(queues[3])
     os.close(here[1])
-    assert submit.run("true").stderr == f"submitted 1 job to {queues[2]}\n".encode()
+    assert queue_of(submit.run("true")) == str(queues[2])
     os.close(here[0])
     os.close(other)
-    assert submit.run("true").stderr == f"submitted 1 job to {queues[0]}\n".encode()
+    assert queue_of(submit.run("true")) == str(queues[0])
     os.close(elsewhere)
     done = submit.run("true", env={**os.environ, "SGS_QUEUE": str(queues[1])})
-    assert done.stderr == f"submitted 1 job to {queues[1]}\n".encode()
+    assert done.stderr == f"submitted 1 job to {queues[1]}\n".encode()  # that no run reads now
     assert submit.run("true").returncode == 2
 
 
@@ -391,8 +435,9 @@ def test_a_scheduler_that_reads_a_named_pipe_runs_what_is_submitted(program: Pro
     until(lambda: process.poll() is not None or not submit.run("--", *words).returncode, "its queue is found")
     assert submit.run("echo one word >> out   #: gpus=0").returncode == 0
     long = b"".join(b"echo %d >> out; : %s\n" % (number, b"x" * LONG) for number in range(20))
-    done = submit.run(stdin=long)
+    done = submit.run(stdin=long, env=patient())
     assert (done.returncode, done.stderr) == (0, f"submitted 20 jobs to {program.directory}/gpu.fifo\n".encode())
+    assert done.stdout.split() == [b"%d" % number for number in range(3, 23)]
     out = program.directory / "out"
     until(has_text(out, "19\n"), "the last job has run")
     until(has_text(out, "one word\n"))
@@ -401,3 +446,112 @@ def test_a_scheduler_that_reads_a_named_pipe_runs_what_is_submitted(program: Pro
     assert process.wait(30) == 143
     done = submit.run("true")
     assert (done.returncode, b"none of your active runs" in done.stderr) == (2, True)
+
+
+# ---- Numbers
+
+
+class Journal:
+    """What a run has recorded of its jobs."""
+
+    def __init__(self, directory: Path) -> None:
+        [self.path] = (directory / "state" / "simple_gpu_scheduler" / "runs").glob("*.jsonl")
+
+    def commands(self) -> dict[int, str]:
+        found = [each for each in read_records(self.path.read_bytes()).records if each["event"] == "job read"]
+        return {each["job"]: each["command"] for each in found}
+
+
+@pytest.mark.parametrize("name", ["gpu.fifo", "gpu.txt"])
+def test_submit_prints_the_numbers_of_its_jobs_and_of_no_others(
+    program: Program, submit: Submitters, name: str
+) -> None:
+    queue = program.directory / name
+    if name == "gpu.txt":
+        queue.write_text("true\n\n# remark\ntrue")
+    process = program.start("--gpus", "0", "--ignore-occupancy", "--follow", name, "-q", stdin=subprocess.DEVNULL)
+    until(lambda: process.poll() is not None or submit.run("-q", "true").returncode == 0, "it reads")
+    first = submit.run("--", "echo", "mine", env=patient())
+    assert (first.returncode, first.stderr) == (0, f"submitted 1 job to {queue}\n".encode())
+    journal = Journal(program.directory)
+    assert journal.commands()[int(first.stdout)] == "echo mine"
+    # Submitters of equal and of different lines at the same time, and a writer that takes no lock.
+    text = b"# remark\n\ntrue\necho \\\n  two lines  #: gpus=0\r\ntrue\n"
+    both = [submit.start(text=text, env=patient(), stdout=subprocess.PIPE) for _ in range(6)]
+    for _ in range(20):
+        with queue.open("a") as file:
+            file.write("true\n")
+    numbers = []
+    for each in both:
+        assert each.wait(120) == 0
+        assert each.stdout
+        numbers.append([int(line) for line in each.stdout.read().splitlines()])
+        each.stdout.close()
+    read = journal.commands()
+    assert [[read[number] for number in each] for each in numbers] == [["true", "echo \\\n  two lines", "true"]] * 6
+    assert len({number for each in numbers for number in each}) == 18
+    assert all(each == sorted(each) for each in numbers)
+
+
+def test_what_the_run_does_not_read_in_time_is_submitted_without_a_number(program: Program, submit: Submitters) -> None:
+    process = program.start("--gpus", "0", "--ignore-occupancy", "--follow", "gpu.fifo", stdin=subprocess.DEVNULL)
+    until(lambda: submit.run("true", env=patient()).stdout == b"1\n", "it reads")
+    run = Journal(program.directory).path.stem
+    process.send_signal(signal.SIGSTOP)
+    done = submit.run("touch ran", env=patient(0.1))
+    later = f"; run {run} will number it when it reads the queue\n"
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr.decode() == f"submitted 1 job to {program.directory}/gpu.fifo{later}"
+    done = submit.run("--json", stdin=b"true\ntrue\n")
+    assert json.loads(done.stdout)["jobs"] == [{"line": n, "job": None, "refused": None} for n in (1, 2)]
+    assert b"; run %s will number 2 of them when" % run.encode() in done.stderr
+    process.send_signal(signal.SIGCONT)
+    until((program.directory / "ran").exists)
+    assert submit.run("true", env=patient()).stdout == b"5\n"
+
+
+def test_a_line_that_the_run_refuses_is_told(program: Program, submit: Submitters) -> None:
+    process = program.start("--gpus", "0", "--ignore-occupancy", "--follow", "gpu.fifo", stdin=subprocess.DEVNULL)
+    until(lambda: process.poll() is not None or submit.run("true", env=patient()).stdout == b"1\n", "it reads")
+    done = submit.run("--json", stdin=b"true #: after=none\ntrue\n", env=patient())
+    assert done.returncode == 1
+    assert done.stderr.endswith(b"line 1 was refused as job 2: after=none: no earlier job has that name\n")
+    told = json.loads(done.stdout)
+    assert told == {
+        "queue": str(program.directory / "gpu.fifo"),
+        "run": Journal(program.directory).path.stem,
+        "jobs": [
+            {"line": 1, "job": 2, "refused": "after=none: no earlier job has that name"},
+            {"line": 2, "job": 3, "refused": None},
+        ],
+    }
+    assert submit.run("true #: after=none", env=patient()).stdout == b""
+
+
+def test_the_run_can_be_named_instead_of_its_queue(program: Program, submit: Submitters) -> None:
+    program.run("--gpus", "0", "--ignore-occupancy", stdin="true\n")
+    ended = Journal(program.directory).path.stem
+    process = program.start("--gpus", "0", "--ignore-occupancy", "--follow", "gpu.fifo", stdin=subprocess.DEVNULL)
+    until(lambda: process.poll() is not None or submit.run("true", env=patient()).stdout == b"1\n", "it reads")
+    runs = program.directory / "state" / "simple_gpu_scheduler" / "runs"
+    [run] = {path.stem for path in runs.glob("*.jsonl")} - {ended}
+    done = submit.run("--run", run, "true", env=patient() | {"SGS_QUEUE": "other"})
+    assert (done.stdout, b"(run " in done.stderr) == (b"2\n", False)
+    (elsewhere := program.directory / "elsewhere").mkdir()
+    done = submit.run("exit 3", env=patient(), cwd=elsewhere)
+    until(lambda: b"job 3 (line 3) failed" in (process.stderr.readline() if process.stderr else b""), "lines count")
+    told = f"submitted 1 job to {program.directory}/gpu.fifo (run {run[-6:]})\n"
+    assert (done.stdout, done.stderr.decode()) == (b"3\n", told)
+    for args, words in (
+        (("--run", ended), f"run {ended} is not active; its unfinished jobs are run by: simple_gpu_scheduler --resume"),
+        (("--run", run, "--to", "gpu.fifo"), "--to and --run exclude each other"),
+        (("-q", "--json"), "--quiet and --json exclude each other"),
+    ):
+        done = submit.run(*args, "true")
+        assert (done.returncode, words in done.stderr.decode()) == (2, True), done.stderr
+    other = program.start("--gpus", "1", "--ignore-occupancy")
+    until(lambda: len(list(runs.glob("*.sock"))) == 2, "it listens")
+    [name] = {path.stem for path in runs.glob("*.sock")} - {run}
+    done = submit.run("--run", name, "true")
+    assert f"run {name} reads no named pipe and follows no file, so it takes no more jobs" in done.stderr.decode()
+    program.feed(other, "")

@@ -119,3 +119,15 @@ def test_a_signal_during_start_up_ends_it_without_a_word(program: Program, numbe
 def test_a_shell_by_a_relative_path_is_found_from_another_directory(program: Program) -> None:
     done = sh(program, f"cd /; echo pwd | {COMMAND} --gpus 0 --shell bin/sh --chdir {program.directory}")
     assert (done.returncode, done.stdout) == (0, f"{program.directory}\n")
+
+
+@pytest.mark.parametrize("limit", [6, 8, 11, 14, 16, 20, 64])
+def test_too_low_a_limit_on_open_files_is_reported_in_a_sentence(program: Program, limit: int) -> None:
+    done = sh(program, f"ulimit -n {limit}; printf 'true\\n%.0s' 1 2 3 4 5 | {COMMAND} --gpus 0-3 --quiet", "bash")
+    assert "Traceback" not in done.stderr
+    assert done.returncode in (0, 2), done.stderr
+    assert done.returncode or limit > 15
+    if done.returncode:
+        said = done.stderr.splitlines()[-1]
+        assert said.startswith("simple_gpu_scheduler: ")
+        assert said.endswith("ulimit -n 1024")

@@ -26,7 +26,7 @@ class Reader:
 
     def _read(self) -> None:
         try:
-            while (piece := self.file.read(4096)).data:
+            while (piece := self.file.read(4096)).data or piece.is_settled:
                 self.pieces.append(piece)
             self.pieces.append(piece)
         except OSError as error:
@@ -34,16 +34,25 @@ class Reader:
 
     @property
     def contents(self) -> list[bytes]:
-        """What was read, cut where another file begins."""
+        """What was read, cut where other content begins."""
         contents = [b""]
         for piece in list(self.pieces):
-            if piece.is_new_file:
+            if piece.change in ("rewritten", "replaced"):
                 contents.append(b"")
             contents[-1] += piece.data
         return contents
 
+    @property
+    def inode(self) -> int:
+        """Of the file that is being read."""
+        return self.pieces[-1].position.inode if self.pieces else 0
+
     def has(self, *contents: bytes) -> None:
         until(lambda: self.contents == list(contents), f"{contents}, not {self.contents}")
+
+    def settles(self) -> None:
+        """The last change is over."""
+        until(lambda: any(piece.is_settled for piece in list(self.pieces)), "it is settled")
 
     def stop(self) -> Position:
         """End it, for good; where it was."""
@@ -104,8 +113,5 @@ def append(path: Path, data: bytes) -> None:
 
 
 def rotate(path: Path) -> None:
-    """As logrotate does: .2 becomes .3, .1 becomes .2, the file .1."""
-    numbers = sorted((int(old.suffix[1:]) for old in path.parent.glob(f"{path.name}.*")), reverse=True)
-    for number in numbers:
-        path.with_name(f"{path.name}.{number}").rename(path.with_name(f"{path.name}.{number + 1}"))
-    path.rename(path.with_name(f"{path.name}.1"))
+    """Out of the way, to a name that says nothing of its age."""
+    path.rename(path.with_name(f"{path.name}.{len(os.listdir(path.parent))}"))

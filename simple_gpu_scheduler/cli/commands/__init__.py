@@ -1,4 +1,4 @@
-"""The words that can be typed after `simple_gpu_scheduler`, a file each, and the one table of them.
+"""The words that can be typed after the program's name, a file each, and the one table of them.
 
 The group loads a command from here when it is typed; --help, completion and the man page list them from here.
 """
@@ -14,6 +14,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "logs": ("logs", "Print the output of jobs."),
     "wait": ("wait", "Wait until a run has ended, and exit with its exit code."),
     "history": ("history", "List past runs and their jobs."),
+    "clean": ("clean", "Show what runs keep on disk, and delete it."),
     "report": ("report", "Summarise a run: as text, page, picture or data."),
     "stop": ("ask", "Stop a run when its running jobs have ended."),
     "pause": ("ask", "Start no more jobs for now."),
@@ -22,4 +23,5 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "retry": ("ask", "Run jobs again if they failed or were not started."),
     "simulate": ("simulate", "Replay a workload under each policy."),
     "tune": ("tune", "Find the policy that serves your workload best."),
+    "doctor": ("doctor", "Check this machine, and say what to do about each problem."),
 }

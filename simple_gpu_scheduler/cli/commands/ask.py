@@ -7,18 +7,20 @@ from typing import Any
 import click
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.cli.options.which_run import run_option, run_params
 from simple_gpu_scheduler.journal.files import run_of
 from simple_gpu_scheduler.journal.find import choose, find_numbers, only_active
 from simple_gpu_scheduler.remote.client import ask
 
 _RUN_HELP = "RUN is a run ID or a prefix of it; it is not needed if only one run is active."
-_RUN_OPTION = "A run ID or a prefix of it.  [default: the only active run]"
+_DEFAULT_RUN = "the only active run"
 
 
-def _tell(run: str, **request: Any) -> int:
-    journal = choose(run, only_active)
+def _tell(run: str | None, **request: Any) -> int:
+    journal = choose(run or "", only_active)
     print(f"run {safe(run_of(journal))}: {ask(journal, request)['done']}")
     return 0
 
@@ -42,14 +44,10 @@ def _command(name: str, callback: Callable[..., int], help_: str, examples: str,
     return Command(name, *params, callback=callback, help=help_, examples=examples)
 
 
-def _run_argument() -> click.Argument:
-    return click.Argument(["run"], default="", metavar="[RUN]")
-
-
 def _job_params() -> list[click.Parameter]:
     return [
         click.Argument(["words"], nargs=-1, required=True, metavar="JOB..."),
-        click.Option(["--run"], default="", metavar="RUN", help=_RUN_OPTION),
+        run_option(_DEFAULT_RUN),
     ]
 
 
@@ -57,9 +55,9 @@ stop_command = _command(
     "stop",
     lambda run, now: _tell(run, do="stop", now=now),
     f"Stop a run: it starts no more jobs, and ends when its running jobs have ended.\n\n{_RUN_HELP} "
-    "`simple_gpu_scheduler --resume` runs the remaining jobs.",
+    f"`{PROGRAM} --resume` runs the remaining jobs.",
     "simple_gpu_scheduler stop\nsimple_gpu_scheduler stop 20260102-0304 --now",
-    _run_argument(),
+    *run_params(_DEFAULT_RUN),
     click.Option(["--now"], is_flag=True, help="Also stop the running jobs: TERM, then KILL after the run's --grace."),
 )
 pause_command = _command(
@@ -68,14 +66,14 @@ pause_command = _command(
     "Pause a run: it starts no more jobs until `continue`. Running jobs are not affected, and the input is still "
     f"read.\n\n{_RUN_HELP}",
     "simple_gpu_scheduler pause",
-    _run_argument(),
+    *run_params(_DEFAULT_RUN),
 )
 continue_command = _command(
     "continue",
     lambda run: _tell(run, do="continue"),
     f"Continue a paused run.\n\n{_RUN_HELP}",
     "simple_gpu_scheduler continue",
-    _run_argument(),
+    *run_params(_DEFAULT_RUN),
 )
 cancel_command = _command(
     "cancel",

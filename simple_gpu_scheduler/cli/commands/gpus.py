@@ -9,6 +9,7 @@ import click
 
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import Command, Section
+from simple_gpu_scheduler.cli.machine_defaults import machine_defaults
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.display import table
 from simple_gpu_scheduler.gpus.discover import find_machine
@@ -65,6 +66,7 @@ def _print(rows: list[GpuReport], *, as_json: bool, watches: bool = False) -> No
 gpus_command = Command(
     "gpus",
     callback=_gpus,
+    defaults=machine_defaults,
     help=_HELP,
     sections=_SECTIONS,
     examples=_EXAMPLES,

@@ -11,17 +11,20 @@ from itertools import islice
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.text import print_bytes, print_text, safe, show_moment, show_outcome
-from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.text import print_bytes, print_text, safe, show_moment, show_outcome, visible
+from simple_gpu_scheduler.base.units import show_bytes, show_duration
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
-from simple_gpu_scheduler.display.table import aligned, cut, width_of_stdout
+from simple_gpu_scheduler.cli.options.which_run import run_params
+from simple_gpu_scheduler.display.table import width_of_stdout, with_commands
+from simple_gpu_scheduler.journal import disk, files
 from simple_gpu_scheduler.journal.find import FoundRun, all_runs, choose, is_elsewhere, look
 from simple_gpu_scheduler.journal.rows import JobRow, RunRow, job_rows, run_row
 from simple_gpu_scheduler.journal.rows import commands as commands_of
 
 _FILTERS = ("failed", "waiting", "running", "succeeded", "not_started", "cancelled")
 _DEFAULT_COUNT = 20
-_RUN_HEADINGS = ("RUN", "STARTED", "TOOK", "STATE", "JOBS", "DIRECTORY")
+_RUN_HEADINGS = ("RUN", "STARTED", "TOOK", "STATE", "JOBS", "DISK", "DIRECTORY")
 _JOB_HEADINGS = ("JOB", "NAME", "STATE", "ATTEMPTS", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND")
 _EXAMPLES = r"""
 simple_gpu_scheduler history --here
@@ -42,14 +45,14 @@ choose both. Refused lines are not commands and are only counted.
 
 \b
 --json: an array of runs
-  run, journal, begun, ended, state, seconds, directory, host, argv, code,
-  succeeded, failed, running, waiting, not_started, cancelled
+  run, journal, begun, ended, state, seconds, directory, host, argv, code, disk,
+  succeeded, failed, running, waiting, not_started, cancelled, interrupted
 or of jobs
   job, name, state, attempts, outcome, code, reason, gpus, started, ended,
   runtime, line, source, options, after, command
 
-Times are in seconds since the epoch; null means that it is unknown or did not happen; bytes that are not UTF-8 are lone
-surrogates, as in the journal. A job that was running when its run died is "interrupted".
+Times are in seconds since the epoch, disk in bytes; null means that it is unknown or did not happen; bytes that are not
+UTF-8 are lone surrogates, as in the journal. A job that was running when its run was stopped or died is "interrupted".
 """
 
 
@@ -72,7 +75,7 @@ def _sections() -> tuple[Section, ...]:
             "Which jobs (may be combined)",
             (
                 _flag("failed", "Jobs that failed, were killed or timed out."),
-                _flag("waiting", "Jobs that wait, or were waiting when their run ended."),
+                _flag("waiting", "Jobs that wait, or were waiting or interrupted when their run ended."),
                 _flag("running", "Jobs that run, or were running when their run died."),
                 _flag("succeeded", "Jobs that succeeded."),
                 _flag("not-started", "Jobs that were not started and will not be."),
@@ -93,6 +96,7 @@ def _history(
     run: str | None, count: int | None, here: bool, commands: bool, null: bool, as_json: bool, **filters: bool
 ) -> int:
     groups = [name.replace("_", " ") for name in _FILTERS if filters[name]]
+    groups += ["interrupted"] if filters["waiting"] else []
     shows_jobs = run is not None or bool(groups)
     if commands and not run:
         raise click.UsageError("--commands needs a RUN")
@@ -122,14 +126,16 @@ def _show_runs(count: int, *, here: bool, as_json: bool) -> None:
 
 
 def _runs(*, here: bool) -> Iterable[RunRow]:
+    names = disk.names_by_run(files.runs_directory(os.environ))
     for path in all_runs():
         try:
             seen = look(path)
         except UserError as error:  # an unreadable one must not hide the others
-            print(f"simple_gpu_scheduler history: {error}", file=sys.stderr)
+            print(f"{PROGRAM} history: {error}", file=sys.stderr)
             continue
         if not here or os.path.realpath(seen.state.began.get("directory", "")) == os.path.realpath(os.getcwd()):
-            yield run_row(seen.state, path, seen.standing, time.time() if seen.is_alive else None)
+            row = run_row(seen.state, path, seen.standing, time.time() if seen.is_alive else None)
+            yield row._replace(disk=disk.size_of(os.path.dirname(path), names.get(row.run, ())))
 
 
 def _show_jobs(run: str, groups: Sequence[str], *, commands: bool, null: bool, as_json: bool) -> None:
@@ -153,11 +159,11 @@ def _print_commands(rows: Sequence[JobRow], seen: FoundRun, *, null: bool) -> No
     try:
         text = commands_of(rows, seen.state, by_null=null)
     except ValueError as error:
-        raise UserError(_shown(str(error))) from None
+        raise UserError(safe(visible(str(error)))) from None
     refused = sum(row.job is None for row in rows)
     if refused:
         lines = "1 refused line" if refused == 1 else f"{refused} refused lines"
-        print(f"simple_gpu_scheduler history: {lines} cannot be printed as commands", file=sys.stderr)
+        print(f"{PROGRAM} history: {lines} cannot be printed as commands", file=sys.stderr)
     print_bytes(text)
 
 
@@ -165,13 +171,14 @@ def _run_cells(row: RunRow) -> tuple[str, ...]:
     # Nothing is running in a run that died.
     words = {} if row.state in ("running", "paused") else {"running": "not ended"}
     counts = [f"{count} {words.get(group, group)}" for group, count in row.counts.items() if count]
-    directory = _shown(row.directory)
+    directory = safe(visible(row.directory))
     return (
         row.run,
         show_moment(row.begun),
         show_duration(row.seconds),
         row.state,
         ", ".join(counts) or "none",
+        show_bytes(row.disk),
         directory,
     )
 
@@ -191,20 +198,15 @@ def _job_cells(row: JobRow) -> tuple[str, ...]:
     )
 
 
-def _shown(text: str) -> str:
-    """Safe to print; bytes that are not UTF-8 are lone surrogates here."""
-
-    return safe(text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
-
-
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    lines = aligned([headings, *([_shown(cell) for cell in row] for row in rows)])
-    print_text("\n".join(cut(lines, width_of_stdout())))
+    """The last column holds commands or directories."""
+    lines = with_commands([headings, *([safe(visible(cell)) for cell in row] for row in rows)], width=width_of_stdout())
+    print_text("\n".join(lines))
 
 
 history_command = Command(
     "history",
-    click.Argument(["run"], required=False, metavar="[RUN]"),
+    *run_params("list the runs"),
     callback=_history,
     help=_HELP,
     sections=_sections(),

@@ -8,10 +8,11 @@ import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.cli.options.which_run import run_option
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.find import find_job
 from simple_gpu_scheduler.journal.read import read_records
-from simple_gpu_scheduler.journal.run_state import JobState, RunState
+from simple_gpu_scheduler.journal.run_state import UNFINISHED, JobState, RunState
 from simple_gpu_scheduler.output.log_file import open_to_read, part_of
 
 _PAUSE = 0.2
@@ -112,7 +113,7 @@ def _follow(journal: str, number: int) -> None:
         is_alive = files.is_alive(journal)  # in this order: otherwise the last output of a run could be missed
         following.read_on()
         job = following.state.jobs[number]
-        is_over = job.state not in ("waiting", "running") or not is_alive
+        is_over = job.state not in UNFINISHED or not is_alive
         if log := job.log:
             if is_over or os.path.exists(log):  # it is recorded before it is created
                 output.print_on(log)
@@ -121,7 +122,7 @@ def _follow(journal: str, number: int) -> None:
         if is_over:
             break
         time.sleep(_PAUSE)
-    if job.state in ("waiting", "running"):
+    if job.state in UNFINISHED:
         how = find.standing(following.state, alive=False)
         print(f"job {number} has not ended: run {following.state.run} {how}", file=sys.stderr)
 
@@ -141,12 +142,7 @@ logs_command = Command(
     click.Argument(["words"], nargs=-1, metavar="[JOB]..."),
     click.Option(["--failed"], is_flag=True, help="All jobs that failed, were killed or timed out."),
     click.Option(["-f", "--follow"], is_flag=True, help="Keep printing what the job writes, until it has ended."),
-    click.Option(
-        ["--run"],
-        default="",
-        metavar="RUN",
-        help="A run ID or a prefix of it.  [default: the newest run in this directory]",
-    ),
+    run_option("the newest run in this directory"),
     callback=_logs,
     help=_HELP,
     examples=_EXAMPLES,

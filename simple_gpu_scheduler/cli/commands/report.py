@@ -11,12 +11,14 @@ import click
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe
 from simple_gpu_scheduler.cli.click_extras import Command, Section
+from simple_gpu_scheduler.cli.options.which_run import run_params
 from simple_gpu_scheduler.display.table import width_of_stdout
 from simple_gpu_scheduler.journal.find import choose, is_elsewhere, look_at_records
 from simple_gpu_scheduler.report.build import Basis, Report, build
-from simple_gpu_scheduler.report.page import page
+from simple_gpu_scheduler.report.figure import is_picture
+from simple_gpu_scheduler.report.page import is_page, page
 from simple_gpu_scheduler.report.text import NO_LOGS, has_logs, show, table
-from simple_gpu_scheduler.system.files import write_file
+from simple_gpu_scheduler.system.files import check_replaceable, write_file
 
 _EXAMPLES = r"""
 simple_gpu_scheduler report
@@ -35,9 +37,11 @@ The jobs' output can be used if it was kept: with --logs DIR, with --output grou
 "loss": 0.5 in a line of JSON. Only the whole name matches, in the same case: train_loss is not loss.
 
 Parameters are read from the commands: whatever varies among similar commands, by its name (--lr 0.1, lr=0.1) or its
-position (#1).
+position (#1). What only names the job, such as --output runs/17.json, is left out of comparisons. Results are ordered
+by the metric, lowest first.
 
-Files are readable only by you (mode 0600), since they show commands. Pictures need matplotlib:
+Files are readable only by you (mode 0600), since they show commands. An existing file is overwritten
+only if it is empty, an earlier report (--html), or a PNG picture (--png). Pictures need matplotlib:
 simple_gpu_scheduler[plot].
 """
 _SECTIONS = (
@@ -57,10 +61,11 @@ _SECTIONS = (
 )
 
 
-def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: bool, metric: str) -> int:
+def _report(run: str | None, html: str | None, png: str | None, as_csv: bool, as_json: bool, metric: str) -> int:
     if as_csv and as_json:
         raise click.UsageError("--csv and --json exclude each other")
-    report = _build(run, metric)
+    _check(html, png)
+    report = _build(run or "", metric)
     made = []  # all before the first is written
     if html is not None:
         made.append((html, _page(report)))
@@ -76,6 +81,14 @@ def _report(run: str, html: str | None, png: str | None, as_csv: bool, as_json: 
     elif not made:
         _show(report)
     return 0
+
+
+def _check(html: str | None, png: str | None) -> None:
+    """Refuse, before any work, to overwrite what is no earlier report: jobs.txt is quickly typed."""
+    if html is not None:
+        check_replaceable(html, is_page, "a report")
+    if png is not None:
+        check_replaceable(png, is_picture, "a PNG picture")
 
 
 def _build(word: str, metric: str) -> Report:
@@ -120,7 +133,7 @@ def _safe(text: str) -> str:
 
 report_command = Command(
     "report",
-    click.Argument(["run"], default="", metavar="[RUN]"),
+    *run_params("the newest run in this directory"),
     callback=_report,
     help=_HELP,
     sections=_SECTIONS,

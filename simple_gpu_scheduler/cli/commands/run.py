@@ -16,13 +16,14 @@ from simple_gpu_scheduler.base.jobs import Attempt, Job, Place, outcome_of
 from simple_gpu_scheduler.base.text import show_waits
 from simple_gpu_scheduler.base.units import parse_duration
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
+from simple_gpu_scheduler.cli.machine_defaults import machine_defaults
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
 from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
 from simple_gpu_scheduler.gpus.leases import LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.system.foreground import FOR_THE_COMMAND, run_in_foreground
-from simple_gpu_scheduler.system.job_environment import inherited, own
+from simple_gpu_scheduler.system.job_environment import inherited, own, unbuffered
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
 from simple_gpu_scheduler.system.signals import Signalled, signals_to
 from simple_gpu_scheduler.system.threads import MessageQueue
@@ -72,6 +73,7 @@ run_command = Command(
     "run",
     click.Argument(["command"], nargs=-1, type=click.UNPROCESSED, required=True),
     callback=_callback,
+    defaults=machine_defaults,
     help=_HELP,
     sections=_SECTIONS,
     examples=_EXAMPLES,
@@ -135,7 +137,11 @@ def _run(
     run_id: str,
     not_ignored: Sequence[int],
 ) -> int:
-    pairs = [*inherited(environment), *own(attempt, run_id.encode(), environment.get(TREE, b""))]
+    pairs = [
+        *inherited(environment),
+        *unbuffered(environment),
+        *own(attempt, run_id.encode(), environment.get(TREE, b"")),
+    ]
     its_environment = dict(pair.split(b"=", 1) for pair in pairs)
     hold = got.hold
     try:

@@ -1,5 +1,7 @@
 """The run: `simple_gpu_scheduler < FILE`. Its options are in `cli/options`, what it does is in `run`."""
 
+import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -7,6 +9,7 @@ import click
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.cli.click_extras import Command, version_option
 from simple_gpu_scheduler.cli.commands import COMMANDS
+from simple_gpu_scheduler.cli.machine_defaults import machine_defaults
 from simple_gpu_scheduler.cli.options import (
     display,
     execution,
@@ -39,6 +42,8 @@ jobs wait, and a message says why. Each GPU runs one job at a time.
 After a command, `#:` sets options for that job only: gpus, mem, timeout, time, retries, priority, label, name, after.
 
 The exit code is 0 if every job succeeded, 1 if some did not, and 2 for bad input.
+
+`simple_gpu_scheduler` and `sgs` are the same program.
 """
 
 _SECTIONS = (
@@ -62,10 +67,27 @@ def _complete(context: click.Context, param: click.Parameter, incomplete: str) -
     return found or click.Path().shell_complete(context, param, incomplete)
 
 
+def _hint_at_command_line(words: Sequence[str]) -> str:
+    from simple_gpu_scheduler.cli.hints import hint_at_first  # noqa: PLC0415 - only an error needs it
+
+    return hint_at_first(words, is_command_line=True)
+
+
+def _refuse_what_is_no_file(files: Sequence[str]) -> None:
+    """Refuse a mistyped command, or a command line, where a file was expected."""
+    if files and files[0] != "-" and not os.path.lexists(files[0]):
+        from simple_gpu_scheduler.cli.hints import hint_at_first  # noqa: PLC0415 - as above
+
+        if hint := hint_at_first(files):
+            raise click.UsageError(hint)
+
+
 def _run(**typed: Any) -> int:
     from simple_gpu_scheduler.run.options import Options  # noqa: PLC0415 - 8 ms that --help needs not
     from simple_gpu_scheduler.run.setup.build import run_jobs  # noqa: PLC0415 - 20 ms that --help needs not
 
+    _refuse_what_is_no_file(typed["files"])
+    inputs.check_input(typed)
     context = click.get_current_context()
     resumed = resume.resumed_run(context, typed)
     how = execution.take_execution(typed)
@@ -90,8 +112,10 @@ run = Command(
     click.Argument(["files"], nargs=-1, shell_complete=_complete),
     version_option(f"simple_gpu_scheduler {__version__}"),
     callback=_run,
+    defaults=machine_defaults,
     help=_HELP,
     sections=_SECTIONS,
     commands=[(name, line) for name, (_, line) in COMMANDS.items()],
     examples=_EXAMPLES,
+    hint_at=_hint_at_command_line,
 )

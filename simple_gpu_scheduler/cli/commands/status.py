@@ -9,10 +9,13 @@ from typing import Any
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe, show_command
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.cli.options.which_run import run_params
 from simple_gpu_scheduler.display import table
+from simple_gpu_scheduler.display.abbreviation import shorten_after
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.run_state import JobState
@@ -21,18 +24,17 @@ from simple_gpu_scheduler.remote.client import ask
 
 Report = Mapping[str, Any]
 
-_COUNTS = ("running", "waiting", "succeeded", "failed", "not started", "cancelled")
-_SELDOM = ("cancelled",)
+_COUNTS = ("running", "waiting", "succeeded", "failed", "not started", "cancelled", "interrupted")
+_SELDOM = ("cancelled", "interrupted")
 _LONGEST_LINE = 200
 
 
-def show(report: Report, now: float) -> list[str]:
-    """The lines of one run."""
+def show(report: Report, now: float, width: int | None = None) -> list[str]:
+    """The lines of one run. To fit into a width, commands are shortened where they are alike; other lines are not."""
     lines = [_heading(report, now)]
     if report["problem"]:
         lines.append(f"  {safe(report['problem'])}")
-    for job in report["running"]:
-        lines += _job(job, is_alive=report["alive"])
+    lines += _jobs(report["running"], width, is_alive=report["alive"])
     counts = report["counts"]
     lines.append(
         "  " + ", ".join(f"{counts[name]} {name}" for name in _COUNTS if name in counts and _counts(counts, name))
@@ -49,25 +51,36 @@ def _heading(report: Report, now: float) -> str:
     run, standing = safe(report["run"]), safe(report["standing"])
     where = f" in {safe(report['directory'])}" if report["directory"] else ""
     if report["alive"]:
-        since = f" for {show_duration(max(0.0, now - report['began']))}" if report["began"] else ""
-        return f"run {run}: {standing}{where}{since}"
+        age = show_duration(max(0.0, now - report["began"])) if report["began"] else ""
+        if standing == "running":
+            return f"run {run}: {standing}{where}{age and f' for {age}'}"
+        # It is the run that is so old, not its pause.
+        return f"run {run}: {standing}{where and f',{where}'}{age and f', started {age} ago'}"
     ago = f" {show_duration(max(0.0, now - report['last']))} ago" if report["last"] else ""
     code = f" with exit code {report['code']}" if report["code"] is not None else ""
-    resume = "" if standing == "finished" else f"; resume it with: simple_gpu_scheduler --resume {run}"
+    resume = "" if standing in ("finished", "refused") else f"; resume it with: {PROGRAM} --resume {run}"
     return f"run {run}: {standing}{ago}{code}{where}{resume}"
 
 
-def _job(job: Report, *, is_alive: bool) -> Iterable[str]:
+def _jobs(jobs: Sequence[Report], width: int | None, *, is_alive: bool) -> Iterable[str]:
+    heads = [_head(job, is_alive=is_alive) for job in jobs]
+    commands: Sequence[str] = [show_command(job["command"].encode("utf-8", "surrogateescape")) for job in jobs]
+    if width is not None:
+        commands = shorten_after(heads, commands, width)
+    for job, head, command in zip(jobs, heads, commands, strict=True):
+        yield head + command
+        if job.get("last_line"):
+            yield f"      {_shortened(job['last_line'])}"
+
+
+def _head(job: Report, *, is_alive: bool) -> str:
     where = f"gpu {','.join(job['gpus'])}" if job["gpus"] else "cpu"
     took = show_duration(job["runtime"]) if is_alive else "when it died"
     if is_alive and job.get("estimate") is not None:
         took += f" of about {show_duration(job['estimate'])}"
     name = f' "{safe(job["name"])}"' if job["name"] else ""
     again = f", attempt {job['attempt']}" if job["attempt"] > 1 else ""
-    command = show_command(job["command"].encode("utf-8", "surrogateescape"))
-    yield f"  {safe(where)}, {took}: job {job['job']}{name}{again}: {command}"
-    if job.get("last_line"):
-        yield f"      {_shortened(job['last_line'])}"
+    return f"  {safe(where)}, {took}: job {job['job']}{name}{again}: "
 
 
 def _shortened(line: str) -> str:
@@ -97,7 +110,7 @@ RUN is a run ID or a prefix of it; the default is all your active runs and the l
 """
 
 
-def _status(run: str, as_json: bool, watch: bool) -> int:
+def _status(run: str | None, as_json: bool, watch: bool) -> int:
     if not watch:
         _print(_reports(run), as_json=as_json)
         return 0
@@ -116,11 +129,12 @@ def _print(reports: Sequence[Report], *, as_json: bool, watches: bool = False) -
         print(json.dumps(reports, indent=None if watches else 2), flush=True)
         return
     now = time.time()
-    lines = [line for report in reports for line in show(report, now)] or ["no runs yet"]
+    width = table.width_of_stdout() if watches else None  # lines that are redrawn do not wrap
+    lines = [line for report in reports for line in show(report, now, width)] or ["no runs yet"]
     table.show(lines, redraws=watches)
 
 
-def _reports(run: str) -> list[Report]:
+def _reports(run: str | None) -> list[Report]:
     if run:
         return [_report(find.choose(run))]
     chosen: list[str] = []
@@ -207,7 +221,7 @@ def _was_running(each: JobState) -> dict[str, Any]:
 
 status_command = Command(
     "status",
-    click.Argument(["run"], default="", metavar="[RUN]"),
+    *run_params("all active runs, and the last one that ended"),
     click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch one per line."),
     click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until the run ends or Ctrl-C."),
     callback=_status,

@@ -3,26 +3,33 @@
 It finds the queue that is meant, and checks that the text may be submitted; `inputs.submit` writes it.
 """
 
+import json
 import os
+import re
 import select
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import click
 
-from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import Command, Section
+from simple_gpu_scheduler.cli.options.which_run import run_option
+from simple_gpu_scheduler.inputs.job_numbers import Numbered, Receiver, find_receiver, numbers
 from simple_gpu_scheduler.inputs.submit import WholeLine, append, open_queue
 from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LONGEST_LINE, has_command, split_options
+from simple_gpu_scheduler.jobfile.shell_comments import find_comments
 from simple_gpu_scheduler.jobfile.split import Line, LineCutter
 from simple_gpu_scheduler.journal import files, find
 
 _STDIN, _CHUNK = 0, 1024 * 1024
 _MOST_ERRORS_SHOWN = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OPTIONS = re.compile(rb"#:\s*\w+=")  # a word that is only `#:` may be meant for the program
 _QUEUES = ("fifo", "follow")
 _VARIABLE = "SGS_QUEUE"
 _WAY_OUT = f"choose one with --to PATH or {_VARIABLE}"
@@ -33,31 +40,81 @@ simple_hypersearch 'python train.py --lr {lr}' -p lr 0.1 0.01 | simple_gpu_sched
 """
 _HELP = f"""Add COMMAND, or each line of stdin, to the queue of an active run: a named pipe, or a file that it follows.
 
+The number of each job is printed, one per line, as soon as the run has read it. If that takes more than three seconds,
+a message says that the run will number it later; it is in the queue either way.
+
 A COMMAND of one word is a shell line and may set options after `#:`; several words reach the program unchanged. Either
 all lines are written or, if one of them is wrong, none. Without --to and {_VARIABLE}, the queue is that of your newest
 active run in this directory; if there is none, that of your only run elsewhere. The exit code is 2 if the queue or a
-line is wrong, and 1 if writing failed.
+line is wrong, and 1 if writing failed or the run refused a line.
+
+\b
+--json: an object
+  queue, run, jobs: an array of line, job, refused
+
+job is the number, or null if it is not known yet; refused says why a line is no job; run is null if no active run of
+yours reads the queue.
 """
 
 
 class _Submission(NamedTuple):
+    """What is written, and the numbers of those lines that are jobs."""
+
     lines: list[WholeLine]
-    jobs: int
+    jobs: list[int]
     errors: list[str]
 
 
-def _submit(to: str | None, quiet: bool, command: tuple[str, ...]) -> int:
-    path = to or _find_queue()
+def _submit(to: str | None, run: str, quiet: bool, as_json: bool, command: tuple[str, ...]) -> int:
+    _check(to, run, quiet=quiet, as_json=as_json)
+    journals = [find.choose(run, find.only_active)] if run else find.all_runs()
+    path = _queue_of(journals[0]) if run else to or _find_queue()
     try:
         queue = open_queue(path)  # before the user types in vain
         submission = _cut(_join(command) if command else _read_stdin())
         _refuse_errors(submission)
-        append(path, queue, submission.lines, _say)
+        receiver = None if quiet else find_receiver(path, journals)
+        written = append(path, queue, submission.lines, _say, marks=receiver is not None)
     except UserError as error:
         raise _made_safe(error) from None
-    if not quiet:
-        _say(f"submitted {submission.jobs:,} job{'s' if submission.jobs > 1 else ''} to {path}")
-    return 0
+    if quiet:
+        return 0
+    found = numbers(receiver, written, len(submission.jobs)) if receiver else {}
+    return _tell(path, receiver, {line: found.get(line) for line in submission.jobs}, as_json=as_json)
+
+
+def _check(to: str | None, run: str, *, quiet: bool, as_json: bool) -> None:
+    source = click.get_current_context().get_parameter_source("to")
+    if to and run and source == click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--to and --run exclude each other")
+    if quiet and as_json:
+        raise click.UsageError("--quiet and --json exclude each other")
+
+
+def _tell(path: str, receiver: Receiver | None, jobs: Mapping[int, Numbered | None], *, as_json: bool) -> int:
+    """Say what was submitted, and print the numbers; the exit code."""
+    unknown = sum(each is None for each in jobs.values())
+    note = ""
+    if receiver and unknown:
+        which = "it" if len(jobs) == 1 else f"{unknown:,} of them"
+        note = f"; run {receiver.run} will number {which} when it reads the queue"
+    elif receiver and find.began(receiver.journal, newest=True).get("directory") != _here():
+        note = f" (run {receiver.run.rpartition('-')[2]})"  # `logs` needs it, since its default is a run of here
+    _say(f"submitted {len(jobs):,} job{'s' if len(jobs) > 1 else ''} to {path}{note}")
+    if as_json:
+        rows = [
+            {"line": line, "job": each and each.job, "refused": each.problem or None if each else None}
+            for line, each in jobs.items()
+        ]
+        print(json.dumps({"queue": os.path.realpath(path), "run": receiver and receiver.run, "jobs": rows}))
+    else:
+        for each in jobs.values():
+            if each and not each.problem:
+                print(each.job)
+    refused = [(line, each) for line, each in jobs.items() if each and each.problem]
+    for line, each in refused:
+        _say(f"line {line} was refused as job {each.job}: {each.problem}")
+    return SOME_DID_NOT_SUCCEED if refused else 0
 
 
 def _made_safe(error: UserError) -> UserError:
@@ -68,13 +125,21 @@ def _say(text: str) -> None:
     print(safe(text), file=sys.stderr, flush=True)
 
 
+def _queue_of(journal: str) -> str:
+    """The queue of a run that was named."""
+    run = safe(files.run_of(os.path.realpath(journal)))
+    if not files.is_alive(journal):
+        raise UserError(f"run {run} is not active; its unfinished jobs are run by: {PROGRAM} --resume {run}")
+    queues = _queues_of(journal)
+    if not queues:
+        raise UserError(f"run {run} reads no named pipe and follows no file, so it takes no more jobs")
+    return queues[0][1]
+
+
 def _find_queue() -> str:
     """The queue of the newest active run, preferably of this directory."""
     found = [queue for path in find.all_runs() for queue in _queues_of(path)]
-    try:
-        here = os.getcwd()
-    except FileNotFoundError:
-        here = ""
+    here = _here()
     for directory, path in found:
         if directory == here:
             return path
@@ -82,13 +147,20 @@ def _find_queue() -> str:
     if not paths:
         raise UserError(
             "none of your active runs reads a named pipe or follows a file; start one, for example "
-            f"`simple_gpu_scheduler --follow gpu.fifo`, or {_WAY_OUT}"
+            f"`{PROGRAM} --follow gpu.fifo`, or {_WAY_OUT}"
         )
     if len(paths) > 1:
         raise UserError(
             f"there are several queues, none of them in this directory: {safe(', '.join(paths))}; {_WAY_OUT}"
         )
     return paths[0]
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
 
 
 def _queues_of(journal: str) -> list[tuple[str, str]]:
@@ -111,7 +183,23 @@ def _join(words: Sequence[str]) -> bytes:
                 f"nothing was submitted: {word!r} contains a newline, and a queue takes one command per line; put the "
                 "command into a script and submit that"
             )
+    _refuse_misplaced_options(words)
     return os.fsencode(shlex.join(words))
+
+
+def _refuse_misplaced_options(words: Sequence[str]) -> None:
+    """Several words are quoted, so options in one of them would be an argument of the program."""
+    for at, word in enumerate(words):
+        text = os.fsencode(word)
+        start = next((each for each in find_comments(text) if _OPTIONS.match(text, each)), None)
+        if start is None:
+            continue
+        line, more = word, "; several commands go to stdin, one per line"
+        if start == 0:
+            line, more = f"{shlex.join(words[:at])}  {' '.join(words[at:])}", ""
+        raise UserError(
+            f"nothing was submitted: options go inside the quotes: {PROGRAM} submit -- {shlex.quote(line)}{more}"
+        )
 
 
 def _read_stdin() -> bytes:
@@ -141,11 +229,11 @@ def _cut(text: bytes) -> _Submission:
     cutter = LineCutter()
     found = cutter.feed(text)
     unfinished = cutter.finish()
-    jobs = 0
+    jobs: list[int] = []
     errors: list[str] = []
     for line in found:
         try:
-            jobs += _is_job(line)
+            jobs += [line.number] if _is_job(line) else []
         except ValueError as error:
             errors.append(f"line {line.number}: {error}")
     errors += [
@@ -191,7 +279,8 @@ def _refuse_errors(submission: _Submission) -> None:
 submit_command = Command(
     "submit",
     click.Argument(["command"], nargs=-1, type=click.UNPROCESSED),
-    click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing on success."),
+    click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing on success, and do not wait for numbers."),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print the numbers as JSON."),
     callback=_submit,
     help=_HELP,
     sections=[
@@ -203,7 +292,8 @@ submit_command = Command(
                     metavar="PATH",
                     envvar=_VARIABLE,
                     help=f"The named pipe or file.  [default: {_VARIABLE}, or the queue of an active run]",
-                )
+                ),
+                run_option("see above"),
             ],
         )
     ],

@@ -1,10 +1,10 @@
 """`wait`: sleeps until a run is over, and exits with its exit code."""
 
-import click
-
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.cli.options.which_run import run_params
 from simple_gpu_scheduler.journal import files, find
 
 _EXAMPLES = r"""
@@ -22,8 +22,8 @@ class _DiedError(UserError):
     code = SOME_DID_NOT_SUCCEED
 
 
-def _wait(run: str) -> int:
-    journal = find.choose(run, find.active_first)
+def _wait(run: str | None) -> int:
+    journal = find.choose(run or "", find.active_first)
     try:
         with files.opened(journal) as fd:
             files.wait_until_unlocked(fd, files.SCHEDULER)
@@ -32,14 +32,14 @@ def _wait(run: str) -> int:
     state = find.load(journal)
     if state.ended is None:
         died = find.standing(state, alive=False)
-        raise _DiedError(f"run {state.run} {died}; resume it with: simple_gpu_scheduler --resume {state.run}")
+        raise _DiedError(f"run {state.run} {died}; resume it with: {PROGRAM} --resume {state.run}")
     code = state.ended.get("code")
     return code if isinstance(code, int) else SOME_DID_NOT_SUCCEED
 
 
 wait_command = Command(
     "wait",
-    click.Argument(["run"], default="", metavar="[RUN]"),
+    *run_params("the newest active run, or else the newest in this directory"),
     callback=_wait,
     help=_HELP,
     examples=_EXAMPLES,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from simple_gpu_scheduler.base.units import parse_size
+from simple_gpu_scheduler.base.units import parse_duration, parse_size
 from simple_gpu_scheduler.cli.click_extras import Parsed, Section, SeveralValues
-from simple_gpu_scheduler.gpus import DEFAULT_MAX_USED, Tolerance
+from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, DEFAULT_MAX_USED, Tolerance
 from simple_gpu_scheduler.gpus.names import looks_like_gpus, parse_gpus
 from simple_gpu_scheduler.system.users import user_id
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from simple_gpu_scheduler.gpus.discover import Wants
 
 _SIZE = Parsed("size", parse_size)
+_TOLERANCE = ("free_memory", "max_used_memory", "max_utilization", "free_for")
 
 SLOTS = (
     click.Option(
@@ -67,6 +68,14 @@ def _when_free() -> tuple[click.Option, ...]:
             ["--max-utilization"], type=click.IntRange(0, 100), metavar="PERCENT", help="How busy the GPU may be."
         ),
         click.Option(
+            ["--free-for"],
+            type=Parsed("duration", parse_duration),
+            metavar="TIME",
+            default=DEFAULT_FREE_FOR,
+            help="After others used a GPU, wait until they have left it alone for this long (0: do not wait).  "
+            "[default: 10s]",
+        ),
+        click.Option(
             ["--share-with"],
             type=Parsed("user", user_id),
             metavar="USER",
@@ -82,7 +91,7 @@ def take_wants(typed: dict[str, Any]) -> "Wants":
     from simple_gpu_scheduler.gpus.discover import Wants  # noqa: PLC0415 - 5 ms that --help needs not
 
     names, ignores, tolerated = typed.pop("gpus"), typed.pop("ignore_occupancy"), frozenset(typed.pop("share_with"))
-    tolerance = Tolerance(*(typed.pop(name) for name in ("free_memory", "max_used_memory", "max_utilization")))
+    tolerance = Tolerance(*(typed.pop(name) for name in _TOLERANCE))
     cpu_slots = typed.pop("cpu_slots", None) or len(os.sched_getaffinity(0))
     per_gpu = typed.pop("jobs_per_gpu", 1)
     return Wants(names, ignores, tolerance, tolerated, jobs_per_gpu=per_gpu, cpu_slots=cpu_slots)

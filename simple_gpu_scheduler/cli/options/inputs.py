@@ -16,8 +16,9 @@ SECTION = Section(
         click.Option(
             ["--follow"],
             metavar="PATH",
-            help="Keep reading a growing file or a named pipe; if PATH does not exist, a pipe is created.",
+            help="Keep reading a growing file or a named pipe. A PATH ending in .fifo is created if it is missing.",
         ),
+        click.Option(["--make-fifo"], is_flag=True, help="With --follow: create the named pipe, whatever its name."),
         click.Option(
             ["--no-follow"],
             is_flag=True,
@@ -25,6 +26,14 @@ SECTION = Section(
         ),
     ),
 )
+
+
+def check_input(typed: dict[str, Any]) -> None:
+    """Refuse what excludes each other, as it was typed now: a resumed run brings options of its own."""
+    if typed["follow"] is not None and typed["no_follow"]:
+        raise click.UsageError("--follow and --no-follow exclude each other.")
+    if typed["make_fifo"] and typed["follow"] is None:
+        raise click.UsageError("--make-fifo requires --follow.")
 
 
 def take_input(typed: dict[str, Any]) -> InputOptions:

@@ -28,7 +28,10 @@ SECTION = Section(
             metavar="N",
             envvar="SGS_KEEP_RUNS",
             default=200,
-            help="Keep the journals of the last N runs.  [default: 200]",
+            help="Keep the journals and logs of the last N runs.  [default: 200]",
+        ),
+        click.Option(
+            ["--keep"], is_flag=True, help="Keep this run's journal and logs until you delete them with 'clean RUN'."
         ),
     ),
 )
@@ -37,6 +40,8 @@ SECTION = Section(
 def take_records(typed: dict[str, Any], engine: str) -> RecordOptions:
     """What these options say, taken out of all that was typed."""
     options = RecordOptions(**{name: typed.pop(name) for name in RecordOptions._fields})
+    if options.keep and options.no_journal:
+        raise click.UsageError("--keep needs the journal that --no-journal turns off; choose one.")
     if options.journal and ENGINES[engine].runs_nothing:
         raise click.UsageError(f"--journal keeps what was run, and --engine {engine} runs nothing.")
     return options

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.cli.click_extras import OptionalValue, Section
 from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.resume import ResumeOptions
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from simple_gpu_scheduler.resume.find import Resumed
 
 # What a resumed run does not take from the command line that started it: its inputs, and how it is resumed.
-_OF_THIS_TIME = {"files", "follow", "resume", "resume_failed", "journal"}
+_OF_THIS_TIME = {"files", "follow", "make_fifo", "resume", "resume_failed", "journal", "keep"}
 # What goes with one policy, and not with another that is named later.
 _OF_A_POLICY = {"ageing", "fair_by"}
 
@@ -72,6 +73,8 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
             names -= _OF_A_POLICY
         elif "policy" in names:
             options |= dict.fromkeys(_OF_A_POLICY - typed)
+        if "follow" in typed:
+            names -= {"no_follow"}
         options |= {name: stored.params[name] for name in names}
     if resumed.state.began["directory"] != os.getcwd():
         options |= _absolute(options, typed)
@@ -93,7 +96,7 @@ def _first(options: dict[str, Any]) -> None:
     from simple_gpu_scheduler.inputs.gather import is_of  # noqa: PLC0415 - as above
 
     if not options["files"] and not options["follow"] and is_of(0).kind not in ("file", "fifo", "pipe"):
-        raise UserError("no run to resume in this directory; list all runs with: simple_gpu_scheduler history")
+        raise UserError(f"no run to resume in this directory; list all runs with: {PROGRAM} history")
     click.echo("no earlier run in this directory; starting a new one", err=True)
 
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.base.jobs import Attempt, Job
 from simple_gpu_scheduler.base.text import safe, show_command, show_waits
-from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.base.units import show_duration, show_share
+from simple_gpu_scheduler.display.abbreviation import shorten, shorten_after
 from simple_gpu_scheduler.events.eta import Eta
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import GpuVitals
@@ -17,14 +18,14 @@ Line = list[tuple[str, str]]  # pieces of text, each with the name of its style
 
 _BETWEEN = "  "
 _WIDEST_BAR, _NARROWEST_BAR = 30, 5
-_LEAST_OUTPUT = 26
+_LEAST_OUTPUT = 22
 _SHARE_OF_JOB = 5  # of the width
 _NARROWEST_JOB = 10
 _FEWEST_LINES = 3  # of failures, or they would mean nothing
-_GIB = 2**30
 # Columns left out if there is too little room for a job's output, the last of these first.
 _HEADINGS = ("GPU", "JOB", "TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER")
 _ALIGNED_RIGHT = {"TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER"}
+_NAMES = ("GPU", "JOB")  # may be cut; half a number would be a wrong one
 _DISPENSABLE = ("POWER", "TEMP", "TRY", "UTIL", "MEMORY")
 
 
@@ -37,10 +38,11 @@ class RunningJob(NamedTuple):
 
 
 class Failed(NamedTuple):
-    """A job that failed recently, in a sentence, and its last output."""
+    """A job that failed recently, in a sentence that ends with its command, and its last output."""
 
     sentence: str
     printed: Sequence[str]
+    command: str = ""
 
 
 class Picture(NamedTuple):
@@ -62,12 +64,13 @@ class _Row(NamedTuple):
     cells: dict[str, str]
     last: str
     style: str = ""
+    job: Job | None = None
 
 
 def frame(picture: Picture, width: int, height: int) -> list[Line]:
     """Lines of at most `width` cells, at most `height` of them."""
     below = [*_waits(picture), *_state(picture), _progress(picture, width)]
-    failures = _failures(picture)
+    failures = _failures(picture, width)
     rows = list(_rows(picture))
     room = height - len(below)
     left = room - len(rows) - 1
@@ -84,25 +87,31 @@ def _rows(picture: Picture) -> Iterator[_Row]:
         here = [each for each in picture.running if vitals.gpu in each.attempt.gpus]
         cells = {"GPU": safe(vitals.gpu), **_vitals(vitals)}
         for each in here:
-            yield _Row({**cells, **_job(each)}, *_last(each))
+            yield _Row({**cells, **_job(each)}, *_last(each), each.attempt.job)
             cells = {"GPU": ""}
         if not here:
             wait = waits.get(vitals.gpu)
             yield _Row(cells, safe(wait.sentence) if wait else "idle", "yellow" if wait else "dim")
     known = {vitals.gpu for vitals in picture.gpus}
+    for gpu in waits.keys() - known:
+        yield _Row({"GPU": safe(gpu)}, safe(waits[gpu].sentence), "yellow")
     for each in picture.running:
         if not known.intersection(each.attempt.gpus):
             where = ",".join(each.attempt.gpus) or "cpu"
-            yield _Row({"GPU": safe(where), **_job(each)}, *_last(each))
+            yield _Row({"GPU": safe(where), **_job(each)}, *_last(each), each.attempt.job)
 
 
 def _job(each: RunningJob) -> dict[str, str]:
     job = each.attempt.job
     return {
-        "JOB": f"{job.number} {safe(job.name) or show_command(job.command)}",
+        "JOB": f"{job.number} {_name(job)}",
         "TRY": str(each.attempt.number),
         "TIME": show_duration(each.runtime),
     }
+
+
+def _name(job: Job) -> str:
+    return safe(job.name) or show_command(job.command)
 
 
 def _last(each: RunningJob) -> tuple[str, str]:
@@ -114,7 +123,7 @@ def _vitals(vitals: GpuVitals) -> dict[str, str]:
     if vitals.utilization is not None:
         cells["UTIL"] = f"{vitals.utilization} %"
     if vitals.used is not None and vitals.total:
-        cells["MEMORY"] = f"{vitals.used / _GIB:.1f}/{vitals.total / _GIB:.0f} GiB"
+        cells["MEMORY"] = show_share(vitals.used, vitals.total)
     if vitals.temperature is not None:
         cells["TEMP"] = f"{vitals.temperature} °C"
     if vitals.power is not None:
@@ -126,6 +135,7 @@ def _table(rows: Sequence[_Row], width: int, height: int) -> list[Line]:
     """The rows in columns, with headings; rows without room are counted."""
     shown = rows if len(rows) + 1 <= height else rows[: max(0, height - 2)]
     widths = _widths(shown, width)
+    shown = _told_apart(shown, widths, width)
     lines: list[Line] = [[*_headings(widths), ("LAST OUTPUT", "dim")]]
     for row in shown:
         line: Line = []
@@ -149,7 +159,8 @@ def _widths(rows: Sequence[_Row], width: int) -> dict[str, int]:
     for name in _HEADINGS:
         longest = max((cell_len(row.cells.get(name, "")) for row in rows), default=0)
         if longest or name in ("GPU", "JOB", "TIME"):
-            widths[name] = min(max(_NARROWEST_JOB, width // _SHARE_OF_JOB), max(longest, len(name)))
+            most = max(_NARROWEST_JOB, width // _SHARE_OF_JOB) if name in _NAMES else longest
+            widths[name] = max(len(name), min(most, longest))
     for name in _DISPENSABLE:
         if width - sum(widths.values()) - len(_BETWEEN) * len(widths) >= _LEAST_OUTPUT:
             break
@@ -157,11 +168,24 @@ def _widths(rows: Sequence[_Row], width: int) -> dict[str, int]:
     return widths
 
 
+def _told_apart(rows: Sequence[_Row], widths: dict[str, int], width: int) -> Sequence[_Row]:
+    """With what the commands of a sweep share left out first, in the column of jobs and where nothing was printed."""
+    jobs = [row.job for row in rows if row.job]
+    room = max(0, width - sum(widths.values()) - len(_BETWEEN) * len(widths))
+    names = shorten(tuple(map(_name, jobs)), tuple(widths["JOB"] - len(f"{job.number} ") for job in jobs))
+    commands = shorten(tuple(show_command(job.command) for job in jobs), (room,) * len(jobs))
+    short = {job: (f"{job.number} {name}", command) for job, name, command in zip(jobs, names, commands, strict=True)}
+    return [_with(row, *short[row.job]) if row.job else row for row in rows]
+
+
+def _with(row: _Row, name: str, command: str) -> _Row:
+    return row._replace(cells={**row.cells, "JOB": name}, last=command if row.style == "dim" else row.last)
+
+
 def _fit(text: str, size: int, name: str) -> str:
     missing = size - cell_len(text)
-    if missing < 0:  # cut in the middle: jobs of a sweep differ at the end
-        head = size // 3
-        return set_cell_size(set_cell_size(text, head) + "…" + text[head + 1 - size :], size)
+    if missing < 0:
+        return set_cell_size(text, size - 1) + "…"
     return " " * missing + text if name in _ALIGNED_RIGHT else text + " " * missing
 
 
@@ -177,10 +201,12 @@ def _state(picture: Picture) -> Iterator[Line]:
         yield [(picture.state, "yellow")]
 
 
-def _failures(picture: Picture) -> list[Line]:
+def _failures(picture: Picture, width: int) -> list[Line]:
     lines: list[Line] = []
-    for failed in picture.failures:
-        lines.append([(failed.sentence, "red")])
+    heads = [failed.sentence.removesuffix(failed.command) for failed in picture.failures]
+    commands = shorten_after(heads, [failed.command for failed in picture.failures], width)
+    for failed, head, command in zip(picture.failures, heads, commands, strict=True):
+        lines.append([(head + command, "red")])
         lines += [[("    " + safe(text), "dim")] for text in failed.printed]
     return [[("last failures:", "bold")], *lines] if lines else []
 
@@ -189,8 +215,8 @@ def _progress(picture: Picture, width: int) -> Line:
     counts = picture.counts
     shown = (("failed", counts.failed + counts.timed_out, "red"), ("not started", counts.not_started, "yellow"))
     ended = counts.succeeded + counts.unsuccessful
-    total = f"{counts.total}" if picture.all_read else f"{counts.total} read so far"
-    line: Line = [(f"{ended} of {total} done", "bold")]
+    so_far = "" if picture.all_read else " so far"
+    line: Line = [(f"{ended} of {counts.total} done{so_far}", "bold")]
     for what, jobs, style in (*shown, ("cancelled", counts.cancelled, "yellow")):
         if jobs:
             line += [(", ", ""), (f"{jobs} {what}", style)]

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from simple_gpu_scheduler.base.text import show_command
 from simple_gpu_scheduler.display.lines import EventWords
 from simple_gpu_scheduler.events import Event, JobEnded
 from simple_gpu_scheduler.events.ledger import Ledger, Started
@@ -64,10 +65,10 @@ class Live:
     def _failure(self, event: JobEnded) -> Failed | None:
         """Read its last output now: the next attempt will print to the same log."""
         run = self._ledger.running.get(event.attempt.key)
-        if run is None or event.outcome.kind == "succeeded" or event.is_interrupted:
+        if run is None or event.outcome.kind == "succeeded" or event.is_interrupted or event.is_cancelled:
             return None
         printed = last_lines(read_tail(run.log, _FAILURE_OUTPUT), _FAILURE_LINES) if run.log else ()
-        return Failed(self._words.line(event), printed)
+        return Failed(self._words.line(event), printed, show_command(event.attempt.job.command))
 
     def close(self) -> None:
         """Leave only the messages on the screen."""

@@ -14,6 +14,10 @@ class LeaseError(UserError):
     """The lease files cannot be used; nothing was taken."""
 
 
+class LeaseFileError(LeaseError):
+    """The files of this one lease cannot be used, whatever is true of the others."""
+
+
 class LeaseCame(NamedTuple):
     """A lease that we waited for is ours."""
 
@@ -40,14 +44,17 @@ class Lease(Protocol):
     def descriptor(self) -> int | None:
         """The open file that is locked."""
 
+    def open(self) -> None:
+        """Open its files if they are not open yet; `take` does so too. A `LeaseError` says why that cannot be done."""
+
     def take(self, *, past_the_line: bool = False) -> bool:
         """Take it if it is free and no other scheduler waits for it, or past those that wait."""
 
     def wait_in_line(self) -> None:
         """Put a `LeaseCame` on the inbox as soon as it is ours. Call it once for each."""
 
-    def sign(self, marks: Sequence[bytes], pid: int) -> None:
-        """Record the holder for others: the attempts, and a process."""
+    def sign(self, marks: Sequence[bytes], pid: int, job: int = 0, name: str = "") -> None:
+        """Record the holder for others: the attempts, a process and, if that is a job with a name, which."""
 
     def is_wanted(self) -> bool:
         """Whether another scheduler waits for it while it is ours."""
@@ -57,6 +64,9 @@ class Lease(Protocol):
 
     def holder(self) -> Holder | None:
         """Its holder. Call this only while it is not ours."""
+
+    def signed_by(self) -> int:
+        """The pid of its holder or, if it has none, of its last one; 0 if unknown."""
 
     def close(self) -> None:
         """Give it back for good, or stop waiting for it."""
@@ -72,7 +82,7 @@ class Hold(NamedTuple):
         """What the attempt's process must inherit."""
         return tuple([fd for lease, _ in self.leases if (fd := lease.descriptor) is not None])
 
-    def sign(self, pid: int) -> None:
-        """Record the process in each."""
+    def sign(self, pid: int, job: int = 0, name: str = "") -> None:
+        """Record the process in each, and which job it is if that has a name."""
         for lease, marks in self.leases:
-            lease.sign(marks, pid)
+            lease.sign(marks, pid, job, name)

@@ -20,6 +20,8 @@ from .directory import LeaseFiles
 from .record import SIZE, Record, decode, encode, is_one_of_ours, show_holder
 
 _NEXT = ".next"
+_NOT_OPEN = -1
+_NEVER = float("-inf")
 _FRESH = 1.0
 
 # Closed while their threads waited, by directory and name. A thread that sleeps in flock cannot be called back, so the
@@ -57,8 +59,8 @@ class FileLease:
         self.belong_to(gpu, put, tree)
         self._files = files
         self._outer_name = self._name = name
-        self._lock, self._turnstile = self._open(name)
-        self._looked_at = time.monotonic()
+        self._lock = self._turnstile = _NOT_OPEN
+        self._looked_at = _NEVER
         self._waits: SimpleQueue[bool] | None = None
         self._is_in_line = False
 
@@ -69,12 +71,18 @@ class FileLease:
         self._tree = tree
         self._is_closed = False
 
+    def open(self) -> None:
+        """See `Lease`."""
+        if self._lock == _NOT_OPEN:
+            self._reopen(self._name)
+
     def take(self, *, past_the_line: bool = False) -> bool:
         """See `Lease`. It also goes past the line if it has been through it."""
         if past_the_line:
             return self._is_current() and files.try_lock(self._lock)
         if self._is_in_line:
             return False
+        self.open()
         self._look_inside()
         if not self._is_current():
             self._reopen(self._name)
@@ -100,10 +108,10 @@ class FileLease:
         """See `Lease`."""
         return self._lock
 
-    def sign(self, marks: Sequence[bytes], pid: int) -> None:
+    def sign(self, marks: Sequence[bytes], pid: int, job: int = 0, name: str = "") -> None:
         """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
         with _guard:  # or an older list of marks could overwrite a newer one
-            files.write_at_start(self._lock, encode(Record(pid, tuple(marks))))
+            files.write_at_start(self._lock, encode(Record(pid, tuple(marks), job, name)))
 
     def is_wanted(self) -> bool:
         """See `Lease`. A scheduler that waits holds the turnstile."""
@@ -118,8 +126,13 @@ class FileLease:
 
     def holder(self) -> Holder | None:
         """See `Lease`."""
+        self.open()
         record = self._record_of_holder()
-        return show_holder(record) if record else None
+        return show_holder(record, time.time() - os.fstat(self._lock).st_mtime) if record else None
+
+    def signed_by(self) -> int:
+        """See `Lease`."""
+        return decode(os.pread(self._lock, SIZE, 0)).pid if self._lock != _NOT_OPEN else 0
 
     def close(self) -> None:
         """See `Lease`. What a thread in line gets later, it gives back itself."""
@@ -137,7 +150,8 @@ class FileLease:
     def close_files(self) -> None:
         """Close the descriptors; those inherited by others stay locked."""
         for fd in (self._lock, self._turnstile):
-            os.close(fd)
+            if fd != _NOT_OPEN:
+                os.close(fd)
 
     def _wait(self, waits: "SimpleQueue[bool]") -> None:
         while waits.get():
@@ -202,6 +216,7 @@ class FileLease:
         self.close_files()
         self._name = name
         self._lock, self._turnstile = fds
+        self._looked_at = time.monotonic()
 
     def _open(self, name: str) -> tuple[int, int]:
         lock = self._files.open(name)

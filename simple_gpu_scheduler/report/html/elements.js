@@ -38,6 +38,15 @@ function user(text, most) {
   return element("bdi", { class: "user", dir: "ltr" }, short(text, most));
 }
 
+// A command on one line. Where there is too little room, what it shares with others gives way first.
+function command(text, parts) {
+  if (!parts || parts.length < 2) return user(text);
+  const spans = parts.map((part, index) =>
+    part ? element("span", { class: index % 2 ? null : "shared" }, visible(part)) : null,
+  );
+  return element("bdi", { class: "user parts", dir: "ltr" }, ...spans);
+}
+
 function paint(outcome) {
   return "url(#is-" + (OUTCOMES.includes(outcome) ? outcome.replace(" ", "-") : "other") + ")";
 }

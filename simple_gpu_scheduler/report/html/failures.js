@@ -24,7 +24,7 @@ function showFailures(report) {
         "ol",
         { class: "longest" },
         ...longest.map((job) =>
-          element("li", {}, jobButton(job), element("span", {}, duration(job.runtime)), user(job.command)),
+          element("li", {}, jobButton(job), element("span", {}, duration(job.runtime)), command(job.command, job.parts)),
         ),
       ),
     );
@@ -61,5 +61,5 @@ function card(job) {
     .map((line, index, all) => short(line, index === all.length - 1 ? 240 : 100)) // the last one says what went wrong
     .join("\n");
   const tail = lines ? element("pre", { class: "user", dir: "ltr" }, lines) : null;
-  return element("li", { class: "card" }, head, user(job.command), reason, tail);
+  return element("li", { class: "card" }, head, command(job.command, job.parts), reason, tail);
 }

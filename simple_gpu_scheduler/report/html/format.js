@@ -50,14 +50,22 @@ function percent(share) {
   return Math.round(100 * share) + GAP + "%";
 }
 
+// In the form of the terminal (base/units.py).
 function duration(seconds) {
   if (seconds === null || seconds === undefined) return NOTHING;
-  if (seconds < 9.95) return Number(seconds.toFixed(seconds < 0.95 ? 2 : 1)) + GAP + "s";
+  if (seconds < 9.95) return seconds.toFixed(1) + GAP + "s";
   const whole = Math.round(seconds);
   if (whole < 60) return whole + GAP + "s";
   if (whole < 3600) return twoUnits(whole, 60, "min", 1, "s");
   if (whole < 86400) return twoUnits(whole, 3600, "h", 60, "min");
   return twoUnits(whole, 86400, "d", 3600, "h");
+}
+
+// The size of a unit for an axis of so many seconds, and its name.
+function axisUnit(seconds) {
+  if (seconds >= 3 * 86400) return [86400, "d"];
+  if (seconds >= 3 * 3600) return [3600, "h"];
+  return seconds >= 300 ? [60, "min"] : [1, "s"];
 }
 
 function twoUnits(whole, large, largeName, small, smallName) {

@@ -222,7 +222,7 @@ class Gantt {
         again +
         ": " +
         short(bar.outcome, 40),
-      short(bar.job.command, 200),
+      short(bar.job.parts?.join("") ?? bar.job.command),
       moment(bar.from) +
         " to " +
         end +

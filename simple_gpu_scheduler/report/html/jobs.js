@@ -83,7 +83,7 @@ function jobColumns(report) {
 
 // A line that was refused has no command.
 function commandOf(job) {
-  return job.command ? user(job.command) : element("span", { class: "quiet" }, user(job.reason ?? ""));
+  return job.command ? command(job.command, job.parts) : element("span", { class: "quiet" }, user(job.reason ?? ""));
 }
 
 function resultColumn(report) {

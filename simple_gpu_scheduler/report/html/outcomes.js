@@ -101,7 +101,7 @@ function templateTable(report) {
   return new Table(
     "Commands, the most time-consuming first",
     [
-      { label: "Command", value: (row) => row.template, cell: (row) => user(row.template), wide: true },
+      { label: "Command", value: (row) => row.template, cell: (row) => command(row.template, row.parts), wide: true },
       jobs("Jobs", "jobs"),
       jobs("Succeeded", "succeeded"),
       jobs("Failed", "failed"),

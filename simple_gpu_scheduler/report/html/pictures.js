@@ -79,7 +79,9 @@ class Picture {
   }
 
   words(point) {
-    const values = this.axes.map((axis, index) => axis.label + " = " + figureOf(point.values[index]));
+    const values = this.axes.map((axis, index) =>
+      axis.told ? axis.told(point) : axis.label + " = " + figureOf(point.values[index]),
+    );
     return ["Job " + point.job.job + (point.job.name ? " " + short(point.job.name, 60) : ""), ...values];
   }
 

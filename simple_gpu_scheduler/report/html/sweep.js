@@ -1,22 +1,22 @@
-// A sweep: its parameters against the result; without a metric, against the runtime.
+// A sweep: its parameters against the result; without a metric, against the runtime. What names the jobs is no axis.
 
 // Where a job has no such parameter: its own place on the axis, so that no job is left out for it.
 const NONE = "(none)";
 
 function showSweep(report) {
-  if (!report.parameters.length) return;
+  if (!report.axes.length) return;
   const box = shown("sweep");
-  const jobs = report.jobs.filter((job) => report.parameters.some((name) => name in job.parameters));
+  const jobs = report.jobs.filter((job) => report.axes.some((name) => name in job.parameters));
   const result = report.metric ? short(report.metric, 40) : "runtime";
   const told = report.metric ? figure : duration;
   const valueOf = (job) => (report.metric ? job.result : job.runtime);
-  const points = jobs
-    .filter((job) => typeof valueOf(job) === "number")
-    .map((job) => ({
-      job,
-      result: valueOf(job),
-      values: [...report.parameters.map((name) => job.parameters[name] ?? NONE), valueOf(job)],
-    }));
+  const drawn = jobs.filter((job) => typeof valueOf(job) === "number");
+  const [size, unit] = report.metric ? [1, ""] : axisUnit(drawn.map(valueOf).reduce((one, other) => Math.max(one, other), 0));
+  const points = drawn.map((job) => ({
+    job,
+    result: valueOf(job),
+    values: [...report.axes.map((name) => job.parameters[name] ?? NONE), valueOf(job) / size],
+  }));
   if (!report.metric)
     box.append(
       element(
@@ -27,18 +27,19 @@ function showSweep(report) {
         " the report shows the last number that each job printed after that name.",
       ),
     );
-  if (points.length) box.append(pictureOf(report, points, jobs.length, result, told));
+  if (points.length) box.append(pictureOf(report, points, jobs.length, result, told, unit));
   box.append(sweepTable(report, jobs, result, (job) => told(valueOf(job)), valueOf));
 }
 
-function pictureOf(report, points, jobs, result, told) {
-  const names = [...report.parameters, report.metric ? result : "runtime in s"];
+function pictureOf(report, points, jobs, result, told, unit) {
+  const names = [...report.axes, unit ? result + " in " + unit : result];
   const axes = names.map((name, index) =>
     axisOf(
       name,
       points.map((point) => point.values[index]),
     ),
   );
+  axes[axes.length - 1].told = (point) => result + " = " + told(point.result);
   const sentence =
     (axes.length > 2 ? "Parallel coordinates of " : "Scatter of ") +
     names.map((name) => short(name, 40)).join(", ") +
@@ -97,7 +98,7 @@ function sweepTable(report, jobs, result, cell, valueOf) {
     [
       { label: "Job", value: (job) => job.job, cell: jobButton },
       { label: result, value: valueOf, cell, number: true }, // where a phone shows it too
-      ...report.parameters.map((name) => ({
+      ...report.axes.map((name) => ({
         label: short(name, 40),
         value: (job) => sortKey(job.parameters[name]),
         cell: (job) => user(job.parameters[name] ?? NOTHING, 60),
@@ -107,6 +108,7 @@ function sweepTable(report, jobs, result, cell, valueOf) {
     jobs,
     20,
   );
+  if (report.metric) table.sort(1);
   table.box.id = "sweep-table";
   return table.box;
 }

@@ -4,35 +4,38 @@ import errno
 import gc
 import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simple_gpu_scheduler import engines
-from simple_gpu_scheduler.base.errors import Trouble, UserError
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.display.layout import Layout
 from simple_gpu_scheduler.engines.protocol import Setting
 from simple_gpu_scheduler.events import Noticed, RunEnded
-from simple_gpu_scheduler.gpus.discover import Machine, find_machine
+from simple_gpu_scheduler.gpus.discover import Machine
+from simple_gpu_scheduler.gpus.machine_file import read_machine_file
 from simple_gpu_scheduler.inputs import gather
 from simple_gpu_scheduler.inputs.reader import Parser, Reader
 from simple_gpu_scheduler.jobfile.parse import LineParser
-from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal import disk, files
 from simple_gpu_scheduler.journal.sink import Recording, continue_journal, run_began, start_journal
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.output.log_directory import stream_opener
 from simple_gpu_scheduler.remote.server import Server, serve
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.options import ExecutionOptions, Options
-from simple_gpu_scheduler.run.state import Message, RunRules, State
+from simple_gpu_scheduler.run.state import RunRules, State
 from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.estimates import Estimates, PastLengths
 from simple_gpu_scheduler.scheduling.policies import Policy
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.system.signals import signals_to
-from simple_gpu_scheduler.system.threads import Meanwhile, MessageQueue, need_thread, start_thread
+from simple_gpu_scheduler.system.threads import MessageQueue, need_thread, start_thread
 
+from .machine import MachineOfRun, wait_for_driver
 from .outlets import Outlets, open_outlets, plan_layout
 
 if TYPE_CHECKING:
@@ -78,14 +81,15 @@ class OpenRun(NamedTuple):
 
 def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | None" = None) -> int:
     """Run all jobs of the input, and the remaining jobs of a resumed run; returns the exit code."""
-    machine = Meanwhile(lambda: find_machine(options.wants, os.environ))
+    machine = MachineOfRun(options.wants, os.environ, is_patient=not options.execution.runs_nothing)
     options = options._replace(execution=_checked(options.execution))
     layout = plan_layout(options)
+    cap = read_machine_file().cap
     typed = gather.open_typed(options.input, resumed.state if resumed else None)
     open_inputs = [each for _, each in typed]
-    gather.refuse_errors(open_inputs, LineParser(lambda: machine.get().totals), by_null=options.input.null)
+    gather.refuse_errors(open_inputs, LineParser(lambda: _totals(machine), cap), by_null=options.input.null)
     gather.keep_input(open_inputs, options.records.joblog)
-    parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals), resumed)
+    parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals, cap), resumed)
     opened = _open(options, layout, typed, machine, keeper, resumed)
     inputs = [each._asdict() for each in opened.gathered.inputs]
     publisher = opened.outlets.publisher
@@ -101,11 +105,16 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
         raise
 
 
+def _totals(machine: MachineOfRun) -> Sequence[float] | None:
+    known = machine.if_known()
+    return known.totals if known else None
+
+
 def _open(
     options: Options,
     layout: Layout,
     typed: Sequence[gather.Typed],
-    machine: "Meanwhile[Machine]",
+    machine: MachineOfRun,
     keeper: KeeperClient | None,
     resumed: "Resumed | None",
 ) -> OpenRun:
@@ -119,7 +128,7 @@ def _open(
         if not resumed:
             record.forget()
         raise
-    return OpenRun(run_id, record, outlets, keeper, gathered)
+    return OpenRun(run_id, _kept(record, run_id) if options.records.keep else record, outlets, keeper, gathered)
 
 
 def _checked(execution: ExecutionOptions) -> ExecutionOptions:
@@ -171,6 +180,17 @@ def _record(options: Options, run_id: str, resumed: "Resumed | None") -> Recordi
     return continue_journal(resumed.path, resumed.fd) if resumed else start_journal(run_id, options.records.journal)
 
 
+def _kept(record: Recording, run_id: str) -> Recording:
+    """The same, of a run that is not deleted by itself."""
+    try:
+        if record.path:
+            disk.keep(files.runs_directory(os.environ), run_id)
+    except OSError as error:
+        later = f"try again later: {PROGRAM} clean --keep {run_id}"
+        return record._replace(problem=f"the run cannot be marked with --keep: {error.strerror}; {later}")
+    return record
+
+
 def _brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> KeeperClient | None:
     """Tell the keeper what it needs; None if there is none, if it has nothing to record, or if it was killed."""
     if not (keeper and journal):
@@ -198,18 +218,19 @@ def _gather(
 def _run(
     options: Options,
     opened: OpenRun,
-    machine: "Meanwhile[Machine]",
+    machine: MachineOfRun,
     parser: Parser,
     by_joblog: "SkippingParser | None",
     resumed: "Resumed | None",
 ) -> int:
-    inbox: MessageQueue[Message] = MessageQueue()
+    inbox: MessageQueue[Any] = MessageQueue()
     room = threading.Semaphore(0)
     reader = Reader(list(opened.gathered.open_inputs), parser, inbox.put, room.acquire, by_null=options.input.null)
-    with signals_to(inbox.put):
+    with signals_to(inbox.put), _listening(opened, inbox):
         left = _what_is_left(options, resumed)
         need_thread(reader.run)
-        found = machine.get()
+        came = wait_for_driver(machine, options.wants.names, inbox, opened.outlets.publisher.publish)
+        found = machine.if_known() or Machine(())  # without GPUs, it is being stopped
         if opened.gathered.introductions:  # before saying that others can write
             reader.has_begun.wait(_STARTS_READING_WITHIN)
         if left:
@@ -222,12 +243,16 @@ def _run(
             loop.resume(state, left)
         if by_joblog:
             loop.leave_out(state, by_joblog.stay_failed)
+        if not found.gpus:
+            state.complain("stopped before the NVIDIA driver worked; no job was started")
+        for message in came:
+            loop.receive(state, message)
         _run_observed(state, opened, inbox)
     if by_joblog:
         opened.say(_left_out(options, by_joblog))
     opened.close()
     if opened.record.path:
-        files.prune(files.runs_directory(os.environ), options.records.keep_runs)
+        disk.prune(files.runs_directory(os.environ), options.records.keep_runs)
     return loop.exit_code(state)
 
 
@@ -249,43 +274,42 @@ def _introductions(options: Options, opened: OpenRun, machine: Machine) -> list[
     """What the user should know at the start: about the inputs, the jobs' output and the GPUs."""
     outlets = opened.outlets
     where = outlets.layout.introduction(
-        outlets.logs, is_named=bool(options.output.logs), is_recorded=bool(opened.record.path)
+        outlets.logs.directory, is_named=bool(options.output.logs), is_recorded=bool(opened.record.path)
     )
     remarks = () if options.execution.runs_nothing else machine.remarks
     return [*opened.gathered.introductions, *filter(None, [where]), *remarks]
 
 
-def _run_observed(state: State, opened: OpenRun, inbox: "MessageQueue[Message]") -> None:
-    """Run, and answer requests meanwhile."""
+def _run_observed(state: State, opened: OpenRun, inbox: "MessageQueue[Any]") -> None:
+    """Run, and report the end of the keeper meanwhile."""
     keeper = opened.keeper
     if keeper:
-        keeper.on_end = lambda: inbox.put(Trouble(_WITHOUT_KEEPER))
+        keeper.on_end = lambda: inbox.put(Noticed(_WITHOUT_KEEPER, is_failure=True))
         if keeper.is_gone.is_set():
             keeper.on_end()
-    server = _listen(opened, inbox)
     gc.freeze()  # what has been loaded stays, so the collector need not check it again
     gc.enable()
     loop.run(state)
-    if server:
-        server.close()
 
 
-def _listen(opened: OpenRun, inbox: "MessageQueue[Message]") -> Server | None:
+@contextmanager
+def _listening(opened: OpenRun, inbox: "MessageQueue[Any]") -> Iterator[None]:
     """Answer requests from outside; without a journal, a run cannot be found."""
-    if not opened.record.path:
-        return None
-    server = serve(files.socket_of(opened.record.path), inbox.put)
+    server = serve(files.socket_of(opened.record.path), inbox.put) if opened.record.path else None
     if isinstance(server, str):
         opened.say(server)
-        return None
-    return server
+    try:
+        yield
+    finally:
+        if isinstance(server, Server):
+            server.close()
 
 
 def _build(
     options: Options,
     opened: OpenRun,
     machine: Machine,
-    inbox: "MessageQueue[Message]",
+    inbox: "MessageQueue[Any]",
     room: threading.Semaphore,
     reader: Reader,
     resumed: "Resumed | None",
@@ -304,7 +328,7 @@ def _build(
             shell=how.shell,
             grace=failures.grace,
             environment=os.environb,
-            open_streams=stream_opener(outlets.logs, run_id, outlets.layout.logged, inbox.put),
+            open_streams=stream_opener(outlets.logs, run_id, inbox.put),
             spared=outlets.notifier_children.pids if outlets.notifier_children else frozenset,
             keeper=opened.keeper,
             journal=opened.record.path,
@@ -314,9 +338,15 @@ def _build(
             has_lengths=not how.dry_run,
         ),
     )
-    limits = Limits(tuple(gpu.id for gpu in machine.gpus), wants.jobs_per_gpu, wants.cpu_slots, machine.totals)
+    limits = Limits(
+        tuple(gpu.id for gpu in machine.gpus),
+        wants.jobs_per_gpu,
+        wants.cpu_slots,
+        machine.totals,
+        at_once=machine.cap.gpus if machine.cap else None,
+    )
     rules = Rules(failures.retries, failures.retry_delay, 0 if how.dry_run else order.delay)
-    run_rules = RunRules(failures, order.policy.name != "fifo", run_id.encode(), outlets.logs)
+    run_rules = RunRules(failures, order.policy.name != "fifo", run_id.encode(), outlets.logs.of)
     policy = order.policy.make()
     estimates, load_history = find_estimates(how, policy, inbox)
     scheduler = Scheduler(limits, policy, rules, estimates, order.label)
@@ -324,7 +354,7 @@ def _build(
 
 
 def find_estimates(
-    execution: ExecutionOptions, policy: Policy, inbox: "MessageQueue[Message]"
+    execution: ExecutionOptions, policy: Policy, inbox: "MessageQueue[Any]"
 ) -> tuple[Estimates, Callable[[], object] | None]:
     """The known lengths: read now if the order depends on them, otherwise a function to read them later."""
 

@@ -2,28 +2,30 @@
 
 import os
 import signal
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.display.failsafe import Failsafe
 from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_streams
 from simple_gpu_scheduler.display.lines import EventWords, PlainLines
 from simple_gpu_scheduler.events.publisher import Publisher, Sink
 from simple_gpu_scheduler.journal.sink import Recording
-from simple_gpu_scheduler.output import log_of
-from simple_gpu_scheduler.output.log_directory import log_directory, make_directory
+from simple_gpu_scheduler.output.log_directory import LogDirectory, LogsOnceHungUp, log_directory, make_directory
 from simple_gpu_scheduler.run.options import Options
-from simple_gpu_scheduler.system.threads import Meanwhile
+
+from .machine import MachineOfRun
 
 if TYPE_CHECKING:
-    from simple_gpu_scheduler.gpus.discover import Machine
     from simple_gpu_scheduler.notify.child import NotifierChildren
 
 
 class Outlets(NamedTuple):
-    """`logs` is the directory of the jobs' logs, if any; `notifier_children` is set if there is a notifier."""
+    """`notifier_children` is set if there is a notifier."""
 
     publisher: Publisher
     layout: Layout
-    logs: str
+    logs: LogDirectory | LogsOnceHungUp
     notifier_children: "NotifierChildren | None"
 
 
@@ -37,24 +39,28 @@ def plan_layout(options: Options) -> Layout:
 
 
 def open_outlets(
-    options: Options, layout: Layout, record: Recording, machine: "Meanwhile[Machine]", *, is_resumed: bool
+    options: Options, layout: Layout, record: Recording, machine: MachineOfRun, *, is_resumed: bool
 ) -> Outlets:
     """The first sink shows the run; the notifier is last, so that what it reports has been recorded."""
-    logs = log_directory(options.output.logs, record.path) if layout.logged else ""
+    logs: LogDirectory | LogsOnceHungUp = LogDirectory()
+    if layout.logged:
+        logs = LogDirectory(log_directory(options.output.logs, record.path), layout.logged)
+    elif not options.execution.runs_nothing:
+        logs = LogsOnceHungUp(record.path)
     notifies = bool(options.notify.command) and not options.execution.runs_nothing
-    sinks = [_display(options, layout, machine, can_resume=bool(record.path))]
-    if logs:
-        sinks.append(_logs(options, layout, logs))
+    sinks: list[Sink] = [_display(options, layout, machine, can_resume=bool(record.path))]
+    if layout.logged:
+        sinks.append(_logs(options, layout, logs.of))
     if options.execution.dry_run:
         sinks.append(_dry_run())
     elif options.records.joblog:
         sinks.append(_joblog(options, options.records.joblog, keeps=options.resume.is_asked or is_resumed))
     sinks += record.sinks
-    notifier_children = _notify(options, sinks, logs) if notifies else None
+    notifier_children = _notify(options, sinks, logs.of) if notifies else None
     return Outlets(Publisher(sinks), layout, logs, notifier_children)
 
 
-def _display(options: Options, layout: Layout, machine: "Meanwhile[Machine]", *, can_resume: bool) -> Sink:
+def _display(options: Options, layout: Layout, machine: MachineOfRun, *, can_resume: bool) -> Sink:
     display, is_dry = options.display, options.execution.dry_run
     words = EventWords(
         quiet=display.quiet or is_dry,
@@ -63,17 +69,17 @@ def _display(options: Options, layout: Layout, machine: "Meanwhile[Machine]", *,
         can_resume=can_resume,
     )
     if layout.progress != "live":
-        return PlainLines(words)
+        return Failsafe(PlainLines(words), words)
     from simple_gpu_scheduler.display.live.view import Live  # noqa: PLC0415 - 20 ms
     from simple_gpu_scheduler.gpus.survey import VitalsReader  # noqa: PLC0415 - see above
 
-    return Live(words, VitalsReader(machine.get).read)
+    return Failsafe(Live(words, VitalsReader(machine.if_known).read), words)
 
 
 # The imports of the sinks below and of a resumed run take 4 ms together, and most runs need none of them.
 
 
-def _logs(options: Options, layout: Layout, directory: str) -> Sink:
+def _logs(options: Options, layout: Layout, log_of: Callable[[Job], str]) -> Sink:
     from simple_gpu_scheduler.output.group import Grouped  # noqa: PLC0415 - see above
     from simple_gpu_scheduler.output.sink import Logs, Relay  # noqa: PLC0415 - see above
     from simple_gpu_scheduler.output.stdout import may_colour  # noqa: PLC0415 - see above
@@ -84,7 +90,7 @@ def _logs(options: Options, layout: Layout, directory: str) -> Sink:
         relay = Grouped()
     elif layout.output == "tag":
         relay = Tagged(coloured=may_colour())
-    return Logs(lambda job: log_of(directory, job), relay, failed_only=options.output.failed_logs_only)
+    return Logs(log_of, relay, failed_only=options.output.failed_logs_only)
 
 
 def _dry_run() -> Sink:
@@ -100,7 +106,7 @@ def _joblog(options: Options, path: str, *, keeps: bool) -> Sink:
     return JobLog(path, keeps=keeps, is_simulated=options.execution.runs_nothing)
 
 
-def _notify(options: Options, sinks: list[Sink], logs: str) -> "NotifierChildren":
+def _notify(options: Options, sinks: list[Sink], log_of: Callable[[Job], str]) -> "NotifierChildren":
     """One more sink; the children are the notifier's."""
     from simple_gpu_scheduler.notify.child import NotifierChildren  # noqa: PLC0415 - see above
     from simple_gpu_scheduler.notify.command import Notifier  # noqa: PLC0415 - see above
@@ -108,5 +114,5 @@ def _notify(options: Options, sinks: list[Sink], logs: str) -> "NotifierChildren
 
     children = NotifierChildren()
     notifier = Notifier(options.notify.command, options.execution.shell, os.environb, children)
-    sinks.append(Notify(notifier, options.notify.on, lambda job: log_of(logs, job)))
+    sinks.append(Notify(notifier, options.notify.on, log_of))
     return children

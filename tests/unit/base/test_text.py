@@ -14,6 +14,7 @@ from simple_gpu_scheduler.base.text import (
     show_moment,
     show_outcome,
     show_waits,
+    visible,
 )
 
 
@@ -27,6 +28,10 @@ def test_a_command_is_shown_whole_up_to_a_thousand_bytes() -> None:
 def test_what_moves_the_cursor_or_turns_text_round_is_written_out() -> None:
     assert safe("naïve 漢字") == "naïve 漢字"
     assert safe("a\x1b[31m\n\x9b\u202e\u2066") == r"a\x1b[31m\n\x9b\u202e\u2066"
+
+
+def test_bytes_that_are_not_utf_8_are_written_out() -> None:
+    assert visible("naïve " + b"\xff\xe4".decode("utf-8", "surrogateescape")) == r"naïve \xff\xe4"
 
 
 @pytest.mark.parametrize(("gpus", "shown"), [((), "cpu"), (("3",), "gpu 3"), (("0", "1"), "gpus 0,1")])
@@ -59,12 +64,13 @@ def test_an_outcome_is_shown_with_what_it_means(outcome: Outcome, shown: str) ->
     assert show_outcome(outcome) == shown
 
 
-def test_how_to_start_anyway_is_mentioned_only_where_that_would_help() -> None:
+def test_a_way_to_share_a_gpu_is_mentioned_only_where_the_processes_are_the_users_own() -> None:
     leased = Wait("2", "leased by bob\x1b", "bob")
-    used = Wait("1", "alice python 11.2 GiB", "alice", by_occupancy=True)
-    assert show_waits([leased], "--now") == r"gpu 2: leased by bob\x1b"
-    assert show_waits([used, leased], "--now").startswith(
-        r"gpu 1: alice python 11.2 GiB · gpu 2: leased by bob\x1b (to start anyway: --now"
+    theirs = Wait("1", "alice python 11.2 GiB", "alice")
+    mine = Wait("0", "eve python 11.2 GiB", "eve", is_mine=True)
+    assert show_waits([theirs, leased]) == r"gpu 1: alice python 11.2 GiB · gpu 2: leased by bob\x1b"
+    assert show_waits([mine, theirs], "--now") == (
+        "gpu 0: eve python 11.2 GiB (yours; to share the GPU: --now) · gpu 1: alice python 11.2 GiB"
     )
 
 

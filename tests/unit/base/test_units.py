@@ -2,7 +2,17 @@
 
 import pytest
 
-from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration, show_size
+from simple_gpu_scheduler.base.units import (
+    axis_unit,
+    parse_duration,
+    parse_size,
+    show_bytes,
+    show_duration,
+    show_in_one_unit,
+    show_percent,
+    show_share,
+    show_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,13 +36,25 @@ def test_what_is_no_duration_is_an_error(text: str) -> None:
         ("10G", 10 * 2**30),
         ("1.5g", 3 * 2**29),
         ("7GiB", 7 * 2**30),
-        ("12", 12),
+        ("0", 0),
+        ("12B", 12),
+        ("1048576", 2**20),
+        ("10737418240", 10 * 2**30),
         ("3K", 3 * 2**10),
         ("2TB", 2**41),
     ],
 )
 def test_sizes_are_read(text: str, size: int) -> None:
     assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "way_out"),
+    [("10", "10G"), ("1.5", "1.5G"), ("80", "80M or 80G"), ("8000", "8000M"), ("1048575", "1048575M")],
+)
+def test_a_few_bytes_without_a_unit_are_asked_about(text: str, way_out: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{text} bytes\? write {way_out}$"):
+        parse_size(text)
 
 
 def test_what_is_no_size_is_an_error() -> None:
@@ -78,3 +100,56 @@ def test_durations_are_shown_with_two_units(seconds: float, shown: str) -> None:
 )
 def test_sizes_are_shown_as_tools_for_gpus_show_them(size: int, shown: str) -> None:
     assert show_size(size) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(0, "0 B"), (1, "1 KiB"), (4096, "4 KiB"), (4097, "5 KiB"), (3 * 2**20, "3 MiB"), (12 * 2**30, "12.0 GiB")],
+)
+def test_what_is_small_on_a_disk_is_shown_too(size: int, shown: str) -> None:
+    assert show_bytes(size) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0, "0.0 s"),
+        (9.94, "9.9 s"),
+        (9.96, "10 s"),
+        (119, "119 s"),
+        (120, "2.0 min"),
+        (5999, "100.0 min"),
+        (6000, "1.7 h"),
+        (172_799, "48.0 h"),
+        (172_800, "2.0 d"),
+        (8_640_000, "100.0 d"),
+    ],
+)
+def test_durations_in_a_wide_table_have_one_unit(seconds: float, shown: str) -> None:
+    assert show_in_one_unit(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("used", "total", "shown"),
+    [
+        (0, 80 * 2**30, "0.0 / 80.0 GiB"),
+        (11.2 * 2**30, 80 * 2**30, "11.2 / 80.0 GiB"),
+        (300 * 2**20, 2**30, "0.3 / 1.0 GiB"),
+        (300 * 2**20, 512 * 2**20, "300 / 512 MiB"),
+    ],
+)
+def test_what_is_used_of_a_size_has_its_unit(used: float, total: float, shown: str) -> None:
+    assert show_share(used, total) == shown
+
+
+@pytest.mark.parametrize(
+    ("share", "shown"), [(0, "0 %"), (0.001, "<1 %"), (0.01, "1 %"), (0.994, "99 %"), (0.999, ">99 %"), (1, "100 %")]
+)
+def test_a_share_is_not_rounded_to_all_or_nothing(share: float, shown: str) -> None:
+    assert show_percent(share) == shown
+
+
+def test_an_axis_has_a_unit_of_which_it_shows_several() -> None:
+    assert [axis_unit(each) for each in (0, 299, 300, 10_800, 259_200)] == [
+        (1, "s"), (1, "s"), (60, "min"), (3600, "h"), (86_400, "d")
+    ]  # fmt: skip

@@ -53,6 +53,13 @@ def test_it_may_be_given_several_times() -> None:
     assert parsed("--gpus", "0", "--gpus", "1", "2")["gpus"] == (("0",), ("1", "2"))
 
 
+def test_the_error_of_an_option_without_its_value_names_the_help_of_its_command() -> None:
+    with pytest.raises(click.UsageError, match="'--html' requires an argument") as raised:
+        main.main(["report", "--html"], prog_name="sgs", standalone_mode=False)
+    assert raised.value.ctx
+    assert raised.value.ctx.command_path == "sgs report"
+
+
 @pytest.mark.parametrize(
     ("args", "found"),
     [(["--gpus"], ""), (["--gpus", "-v"], ""), (["--gpus", "x"], ", not 'x'")],

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.errors import BAD_INPUT, UserError
 from simple_gpu_scheduler.cli.commands.hypersearch import hypersearch
 
 DRAWN = ["-p", "a", "uniform:0:1"]
@@ -33,7 +33,9 @@ def refused(args: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) 
     with pytest.raises((UserError, click.ClickException)) as caught:
         call(args)
     error = caught.value
-    text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    is_clicks = isinstance(error, click.ClickException)
+    code, text = (error.exit_code, error.format_message()) if is_clicks else (error.code, str(error))
+    assert code == BAD_INPUT
     assert sentence in text
     assert "\n" not in text
     assert capsys.readouterr() == ("", "")

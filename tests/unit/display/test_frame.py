@@ -66,9 +66,26 @@ def test_what_has_ended_is_reported_with_how_it_ended() -> None:
         "9 of 14 done, 2 failed, 1 not started, 2 cancelled, 2 running, 3 waiting, about 1 min left"
     )
     *_, last = texts(frame(picture(counts=Counts(succeeded=2), all_read=False), 200, 30))
-    assert last.lstrip("━─ ") == "2 of 2 read so far done, 0 running, 0 waiting"
+    assert last.lstrip("━─ ") == "2 of 2 done so far, 0 running, 0 waiting"
     bar = frame(picture(counts=counts), 200, 30)[-1][:3]
     assert [(len(text.strip()), style) for text, style in bar] == [(8, "green"), (11, "red"), (11, "dim")]
+
+
+def test_at_80_columns_what_commands_share_is_cut_first() -> None:
+    shared = "python3 train.py --data /data/imagenet --model resnet50 --epochs 100 --output /scratch/me/runs"
+    values = [(lr, seed) for lr in ("0.1", "0.01") for seed in "12"]
+    jobs = [
+        Job(number, f"{shared} --lr {lr} --amp --seed {seed}".encode(), Place(number))
+        for number, (lr, seed) in enumerate(values, 97)
+    ]
+    running = [RunningJob(Attempt(job, 1, (str(at),), (at,)), 5.0) for at, job in enumerate(jobs)]
+    rows = texts(frame(picture(4, running=running), 79, 30))[2:6]
+    for row, job, (lr, seed) in zip(rows, jobs, values, strict=True):
+        gpu, number, *words = row.split()
+        assert (gpu, number) == (str(job.number - 97), str(job.number))
+        column = words[: words.index("5.0")]
+        assert {lr, seed} <= {*column}
+        assert f"--lr {lr} … --seed {seed}" in row
 
 
 def test_no_picture_is_higher_than_the_terminal() -> None:

@@ -1,6 +1,6 @@
 """Tables in a terminal."""
 
-from simple_gpu_scheduler.display.table import aligned, cut
+from simple_gpu_scheduler.display.table import aligned, cut, with_commands
 
 
 def test_columns_are_as_wide_as_their_widest_cell_and_aligned_to_their_sides() -> None:
@@ -16,3 +16,13 @@ def test_a_wide_character_counts_as_two() -> None:
 def test_rows_that_are_printed_one_by_one_are_alike() -> None:
     assert aligned([("a", "1")], "<>", widths=(3, 4), between=" ") == ["a      1"]
     assert aligned([("abcdef", "12345")], "<>", widths=(3, 4), between=" ") == ["abcdef 12345"]
+
+
+def test_commands_are_shortened_to_the_width_that_other_columns_leave() -> None:
+    rows = [("JOB", "COMMAND"), *((str(job), f"python3 train.py --data d --lr 0.{job}") for job in range(3))]
+    assert with_commands(rows, ">", width=25) == [
+        "JOB  COMMAND", "  0  python3 … --lr 0.0", "  1  python3 … --lr 0.1", "  2  python3 … --lr 0.2"
+    ]  # fmt: skip
+    assert with_commands(rows, ">", width=None) == aligned(rows, ">")
+    assert with_commands(rows, ">", width=None, most=20)[1] == "  0  python3 … --lr 0.0"
+    assert with_commands(rows[:1], ">", width=9) == ["JOB  COM…"]

@@ -135,7 +135,7 @@ class TestAJob:
 
     def test_that_a_stop_has_ended_waits_and_is_interrupted(self) -> None:
         subject = ledger(read(1, 2), started(1), STOP, ended(1, KILLED, stopped=True))
-        assert (subject.counts(), subject.state_of(1)) == (Counts(waiting=2), "waiting")
+        assert (subject.counts(), subject.state_of(1)) == (Counts(waiting=1, interrupted=1), "interrupted")
         assert (subject.interrupted, subject.failed, subject.ended) == ({1}, 0, {})
         assert subject.summary(7.5, 15) == RunEnded(
             0, 0, 0, 1, 7.5, all_read=False, code=143, left=2, cancelled=0, interrupted=1
@@ -143,7 +143,7 @@ class TestAJob:
 
     def test_that_was_to_be_tried_again_when_the_run_was_stopped_is_interrupted(self) -> None:
         subject = ledger(read(1), started(1), ended(1, final=False), STOP, ended(1, stopped=True))
-        assert (subject.counts(), subject.interrupted, subject.to_retry) == (Counts(waiting=1), {1}, {})
+        assert (subject.counts(), subject.interrupted, subject.to_retry) == (Counts(interrupted=1), {1}, {})
 
     def test_is_interrupted_no_more_when_it_starts_or_is_dropped(self) -> None:
         events = read(1), started(1), ended(1, stopped=True)
@@ -166,7 +166,8 @@ class TestAJob:
         for kind in get_args(Kind):
             assert fate_of(kind, is_cancelled=False) == kind
             assert fate_of(kind, is_cancelled=True) == ("succeeded" if kind == "succeeded" else "cancelled")
-            assert state_after(kind, is_final=False) == state_after(kind, is_interrupted=True) == "waiting"
+            assert state_after(kind, is_final=False) == "waiting"
+            assert state_after(kind, is_interrupted=True) == "interrupted"
         assert set(map(state_after, get_args(Kind))) == {"succeeded", "failed", "not started"}
 
 
@@ -248,8 +249,8 @@ class TestARun:
         assert (list(subject.waiting), list(subject.ended)) == ([9, 10], [3, 4, 5, 6, 7])
 
     def test_has_states_that_hold_all_counts(self) -> None:
-        counts = Counts(1, 2, 4, 8, 16, 32, 64)
-        assert (counts.unsuccessful, counts.total) == (8 + 16 + 32 + 64, 127)
+        counts = Counts(1, 2, 4, 8, 16, 32, 64, 128)
+        assert (counts.unsuccessful, counts.total) == (8 + 16 + 32 + 64, 255)
         assert counts.by_state() == {
             "waiting": 1,
             "running": 2,
@@ -257,6 +258,7 @@ class TestARun:
             "failed": 24,
             "not started": 32,
             "cancelled": 64,
+            "interrupted": 128,
         }
         assert set(counts.by_state()) == set(get_args(State))
 
@@ -292,6 +294,10 @@ class TestTheEstimate:
 
     def test_is_none_at_all_where_nothing_runs_and_nothing_more_is_started(self) -> None:
         assert ledger(read(1), Paused(True)).eta([]) == Eta(0.0)
+
+    def test_is_of_what_succeeded_under_an_earlier_scheduler_too(self) -> None:
+        earlier = RunResumed([(job(1), "succeeded")], running=[(attempt(2), 1.0, "")], waiting=[job(3)], lengths=[4.0])
+        assert ledger(earlier, AllRead()).eta([(job(2), 1.0)]) == Eta(3 + 4)
 
     def test_says_nothing_of_what_failed(self) -> None:
         subject = ledger(read(1, 2), started(1), ended(1), started(2), AllRead())
@@ -336,6 +342,15 @@ class TestMessages:
         assert words.line(ended(1, SUCCESS, is_cancelled=True)) == ""
         assert words.line(ended(1, KILLED)) == "job 1 (line 1) was killed by SIGTERM after 2.0 s: true"
 
+    def test_of_a_job_that_a_stop_ended_is_that_it_was_interrupted(self) -> None:
+        words = EventWords()
+        assert words.line(ended(1, KILLED, stopped=True)) == "job 1 (line 1) was interrupted after 2.0 s: true"
+        failed = ended(1, FAILED, final=False)
+        assert "after 2.0 s, retrying: true" in words.line(failed)
+        assert "after 2.0 s: true" in words.line(failed._replace(is_left=True))
+        left = failed._replace(is_final=True, is_interrupted=True, is_left=True)
+        assert words.line(left) == "job 1 (line 1) was interrupted before its next attempt: true"
+
     def test_at_the_end_has_what_was_cancelled_or_interrupted_only_if_there_is_any(self) -> None:
         end = RunEnded(1, 2, 3, 4, 5.0, all_read=True)
         line = "1 succeeded, 2 failed, 3 timed out, 4 not started"
@@ -347,8 +362,11 @@ class TestMessages:
         )
         none = RunEnded(0, 0, 0, 0, 5.0, all_read=True)
         assert EventWords().line(none) == "no commands were read"
-        for one in (none._replace(cancelled=1), none._replace(interrupted=1), none._replace(all_read=False)):
+        for one in (none._replace(cancelled=1), none._replace(interrupted=1)):
             assert EventWords().line(one).startswith("0 succeeded, 0 failed, 0 timed out, 0 not started, ")
+        unread = EventWords().line(end._replace(all_read=False))
+        assert unread == f"{line} in 5.0 s; the rest of the input was not read"
+        assert EventWords().line(none._replace(all_read=False)).startswith("0 succeeded, ")
 
     def test_of_a_run_that_is_resumed_is_what_was_cancelled_apart_from_what_may_be_tried_again(self) -> None:
         begin = NextAttempt(2, 1)
@@ -377,6 +395,36 @@ class TestAPublisher:
         publisher.publish(read(1))
         assert seen == [(read(1), 1)]
         publisher.close()
+        assert publisher.ledger.has_trouble
+
+    def test_tries_a_sink_again_that_failed_and_says_so_once(self) -> None:
+        class Flaky:
+            name = "the list"
+
+            def take(self, event: Event, /) -> None:
+                if fails and isinstance(event, JobsRead):
+                    raise OSError(28, "No space left on device")
+                had.append(event)
+
+            def close(self) -> None:
+                pass
+
+        class Lines(Flaky):
+            def take(self, event: Event, /) -> None:
+                if isinstance(event, Noticed):
+                    said.append(event.sentence)
+
+        fails, had, said = False, list[Event](), list[str]()
+        publisher = Publisher([Lines(), Flaky()])
+        for number in range(1, 9):
+            fails = number in (2, 3, 5, 6)
+            publisher.publish(read(number))
+        publisher.close()
+        assert [event for event in had if isinstance(event, JobsRead)] == [read(number) for number in (1, 4, 7, 8)]
+        assert said == [
+            "the list failed: No space left on device; jobs continue, and it is tried again",
+            "the list missed 4 events",
+        ]
         assert publisher.ledger.has_trouble
 
     @pytest.mark.parametrize("is_failure", [True, False])

@@ -26,10 +26,9 @@ def test_an_unused_gpu_is_free() -> None:
     assert look() == Look(None, 1000 * MIB, {})
 
 
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_a_problem_is_the_reason_and_no_memory_is_given(is_lost: bool) -> None:
-    broken = Reading(problem="it has fallen off the bus", is_lost=is_lost)
-    assert look(broken, user(1)) == Look(Reason("it has fallen off the bus", "problem"), is_lost=is_lost)
+def test_a_problem_is_the_reason_and_no_memory_is_given() -> None:
+    broken = Reading(problem="fallen off the bus")
+    assert look(broken, user(1)) == Look(Reason("fallen off the bus", "fallen off the bus"))
 
 
 def test_any_process_of_another_user_is_a_reason() -> None:

@@ -1,10 +1,15 @@
 """Which GPUs a run may use now: leases, lines and looks, with those of others made by hand."""
 
 from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
-from simple_gpu_scheduler.gpus import Gpu, Look, Reason
-from simple_gpu_scheduler.gpus.leases import Holder
+from simple_gpu_scheduler.gpus import USED_MEMORY, Gpu, Look, Neighbour, Reason
+from simple_gpu_scheduler.gpus.leases import Holder, LeaseFileError
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
 
 BUSY = Reason("alice python", "alice", by_occupancy=True)
@@ -15,7 +20,7 @@ class Lease:
 
     descriptor: int | None = None
 
-    def sign(self, marks: Sequence[bytes], pid: int) -> None:
+    def sign(self, marks: Sequence[bytes], pid: int, job: int = 0, name: str = "") -> None:
         pass
 
     def __init__(self, world: "World") -> None:
@@ -23,8 +28,15 @@ class Lease:
         self.owner = ""
         self.in_line = False
         self.is_closed = False
+        self.problem = ""  # with its files
+        self.signer = 0
+
+    def open(self) -> None:
+        if self.problem:
+            raise LeaseFileError(self.problem)
 
     def take(self, *, past_the_line: bool = False) -> bool:
+        self.open()
         line_is_ours = past_the_line or not self.world.line_is_anothers
         if not self.owner and line_is_ours:
             self.owner = "us"
@@ -41,7 +53,11 @@ class Lease:
         if self.owner == "us":
             self.owner = ""
 
+    def signed_by(self) -> int:
+        return self.signer
+
     def holder(self) -> Holder | None:
+        self.open()
         return Holder(f"leased by {self.owner}", self.owner) if self.owner not in ("", "us") else None
 
     def close(self) -> None:
@@ -52,16 +68,31 @@ class Lease:
 class World:
     """GPUs with their leases, and a probe that says which processes are on them."""
 
-    def __init__(self, gpus: str = "012") -> None:
+    sees_others = True
+
+    def __init__(self, gpus: str = "012", free_for: float = 0) -> None:
         self.line_is_anothers = False
         self.leases = {gpu: Lease(self) for gpu in gpus}
         self.looks: dict[str, Look] = {}
         self.asked: list[str] = []
-        self.subject = Pool([Gpu(gpu) for gpu in gpus], self.leases, self)
+        self.uuids: dict[str, str] = {}  # that were unknown at first
+        self.opened: list[str] = []  # leases, by name
+        self.bad: dict[str, str] = {}  # what is wrong with lease files, by UUID
+        self.subject = Pool([Gpu(gpu) for gpu in gpus], self.open_lease, self, free_for=free_for)
+
+    def open_lease(self, gpu: Gpu) -> Lease:
+        self.opened.append(gpu.lease_name)
+        if gpu.uuid:
+            self.leases[gpu.id] = Lease(self)
+            self.leases[gpu.id].problem = self.bad.get(gpu.uuid, "")
+        return self.leases[gpu.id]
 
     def look(self, gpu: Gpu, *, shared: bool) -> Look:
         self.asked.append(f"{gpu.id}{'+' if shared else ''}")
         return self.looks.get(gpu.id, Look())
+
+    def identify(self, gpu: Gpu) -> Gpu:
+        return gpu._replace(uuid=self.uuids.get(gpu.id, ""))
 
     def remarks(self) -> list[str]:
         return []
@@ -94,7 +125,7 @@ def test_a_gpu_that_others_use_is_given_back() -> None:
     world.subject.let_go(0, 1)
     assert world.held() == ""
     assert list(world.subject.rooms()) == ["1", "2"]
-    assert world.subject.waits(Demand(1)) == [Wait("0", "alice python", "alice", by_occupancy=True)]
+    assert world.subject.waits(Demand(1)) == [Wait("0", "alice python", "alice")]
 
 
 def test_it_is_looked_at_again_in_ever_longer_pauses_and_only_while_a_job_waits() -> None:
@@ -204,17 +235,225 @@ def test_a_gpu_that_another_waits_for_gets_no_more_of_our_attempts_to_share_it()
     assert list(world.subject.rooms()) == ["0"]
 
 
-def test_a_lost_gpu_is_reported_once_and_never_used_again_unless_it_is_found() -> None:
+def test_a_gpu_that_does_not_work_is_waited_for_and_used_again() -> None:
     world = World("01")
-    world.looks["0"] = Look(Reason("it has fallen off the bus", "problem"), is_lost=True)
+    world.looks["0"] = Look(Reason("fallen off the bus", "problem"))
     world.subject.take(b"/r.1.1", ["0"], 0)
-    assert world.subject.lost() == [("0", "it has fallen off the bus")]
-    assert world.subject.lost() == []
-    assert world.subject.in_use == 1
-    world.looks.clear()
-    world.subject.look_again(100, at_all=True)
+    world.subject.let_go(0, 1)
     assert list(world.subject.rooms()) == ["1"]
+    assert world.subject.waits(Demand(1)) == [Wait("0", "fallen off the bus", "problem")]
+    world.looks.clear()
+    world.subject.look_again(world.subject.next_wake(0, Demand(1)), at_all=False)
+    assert list(world.subject.rooms()) == ["0", "1"]
     assert world.subject.waits(Demand(1)) == []
+
+
+def test_a_gpu_whose_uuid_was_unknown_is_leased_by_its_uuid_before_it_is_used() -> None:
+    world = World("01")
+    unknown = world.leases["0"]
+    world.looks["0"] = Look(Reason("Unknown Error", "problem"))
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    world.looks.clear()
+    world.uuids["0"] = "GPU-a"
+    assert world.subject.take(b"/r.1.1", ["0"], 1) is None, "it has the wrong lease"
+    assert (world.held(), unknown.is_closed, world.opened) == ("", True, ["index-0", "index-1", "GPU-a"])
+    world.leases["0"].owner = "bob"
+    assert world.subject.take(b"/r.1.1", ["0"], 2) is None
+    world.came("0", 3)
+    assert world.subject.take(b"/r.1.1", ["0"], 3) is not None
+    assert world.opened.count("GPU-a") == 1
+
+
+def test_a_gpu_whose_new_lease_cannot_be_opened_waits_for_that() -> None:
+    world = World("0")
+    world.uuids["0"] = "GPU-a"
+    world.bad["GPU-a"] = "it is a symlink"
+    world.looks["0"] = ALICE
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    assert world.held() == ""
+    assert world.subject.waits(Demand(1)) == [Wait("0", "it is a symlink", "lease files")]
+
+
+def test_a_gpu_whose_lease_files_are_bad_is_left_out_and_reported_once_until_they_are_repaired() -> None:
+    world = World("01")
+    world.leases["1"].problem = "it is a symlink"
+    world.subject.open_leases()
+    assert list(world.subject.rooms()) == ["0"]
+    assert (world.subject.has_looked(), world.subject.remarks()) == (True, ["gpu 1 is left out: it is a symlink"])
+    now = world.subject.next_wake(0, Demand(2))
+    world.subject.look_again(now, at_all=False)
+    assert (list(world.subject.rooms()), world.subject.remarks()) == (["0"], [])
+    world.leases["1"].problem = ""
+    world.subject.look_again(world.subject.next_wake(now, Demand(2)), at_all=False)
+    assert (list(world.subject.rooms()), world.held()) == (["0", "1"], "")
+
+
+def test_bad_lease_files_of_all_gpus_are_an_error() -> None:
+    world = World("01")
+    world.leases["0"].problem = world.leases["1"].problem = "it is a symlink"
+    with pytest.raises(LeaseFileError, match="it is a symlink"):
+        world.subject.open_leases()
+
+
+def test_others_who_come_to_a_gpu_of_ours_are_reported_once_each_for_as_long_as_it_is_ours() -> None:
+    world = World("01")
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    assert world.subject.next_wake(0, Demand(0)) == 5
+    world.subject.look_beside(5)
+    assert world.subject.arrived() == []
+    assert list(world.subject.rooms()) == ["0", "1"]
+    eve = Neighbour(8, "eve", "another user (pid 8)")
+    for others, who in [(ALICE.others, ["alice python"]), (ALICE.others, []), ([*ALICE.others, eve], [eve.who])]:
+        world.looks["0"] = ALICE._replace(others=others)
+        world.subject.look_beside(now := world.subject.next_wake(0, Demand(0)))
+        assert world.subject.arrived() == [("0", each) for each in who]
+    assert list(world.subject.rooms()) == ["1"], "nothing more of ours starts there"
+    world.subject.give_back(b"/r.1.1", ["0"])
+    world.looks.clear()
+    world.subject.look_again(now + 1, at_all=True)
+    assert world.subject.take(b"/r.2.1", ["0"], now + 1) is not None
+    world.looks["0"] = ALICE
+    world.subject.look_beside(now + 6)
+    assert world.subject.arrived() == [("0", "alice python")]
+
+
+def test_those_who_come_are_seen_where_our_attempts_share_a_gpu_too() -> None:
+    world = World("0")
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    world.looks["0"] = ALICE
+    assert world.subject.take(b"/r.2.1", ["0"], 1) is None
+    assert world.subject.arrived() == [("0", "alice python")]
+
+
+@given(st.lists(st.floats(0, 4), max_size=60))
+def test_it_never_looks_beside_at_more_than_one_gpu_at_a_time_or_at_one_twice_in_five_seconds(
+    pauses: list[float],
+) -> None:
+    world = World("012")
+    for gpu in "012":
+        world.subject.take(b"/r.%s.1" % gpu.encode(), [gpu], 0)
+    now, last = 0.0, dict.fromkeys("012", 0.0)
+    for pause in pauses:
+        now += pause
+        world.asked.clear()
+        world.subject.look_beside(now)
+        assert len(world.asked) <= 1
+        for gpu in (asked.rstrip("+") for asked in world.asked):
+            assert now - last[gpu] >= 5
+            last[gpu] = now
+
+
+@pytest.mark.parametrize("blind", [False, True])
+def test_nobody_looks_where_no_attempt_of_ours_is_left_or_where_nothing_can_be_seen(blind: bool) -> None:
+    world = World("0")
+    world.sees_others = not blind
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    if not blind:
+        world.subject.give_back(b"/r.1.1", ["0"])
+    world.asked.clear()
+    world.subject.look_beside(5)
+    assert (world.asked, world.subject.next_wake(5, Demand(0))) == ([], float("inf"))
+
+
+ALICE = Look(BUSY, others=[Neighbour(7, "alice", "alice python")])
+
+
+def looks(world: World, now: float, until: float, demand: Demand = Demand(1)) -> list[float]:  # noqa: B008
+    """When it looks, by itself, while a job waits and no GPU may be used."""
+    found = []
+    world.subject.rooms()
+    while not world.subject.rooms() and (now := world.subject.next_wake(now, demand)) < until:
+        world.subject.look_again(now, at_all=False)
+        found.append(now)
+    return found
+
+
+def test_a_gpu_that_was_free_at_the_first_look_costs_no_wait() -> None:
+    world = World("0", free_for=10)
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is not None
+
+
+def test_a_gpu_that_others_have_left_is_used_once_they_have_left_it_alone_for_a_while() -> None:
+    world = World("0", free_for=10)
+    world.looks["0"] = ALICE
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    world.subject.let_go(0, 1)
+    looks(world, 0, 100)
+    world.looks.clear()
+    times = looks(world, 100, 1000)
+    assert list(world.subject.rooms()) == ["0"]
+    first, last = times[0], times[-1]
+    assert last - first == pytest.approx(10)  # not a moment longer
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 1  # lest somebody come back unseen
+    assert world.subject.take(b"/r.1.1", ["0"], last) is not None
+
+
+def test_a_gap_in_somebodys_loop_is_not_taken_and_the_wait_is_said() -> None:
+    world = World("0", free_for=10)
+    world.looks["0"] = ALICE
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    world.subject.let_go(0, 1)
+    world.subject.rooms()
+    for now in range(10, 1000, 90):
+        world.looks.clear()
+        world.subject.look_again(now, at_all=False)
+        world.subject.look_again(now + 5, at_all=False)
+        assert world.subject.rooms() == {}
+        assert world.subject.waits(Demand(1)) == [Wait("0", "free for less than 10 s after alice python", "free for")]
+        world.looks["0"] = ALICE
+        world.subject.look_again(now + 8, at_all=False)
+
+
+def test_a_gpu_that_another_scheduler_leased_after_somebody_is_waited_for_in_line_and_had_at_once() -> None:
+    world = World("0", free_for=10)
+    world.looks["0"] = ALICE
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    world.subject.let_go(0, 1)
+    world.leases["0"].owner = "bob"  # his job is what is there now
+    looks(world, 0, 5)
+    assert world.leases["0"].in_line
+    assert world.subject.waits(Demand(1)) == [Wait("0", "leased by bob", "leased by bob")]
+    world.looks.clear()
+    world.came("0", 50)
+    assert world.subject.take(b"/r.1.1", ["0"], 50) is not None
+
+
+def test_a_job_of_another_scheduler_is_nobody_who_might_come_back() -> None:
+    world = World("0", free_for=10)
+    world.leases["0"].owner, world.looks["0"] = "bob", ALICE
+    world.subject.next_wake(0, Demand(1, memory=1))
+    assert world.subject.look_again(1, at_all=True)
+    world.leases["0"].owner, world.looks = "", {}
+    assert world.subject.look_again(2, at_all=True)
+    assert world.subject.take(b"/r.1.1", ["0"], 2)
+
+
+def test_a_job_waits_for_no_memory_that_our_own_jobs_will_leave() -> None:
+    world = World("0")
+    world.looks["0"] = Look(free=5, held={(1, 1): 6})
+    assert world.subject.take(b"/r.1.1", ["0"], 0)
+    assert world.subject.waits(Demand(1, memory=11)) == []
+    assert [wait.cause for wait in world.subject.waits(Demand(1, memory=12))] == ["memory"]
+
+
+def test_a_process_that_is_ending_after_it_gave_back_the_lease_starts_no_wait() -> None:
+    world = World("0", free_for=10)
+    world.leases["0"].signer = 7
+    world.looks["0"] = ALICE
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    world.subject.let_go(0, 1)
+    world.looks.clear()
+    assert len(looks(world, 0, 100)) == 1
+
+
+def test_the_memory_of_a_job_of_ours_that_has_just_ended_starts_no_wait() -> None:
+    world = World("0", free_for=10)
+    world.looks["0"] = Look(Reason("5 GiB used by others", USED_MEMORY, by_occupancy=True))
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    world.subject.let_go(0, 1)
+    looks(world, 0, 1)
+    world.looks.clear()
+    assert len(looks(world, 1, 100)) == 1
 
 
 def test_what_is_set_aside_while_it_is_waited_for_is_given_back_when_it_comes() -> None:

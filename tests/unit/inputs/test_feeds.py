@@ -61,7 +61,7 @@ class TestFollowed:
         feed.used(4)
         os.truncate(path, 0)
         path.write_bytes(b"new\n")
-        assert feed.read() == Piece(b"new\n", is_new=True)
+        assert feed.read() == Piece(b"new\n", change="rewritten")
         mark = feed.used(4)
         assert mark
         assert mark.offset == 4

@@ -90,9 +90,10 @@ class TestSpooled:
         """The keeper of this test takes one piece and is gone."""
         ends: list[int] = []
 
-        def hand_over(_granted: int, files: Sequence[int], *, is_named: bool, holds: bool) -> None:
+        def hand_over(_granted: int, files: Sequence[int], *, is_named: bool, holds: bool, by_null: bool) -> None:
             assert is_named
             assert not holds
+            assert not by_null
             ends.append(os.dup(files[2]))
             os.write(ends[0], b"open")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.base.jobs import Job, Place
+from simple_gpu_scheduler.base.jobs import GpuCap, Job, Place
 from simple_gpu_scheduler.jobfile.options import KEYS
 from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LineParser, Refusal
 
@@ -104,6 +104,10 @@ def test_a_name_given_again_means_the_later_job() -> None:
         (b"gpus", "'gpus' has no value; write gpus=VALUE"),
         (b"gpus=", "'gpus=' has no value; write gpus=VALUE"),
         (b"gpus=two", "gpus: 'two' is not a whole number (0 or more)"),
+        (b"gpus=2, name=x", "gpus: '2,' is not a whole number (0 or more); separate options with spaces"),
+        (b"time=1h,", "time: '1h,' is not a duration; write 90, 90s, 5m, 1h30m or 2d; separate options with spaces"),
+        (b"retries=1,gpus=2", "retries: '1,gpus=2' is not a whole number (0 or more); separate options with spaces"),
+        (b"name=a,b", "name: 'a,b' is not a valid name; leave out quotes, commas and backslashes"),
         (b"gpus=-1", "gpus: '-1' is not a whole number (0 or more)"),
         (b"gpus=1 gpus=2", "'gpus' is given twice"),
         (b"gpus=5", "gpus=5: this run has only 4 GPUs"),
@@ -190,3 +194,11 @@ def test_options_behind_any_command_are_either_read_or_part_of_a_string(command:
 @given(st.sampled_from(sorted(KEYS)), st.text(max_size=6))
 def test_any_value_is_read_or_refused(key: str, value: str) -> None:
     assert isinstance(parse(f"true #: {key}={value}".encode())[0], Job | Refusal)
+
+
+def test_a_job_that_needs_more_gpus_than_a_run_may_hold_is_refused_with_who_says_so() -> None:
+    parser = LineParser(lambda: (80 * GIB,) * 4, GpuCap(2, "/etc/it.toml"))
+    refused = parser.parse(1, b"true #: gpus=3", 14)
+    assert isinstance(refused, Refusal)
+    assert refused.problem == "gpus=3: a run uses at most 2 at once (/etc/it.toml, gpus-per-run)"
+    assert isinstance(parser.parse(2, b"true #: gpus=2", 14), Job)

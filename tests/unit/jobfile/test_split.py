@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.jobfile.parse import LONGEST_LINE
-from simple_gpu_scheduler.jobfile.split import Line, LineCutter
+from simple_gpu_scheduler.jobfile.split import Line, LineCutter, count_lines
 
 
 def cut(data: bytes, *sizes: int, by_null: bool = False) -> list[tuple[int, bytes]]:
@@ -46,6 +46,27 @@ def cut(data: bytes, *sizes: int, by_null: bool = False) -> list[tuple[int, byte
 )
 def test_lines_end_and_continue_as_in_a_shell_script(data: bytes, lines: list[tuple[int, bytes]]) -> None:
     assert cut(data) == lines
+
+
+MARK = b"# submit 0123456789abcdef\n"
+
+
+def test_the_mark_that_submit_writes_has_no_line_number() -> None:
+    """What only looks like it has one, as every comment."""
+    data = MARK + b"a\n" + MARK + b"b \\\n" + MARK + b"# submit 0123\n #" + MARK + b"c" + MARK + b"d\n"
+    cutter = LineCutter()
+    lines = [(line.number, line.text) for line in cutter.feed(data) if line.text + b"\n" != MARK]
+    assert [number for number, _ in lines] == [1, 2, 3, 4, 5, 6]
+    assert lines[-1] == (6, b"d")
+    assert (count_lines(data), cutter.number) == (6, 7)
+
+
+@given(st.lists(st.sampled_from([MARK, b"a\n", b"\n", b"a", b"#", b"\\\n", MARK[:9]]), max_size=9))
+def test_lines_are_counted_as_they_are_numbered(parts: list[bytes]) -> None:
+    cutter = LineCutter()
+    cutter.feed(b"".join(parts) + b"\n")
+    cutter.finish()
+    assert count_lines(b"".join(parts) + b"\n") + 1 == cutter.number
 
 
 def test_with_null_jobs_hold_newlines_and_keep_every_byte() -> None:

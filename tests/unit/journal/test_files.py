@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal import disk, files
 
 
 def test_a_journal_that_cannot_be_asked_about_is_not_pruned(tmp_path: Path) -> None:
@@ -13,5 +13,5 @@ def test_a_journal_that_cannot_be_asked_about_is_not_pruned(tmp_path: Path) -> N
     (tmp_path / "20260101-000000-000000.input-0").write_text("")
     with files.opened(str(tmp_path / names[1])) as fd:
         assert files.lock(fd, files.SCHEDULER)
-        files.prune(str(tmp_path), 1)
+        disk.prune(str(tmp_path), 1)
         assert sorted(path.name for path in tmp_path.iterdir()) == [names[1], names[3]]

@@ -1,14 +1,19 @@
 """Which run is meant, and how it stands."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.journal import files, find
+from simple_gpu_scheduler.journal.records import encode
 from simple_gpu_scheduler.journal.run_state import read_state
+from simple_gpu_scheduler.resume.find import ending, is_done
 from tests.support.runs import DONE, FIRST, SECOND, THIRD, began, ended, job, journal_of, write
+
+REFUSED = events.RunEnded(0, 0, 0, 0, 0.0, all_read=False, code=2)
 
 
 def test_standing_tells_a_run_that_finished_from_one_that_was_stopped_paused_or_killed() -> None:
@@ -22,6 +27,28 @@ def test_standing_tells_a_run_that_finished_from_one_that_was_stopped_paused_or_
     assert stands(read, alive=True) == stands(DONE, alive=True) == "running"
     assert stands(events.Paused(True), alive=True) == "paused"
     assert stands(events.Paused(True), events.Paused(False), alive=True) == "running"
+
+
+@pytest.mark.parametrize(
+    ("happened", "how"),
+    [
+        ([], "died"),
+        ([REFUSED], "refused"),
+        ([events.JobsRead([job(1)]), DONE._replace(left=1)], "stopped"),
+        ([events.JobsRead([job(1)]), *ended(job(1)), DONE], "finished"),
+        ([events.JobsRead([job(1)]), *ended(job(1)), DONE._replace(code=2)], "finished"),
+        ([events.JobsRead([job(1)]), began(FIRST)._replace(is_resumed=True), REFUSED], "stopped"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_end_of_a_journal_tells_the_same_as_all_of_it(
+    happened: list[events.Event], how: str, tmp_path: Path
+) -> None:
+    """A run that was resumed and refused still has the jobs it had, and can be resumed again."""
+    journal = tmp_path / "journal"
+    journal.write_bytes(journal_of(began(FIRST), *happened))
+    assert (ending(str(journal)), find.standing(find.load(str(journal)), alive=False)) == (how, how)
+    assert is_done(str(journal), failed_too=False) == (how in ("finished", "refused"))
 
 
 class TestChoosing:
@@ -55,3 +82,18 @@ class TestChoosing:
             find.choose("", find.only_active)
         for fd in held:
             os.close(fd)
+
+    def test_the_newest_is_the_one_that_was_started_or_resumed_last_however_long_ago_it_began(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        resumed = encode(began(FIRST)._replace(is_resumed=True), 3000.0) + encode(DONE, 4000.0)
+        first = write(FIRST, DONE, directory=str(tmp_path), more=resumed.encode())
+        second = write(SECOND, DONE, directory=str(tmp_path))
+        write(THIRD, more=encode(began(THIRD)._replace(is_resumed=True), 5000.0).encode())
+        assert find.choose("") == str(first)
+        os.utime(first, (3500.0, 3500.0))
+        os.utime(second, (4500.0, 4500.0))  # it may have run for longer
+        assert find.choose("") == str(first)
+        first.unlink()
+        assert find.choose("") == str(second)

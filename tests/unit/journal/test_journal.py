@@ -48,9 +48,10 @@ GONE = Job(14, b"python train.py --seed 9", Place(14))
 SAID_TWICE = Job(15, b"python train.py --seed 10", Place(15), retries=9)
 CANCELLED_LATE = Job(16, b"python train.py --seed 11", Place(17))
 IN_A_CLUSTER = Job(17, b"python train.py --seed 12", Place(18))
+IN_AN_EDITED_FILE = Job(19, b"python eval.py", Place(18, digest="fedcba9876543210"))
 JOBS = (
     PREPARE, TRAIN, BROKEN, AFTER_BROKEN, CANCELLED, LIVES_ON, EXITED, KILLED_ON, TOO_LONG, INTERRUPTED, ALL_OPTIONS,
-    NO_START, GONE, SAID_TWICE, CANCELLED_LATE, IN_A_CLUSTER,
+    NO_START, GONE, SAID_TWICE, CANCELLED_LATE, IN_A_CLUSTER, IN_AN_EDITED_FILE,
 )  # fmt: skip
 
 
@@ -90,7 +91,7 @@ STORY: list[events.Event | str] = [
     events.Noticed("the named pipe is held open for more commands until the run is stopped"),
     events.JobsRead(JOBS[:7], events.ReadMark("input-0", offset=300, line=8)),
     events.LineRefused(Place(8), "unknown option 'bogus'; did you mean gpus?", 8),
-    events.JobsRead(JOBS[7:-2], events.ReadMark("/home/user/q.txt", 66, 2**63 + 1, 1234, 99, 16, {"gpus": 2})),
+    events.JobsRead(JOBS[7:-3], events.ReadMark("/home/user/q.txt", 66, 2**63 + 1, 1234, 99, 16, {"gpus": 2})),
     events.InputEnded("/home/user/sweep/more.txt"),
     events.Paused(True),
     events.Paused(False),
@@ -145,6 +146,11 @@ STORY: list[events.Event | str] = [
     events.JobStarted(attempt(IN_A_CLUSTER)),
     events.JobBegan(attempt(IN_A_CLUSTER), "node7"),
     ended(IN_A_CLUSTER)._replace(length=0.5),
+    events.LineRefused(Place(17, digest="0123456789abcdef"), "unknown option 'gpsu'; did you mean gpus?", 18),
+    events.JobsRead(
+        [IN_AN_EDITED_FILE], events.ReadMark("/home/user/q.txt", 66, 7, 1300, 98, 18, {"gpus": 2}, [9, 15, 18, 19])
+    ),
+    events.NeighbourCame("2", "alice python", [TRAIN]),
     events.RunEnded(4, 4, 1, 5, 2.5, all_read=True, code=130, left=3, cancelled=2),
 ]  # fmt: skip
 
@@ -166,6 +172,7 @@ ENDS = {
     15: ("failed", 1, 0),
     16: ("cancelled", 1, 0),
     17: ("succeeded", 1, 0),
+    19: ("waiting", 0, 0),
 }
 
 
@@ -187,7 +194,7 @@ class TestTheGoldenJournal:
         assert state.refused[8]["problem"] == "unknown option 'bogus'; did you mean gpus?"
         assert {name: mark["offset"] for name, mark in state.marks.items()} == {
             "input-0": 300,
-            "/home/user/q.txt": 1234,
+            "/home/user/q.txt": 1300,
         }
         assert state.ended_inputs == {"/home/user/sweep/more.txt"}
         assert state.survivors == {}
@@ -213,7 +220,7 @@ class TestTheGoldenJournal:
         assert {type(each) for each in STORY} >= {
             kind
             for kind in get_args(events.Event)
-            if kind not in (events.StatusAsked, events.AllRead, events.RunResumed)
+            if kind not in (events.StatusAsked, events.AllRead, events.RunResumed, events.StartRefused)
         }
         source = "".join(path.read_text() for path in (ROOT / "simple_gpu_scheduler").rglob("*.py"))
         written = set(re.findall(r"""record\(\s*"([a-z ]+)"|\{"event":"([a-z ]+)\"""", source))
@@ -431,13 +438,15 @@ class Happening:
             outcome = SUCCESS if how == "succeeded" else FAILED
             event = ended(job, outcome, number, final=how != "again", stopped=how == "interrupted")
             self.story.append(event)
-            state = how if how in ("succeeded", "failed") else "waiting"
+            state = "waiting" if how == "again" else how
             self.set(job.number, state, interrupted=how == "interrupted")
 
     def crash(self) -> None:
         """All that ran is started anew."""
         self.story.append(began(is_resumed=True))
         for number, (state, attempts, _) in self.ends.items():
+            if state == "interrupted":
+                self.set(number, "waiting")
             if state == "running":
                 self.story.append(started(self.jobs[number], attempts + 1))
                 self.set(number, "running", more=1, interrupted=1)
@@ -459,6 +468,16 @@ def test_a_journal_of_a_run_is_its_owners_alone(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     files.create(str(path))
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_start_that_the_system_refused_is_no_attempt() -> None:
+    attempt = Attempt(PREPARE, 1, (), (0,))
+    happened = [began(), events.JobsRead([PREPARE]), events.JobStarted(attempt), events.StartRefused(attempt, "full")]
+    state = read_state("".join(encode(event, BEGIN) for event in happened).encode())
+    assert (state.jobs[1].state, state.jobs[1].attempts, state.jobs[1].interrupted) == ("waiting", 0, 0)
+    happened += [events.JobStarted(attempt), events.JobEnded(attempt, SUCCESS, BEGIN, 1.0, True)]
+    state = read_state("".join(encode(event, BEGIN) for event in happened).encode())
+    assert (state.jobs[1].state, state.jobs[1].attempts, state.jobs[1].interrupted) == ("succeeded", 1, 0)
 
 
 if __name__ == "__main__":

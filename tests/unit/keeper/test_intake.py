@@ -45,6 +45,30 @@ class TestIntake:
         with pytest.raises(OSError, match="No such device"):
             pipe.open()
 
+    @pytest.mark.parametrize("splices", [True, False])
+    def test_a_line_that_its_writer_did_not_end_is_kept_apart_from_the_next_writers(
+        self, pipe: Pipe, monkeypatch: pytest.MonkeyPatch, splices: bool
+    ) -> None:
+        if not splices:
+            monkeypatch.delattr(os, "splice")
+        socket, thread = pipe.take_in(holds=True)
+        pipe.write(b"half")
+        assert [told(socket), told(socket)] == [[b"4"], [b"half", b"5"]]
+        pipe.write(b"whole\n")
+        assert told(socket) == [b"11"]
+        one, other = pipe.open(), pipe.open()
+        os.write(one, b"o")
+        assert told(socket) == [b"12"]
+        os.close(other)
+        os.write(one, b"ne")  # it is still there
+        os.close(one)
+        while told(socket) != [b"half", b"15"]:
+            pass
+        send(socket, b"close")
+        assert told(socket) == [b"closed", b"15"]
+        thread.join(120)
+        assert pipe.kept == b"half\nwhole\none\n"
+
     def test_it_takes_no_more_than_was_granted_and_a_pipe(self, pipe: Pipe) -> None:
         writer = pipe.open()
         socket, thread = pipe.take_in(1000)

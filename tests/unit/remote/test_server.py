@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.events import RunBegan, RunEnded
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.records import encode
+from simple_gpu_scheduler.remote import client as client_module
 from simple_gpu_scheduler.remote.client import ask
 from simple_gpu_scheduler.remote.server import Asked, Server, serve
 from tests.conftest import until
@@ -195,6 +197,72 @@ def test_the_end_waits_until_a_long_answer_is_written(loop: Loop) -> None:
         loop.server.close()
         assert not loop.server._asking
         until(lambda: results)
+
+
+def test_a_request_that_was_withdrawn_cannot_be_taken(loop: Loop) -> None:
+    with loop.connect() as client:
+        client.sendall(b'{"n": 1, "taken": true}\n')
+        asked = loop.asked.get(timeout=120)
+        client.shutdown(socket.SHUT_RD)
+        assert not asked.take()
+        asked.reply({"error": "the request was withdrawn"})
+        assert client.recv(1) == b""
+
+
+def test_a_request_that_was_taken_says_so_even_to_a_client_that_withdraws_it_then(loop: Loop) -> None:
+    with loop.connect() as client:
+        client.sendall(b'{"n": 1, "taken": true}\n')
+        asked = loop.asked.get(timeout=120)
+        assert asked.take()
+        client.shutdown(socket.SHUT_RD)
+        assert client.recv(100) == b'{"taken":true}\n'
+        asked.reply({})
+
+
+def test_a_client_that_only_sends_no_more_has_not_withdrawn_its_request(loop: Loop) -> None:
+    with loop.connect() as client:
+        client.sendall(b'{"n": 1}\n')
+        client.shutdown(socket.SHUT_WR)
+        asked = loop.asked.get(timeout=120)
+        assert asked.take()
+        asked.reply({"a": 1})
+        assert read_line(client) == {"a": 1}
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_a_client_that_gives_up_knows_whether_its_request_is_carried_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_taken: bool
+) -> None:
+    journal, fd = make_journal(tmp_path)
+    files.lock(fd, files.SCHEDULER)
+    loop = Loop(tmp_path / f"{RUN}.sock")
+    monkeypatch.setattr(client_module, "_PATIENCE", 0.1)
+    results = meanwhile(lambda: ask(journal, {"do": "x"}))
+    asked = loop.asked.get(timeout=120)
+    if is_taken:
+        asked.take()
+        time.sleep(0.5)  # longer than it would wait for an answer
+        assert not results
+        asked.reply({"done": "y"})
+        until(lambda: results == [{"done": "y"}])
+    else:
+        until(lambda: results)
+        assert "does not respond" in str(results[0])
+        assert not asked.take()
+        asked.reply({})
+    loop.close()
+    os.close(fd)
+
+
+def test_an_older_run_answers_without_saying_that_it_has_taken_the_request(tmp_path: Path) -> None:
+    journal, fd = make_journal(tmp_path)
+    files.lock(fd, files.SCHEDULER)
+    loop = Loop(tmp_path / f"{RUN}.sock")
+    results = meanwhile(lambda: ask(journal, {"do": "x"}))
+    loop.answer_one({"a": 1})
+    until(lambda: results == [{"a": 1}])
+    loop.close()
+    os.close(fd)
 
 
 def test_a_path_longer_than_a_sockets_is_no_problem(tmp_path: Path) -> None:

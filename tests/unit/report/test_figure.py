@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from simple_gpu_scheduler.report.figure import COLOURS, draw
+from simple_gpu_scheduler.report.figure import COLOURS, draw, is_picture
 from simple_gpu_scheduler.report.numbers import STATES
 from tests.support.report import began as run_began
 from tests.support.report import built, ended, over, read, started
@@ -33,6 +33,8 @@ def test_the_picture_shows_what_ran_in_the_colours_of_the_outcomes() -> None:
     )  # fmt: skip
     picture = draw(report)
     assert picture.startswith(PNG)
+    assert is_picture(picture)
+    assert not is_picture(b"true\n")
     seen = colours_of(picture)
     assert seen["succeeded"] > 10_000
     assert 0.8 < seen["failed"] / seen["succeeded"] < 1.25

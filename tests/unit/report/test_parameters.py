@@ -34,3 +34,54 @@ def test_what_varies_among_commands_that_do_the_same_is_a_parameter(commands, va
 def test_what_a_shell_takes_for_a_quote_is_a_quote_in_a_value() -> None:
     found = find_parameters([r'run --cfg "{\"lr\": 1, \"t\": \"\t\"}"', "run --cfg 'a\\\"b'"])
     assert [values["cfg"] for values in found.values] == [r'{"lr": 1, "t": "\t"}', 'a\\"b']
+
+
+def axes(*words: str) -> list[str]:
+    """The axes of a grid of six, whose commands end in these words; `{i}` is distinct in every job."""
+    grid = [("--lr 0.1", "--bs 32"), ("--lr 0.2", "--bs 32"), ("--lr 0.1", "--bs 64")]
+    commands = [" ".join(["t", *grid[i % 3], *words]).format(i=i) for i in range(6)]
+    return list(find_parameters(commands).axes)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--output runs/{i}.json",
+        "--output=runs/{i}.json",
+        "out=runs/{i}",
+        "--name exp{i}",
+        "'a job of {i}' x",
+        "-o {i}.pt",
+    ],
+)
+def test_an_option_that_is_distinct_in_every_job_is_no_axis(words: str) -> None:
+    assert axes(words) == ["lr", "bs"]
+
+
+def test_what_is_no_axis_is_a_parameter() -> None:
+    found = find_parameters([f"t --lr {i % 2} --output runs/{i}.json" for i in range(6)])
+    assert (found.names, found.axes) == (("lr", "output"), ("lr",))
+    assert [values["output"] for values in found.values] == [f"runs/{i}.json" for i in range(6)]
+
+
+def test_a_path_that_is_distinct_in_each_of_a_few_jobs_is_no_axis() -> None:
+    assert find_parameters([f"t --lr 0.{i} -o runs/{i}.json" for i in range(3)]).axes == ("lr",)
+
+
+@pytest.mark.parametrize(
+    "commands",
+    [
+        [f"t --bs {i % 2} --lr {0.1 / (i + 1)}" for i in range(50)],
+        [f"t --bs {len(opt)} --lr {opt}" for opt in ("adam", "sgd", "lamb")],
+        ["t --bs 1 --lr a/1", "t --bs 2 --lr a/2"],
+        [f"t --bs {i % 2} --lr a/{i % 9}" for i in range(10)],
+        [f"t --bs {i % 2}" + f" --lr a/{i}" * (i > 0) for i in range(10)],
+    ],
+    ids=["numbers", "a few words", "two jobs", "one value twice", "not in every job"],
+)  # fmt: skip
+def test_what_may_tell_something_about_the_results_is_an_axis(commands: list[str]) -> None:
+    assert find_parameters(commands).axes[-1] == "lr"
+
+
+def test_if_nothing_else_varies_it_is_the_axis() -> None:
+    assert find_parameters([f"eval --model runs/{i}.pt -o {i}.json" for i in range(9)]).axes == ("model",)

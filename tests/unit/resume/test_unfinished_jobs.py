@@ -238,10 +238,18 @@ def test_one_that_ended_without_a_scheduler_is_a_survivor_with_its_status(failed
     failed = started(1, 2), ended(1, "failed", 2, final=False)
     exited = started(1, 3), record("job exited", 8.0, job=1, attempt=3, status=256)
     left = what_is_left(state_of(*interrupted, *failed, *exited), {}, failed_too=failed_too)
-    found = [(each.attempt.key, each.pid, each.status, each.excused) for each in left.survivors]
-    assert found == [((1, 3), 0, 256, excused)]
+    found = [(each.attempt.key, each.pid, each.status, each.excused, each.ended_at) for each in left.survivors]
+    assert found == [((1, 3), 0, 256, excused, 8.0)]
     assert not left.waiting
     assert not left.ended
+
+
+def test_the_lengths_are_those_of_the_jobs_that_succeeded_and_whose_end_is_published() -> None:
+    exited = started(3), record("job exited", 9.0, job=3, attempt=1, status=0)
+    failed = started(2), ended(2, "failed", runtime=7.0)
+    state = state_of(started(1), ended(1, "succeeded", runtime=4.0), *failed, *exited, jobs=4)
+    left = what_is_left(state, {}, failed_too=False)
+    assert left.as_event([]).lengths == (4.0,)
 
 
 def test_a_job_that_has_ended_gets_its_next_attempt_and_all_retries_when_the_user_retries_it() -> None:
@@ -254,4 +262,8 @@ def test_the_sentence_tells_what_a_person_should_know() -> None:
     state = state_of(started(1), ended(1, "succeeded"), started(2), ended(2, "failed"), started(3), jobs=4)
     assert what_is_left(state, {(3, 1): 0}, failed_too=False).sentence("r") == (
         "resuming run r: 1 succeeded, 1 did not (to retry: --resume-failed), 1 still running (job 3), 1 waiting"
+    )
+    state = state_of(started(1), started(2), jobs=2)
+    assert what_is_left(state, {(1, 1): 0, (2, 1): 0}, failed_too=False).sentence("r") == (
+        "resuming run r: 0 succeeded, 2 still running (jobs 1, 2), 0 waiting"
     )

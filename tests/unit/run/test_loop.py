@@ -1,6 +1,7 @@
 """The loop, with a clock and an engine made by hand: no time passes and no process is started."""
 
 import signal
+from collections import Counter
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from queue import Empty
@@ -10,7 +11,7 @@ import pytest
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.engines.protocol import Began, Ended, Exited, ForEngine, Report, Stopped, Tended
+from simple_gpu_scheduler.engines.protocol import Began, Ended, Exited, ForEngine, Refused, Report, Stopped, Tended
 from simple_gpu_scheduler.engines.protocol import World as EngineWorld
 from simple_gpu_scheduler.events import (
     Event,
@@ -24,6 +25,7 @@ from simple_gpu_scheduler.events import (
     LineRefused,
     Noticed,
     RunEnded,
+    StartRefused,
     StatusAsked,
     StopAsked,
 )
@@ -65,7 +67,7 @@ class FakeLease:
         assert not self.is_waited_for, "it stands in line twice"
         self.is_waited_for = True
 
-    def sign(self, marks: Sequence[bytes], pid: int) -> None:
+    def sign(self, marks: Sequence[bytes], pid: int, job: int = 0, name: str = "") -> None:
         pass
 
     def is_wanted(self) -> bool:
@@ -73,6 +75,9 @@ class FakeLease:
 
     def release(self) -> None:
         self.is_ours = False
+
+    def signed_by(self) -> int:
+        return 0
 
     def holder(self) -> Holder | None:
         return Holder("leased by bob (pid 7, train.py)", "bob") if self.is_anothers else None
@@ -101,6 +106,7 @@ class FakeEngine:
         self.unused: set[tuple[int, int]] = set()
         self.released: list[tuple[int, str]] = []
         self.kills_survived = 0
+        self.most: Callable[[float], float] = lambda _now: float("inf")  # beyond it, the system refuses processes
 
     def rooms(self, without: frozenset[str]) -> Rooms:
         self.pool.leave_out(without)
@@ -121,6 +127,9 @@ class FakeEngine:
 
     def start(self, attempt: Attempt) -> None:
         self.unused.discard(attempt.key)
+        if len(self.world.state.attempts) > self.most(self.world.time):
+            self.world.at(self.world.time, ForEngine(Refused(attempt, "no process")))
+            return
         outcomes = self.outcomes.get(attempt.job.number, [SUCCESS])
         outcome = outcomes[min(attempt.number, len(outcomes)) - 1]
         ended = Ended(attempt, outcome, **self.leaves)
@@ -146,7 +155,7 @@ class FakeEngine:
             world.at(world.time, ForEngine(Ended(attempt, KILLED if force else TERMINATED)))
         return "stopping"
 
-    def received(self, message: LeaseCame | Ended, now: float) -> list[Report]:
+    def received(self, message: LeaseCame | Ended | Refused, now: float) -> list[Report]:
         if isinstance(message, LeaseCame):
             self.pool.came(message.gpu, now)
             return []
@@ -160,8 +169,7 @@ class FakeEngine:
         self.pool.leave_out(demand.without)
         self.pool.let_go(now, demand.gpus)
         has_looked = self.pool.look_again(now, at_all=bool(demand.memory))
-        lost = self.pool.lost() if self.pool.has_looked() else []
-        return Tended(self.pool.next_wake(now, demand), has_looked, lost, ())
+        return Tended(self.pool.next_wake(now, demand), has_looked)
 
     def close(self) -> None:
         pass
@@ -172,7 +180,7 @@ class World:
 
     def __init__(self, gpus: str = "01", **rules) -> None:
         halt = parse_halt(rules.pop("halt", "never"))
-        names = ("timeout", "grace", "reads_all", "quarantine", "run_id", "logs")
+        names = ("timeout", "grace", "reads_all", "quarantine", "run_id", "log_of")
         run_rules = {name: rules.pop(name) for name in names if name in rules}
         self.time = 0.0
         self.queue: list[tuple[float, int, Message]] = []
@@ -181,7 +189,7 @@ class World:
         self.free: dict[str, float] = {}
         self.reads = 0
         self.leases = {gpu: FakeLease() for gpu in gpus}
-        self.engine = FakeEngine(self, Pool([Gpu(name) for name in gpus], self.leases, self))
+        self.engine = FakeEngine(self, Pool([Gpu(name) for name in gpus], lambda gpu: self.leases[gpu.id], self))
         limits = Limits(tuple(gpus), rules.pop("jobs_per_gpu", 1))
         self.scheduler = Scheduler(limits, POLICIES["fifo"](), Rules(**rules))
         self.publisher = Publisher([self])
@@ -225,8 +233,13 @@ class World:
         ]
 
     # The probe.
+    sees_others = False
+
     def look(self, gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
         return Look(self.others.get(gpu.id), self.free.get(gpu.id, float("inf")))
+
+    def identify(self, gpu: Gpu) -> Gpu:
+        return gpu
 
     def remarks(self) -> list[str]:
         return []
@@ -530,6 +543,55 @@ def test_what_a_job_left_running_is_reported_unless_it_was_ended_itself() -> Non
     assert world.of(LeftBehind) == []
 
 
+def refusing(most: Callable[[float], float], count: int) -> World:
+    world = World("0123").jobs(*jobs(count))
+    world.engine.most = most
+    return world
+
+
+def test_jobs_beyond_the_limit_on_processes_wait_for_the_others_and_count_no_attempt() -> None:
+    world = refusing(lambda _now: 2, 200)
+    assert world.run() == 0
+    assert world.summary().succeeded == 200
+    assert {event.attempt.number for event in world.of(JobEnded)} == {1}
+    assert 100 <= world.time <= 101
+    assert len(world.of(StartRefused)) < 20
+    assert world.of(Noticed) == [Noticed("waiting: no process; jobs start as soon as it does", is_warning=True)]
+
+
+def test_a_limit_that_is_reached_by_others_is_waited_out_and_then_all_gpus_are_used() -> None:
+    world = refusing(lambda now: 4 if now > 20 else 0, 40)
+    world.engine.takes = dict.fromkeys(range(1, 41), 10)
+    assert world.run() == 0
+    starts = Counter(event.attempt.job.number for event in world.of(JobStarted))
+    assert sum(starts.values()) - 40 == len(world.of(StartRefused)) < 14
+    assert world.time < 20 + 16 + 100 + 40
+    assert world.state.start_limit.allows(3, world.time)
+
+
+def test_gpus_are_others_while_the_system_refuses_processes() -> None:
+    world = refusing(lambda now: 0 if now < 5 else 4, 1)
+    world.run()
+    refused = [at for at, event in world.events if isinstance(event, StartRefused)]
+    assert world.engine.released[: len(refused)] == [(1, "0")] * len(refused)
+
+
+def test_without_anything_of_ours_that_runs_it_is_given_up_after_a_minute() -> None:
+    world = refusing(lambda _now: 0, 200)
+    assert world.run() == 1
+    assert world.summary().not_started == 200
+    assert 60 <= world.time < 95
+    assert {event.outcome for event in world.of(JobEnded)} == {Outcome("not started", reason="no process")}
+
+
+def test_ctrl_c_ends_the_wait_for_a_process_and_leaves_the_jobs() -> None:
+    world = refusing(lambda _now: 0, 3)
+    world.at(2, Signalled(signal.SIGINT))
+    assert world.run() == 130
+    assert world.time == 2
+    assert world.summary().left == 3
+
+
 def test_hangup_changes_nothing() -> None:
     world = World("0").jobs(*jobs(2))
     world.at(0.5, Signalled(signal.SIGHUP))
@@ -595,6 +657,15 @@ def test_an_input_that_fails_is_reported_and_makes_the_run_a_failure() -> None:
     assert world.of(Noticed) == [Noticed("reading stdin failed", is_failure=True)]
 
 
+def test_a_file_that_changed_makes_the_exit_code_two_after_the_jobs_read_before_have_run() -> None:
+    world = World("0").jobs(job(1))
+    world.at(0, EndOfInput(changed="jobs.txt changed"))
+    assert world.run() == 2
+    assert world.of(Noticed) == [Noticed("jobs.txt changed", is_failure=True, is_bad_input=True)]
+    assert world.summary().succeeded == 1
+    assert not world.summary().all_read
+
+
 def test_reading_ahead_has_a_bound() -> None:
     world = World("0").jobs(*jobs(READ_AHEAD + 2))
     world.engine.takes = dict.fromkeys(range(1, READ_AHEAD + 3), 1)
@@ -623,14 +694,14 @@ def test_a_sink_that_fails_stops_no_job_and_is_reported() -> None:
             raise OSError(28, "No space left on device")
 
         def close(self) -> None:
-            raise AssertionError("it has been left out")
+            pass
 
     world = World("0")
     world.publisher._sinks.insert(0, Broken())
     assert world.jobs(*jobs(2)).run() == 1
     assert world.summary()[:4] == (2, 0, 0, 0)
     [notice] = world.of(Noticed)
-    assert notice.sentence == "Broken stopped recording: [Errno 28] No space left on device; jobs continue"
+    assert notice.sentence == "Broken failed: No space left on device; jobs continue, and it is tried again"
 
 
 def test_a_sink_that_cannot_close_is_reported() -> None:

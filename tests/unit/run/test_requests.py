@@ -22,8 +22,10 @@ from simple_gpu_scheduler.events.eta import Eta, ExpectedLengths, Known, eta_of
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import Reason
 from simple_gpu_scheduler.gpus.pool import Demand
+from simple_gpu_scheduler.inputs.reader import Batch
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.keeper.survivors import Survivor
+from simple_gpu_scheduler.output.log_directory import LogDirectory
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 from simple_gpu_scheduler.run import loop, requests
@@ -40,7 +42,7 @@ class Asking(World):
     """A world with requests at set times; the answers are kept."""
 
     def __init__(self, gpus: str = "0", **rules) -> None:
-        super().__init__(gpus, **{"run_id": b"the-run", "logs": "/logs", **rules})
+        super().__init__(gpus, **{"run_id": b"the-run", "log_of": LogDirectory("/logs").of, **rules})
         self.answers: list[dict] = []
 
     def ask(self, time: float, do: object, **values) -> "Asking":
@@ -80,6 +82,7 @@ def test_the_status_tells_what_runs_where_and_what_is_to_come() -> None:
         "failed": 0,
         "not started": 0,
         "cancelled": 0,
+        "interrupted": 0,
     }
     assert (answer["run"], answer["paused"], answer["stopping"], answer["all_read"]) == ("the-run", False, False, True)
     assert (answer["waits"], answer["eta"], answer["eta_unknown"]) == ([], 60, "")
@@ -132,7 +135,7 @@ def test_a_pause_starts_nothing_until_it_is_over() -> None:
     assert world.answers[2]["paused"]
     done = [world.answers[at]["done"] for at in (0, 1, 3, 4)]
     assert done == [
-        "paused; no new jobs until `simple_gpu_scheduler continue`",
+        "paused; no new jobs until `continue`",
         "already paused",
         "continuing",
         "not paused",
@@ -146,7 +149,7 @@ def test_a_waiting_job_that_is_cancelled_never_starts_nor_do_its_dependents() ->
     assert world.starts() == [(0, 1), (1, 4)]
     assert world.answers[0] == {"jobs": [{"job": 2, "done": "cancelled", "also": [3]}]}
     dropped = [(event.job.number, event.reason, event.is_cancelled) for event in world.of(JobDropped)]
-    assert dropped == [(2, "it was cancelled", True), (3, "job 2 did not succeed", False)]
+    assert dropped == [(2, "it was cancelled", True), (3, 'job 2 "a" did not succeed', False)]
     counts = world.answers[1]["counts"]
     assert (counts["cancelled"], counts["not started"], counts["waiting"]) == (1, 1, 1)
 
@@ -259,7 +262,32 @@ def test_a_gpu_is_used_again_with_a_message_when_what_failed_there_fails_elsewhe
     assert world.run() == 1
     told = [event for _, event in world.events if isinstance(event, GpuSetAside | GpuReturned)]
     assert [(type(event), event.gpu) for event in told] == [(GpuSetAside, "0"), (GpuReturned, "0")]
-    assert world.state.aside == frozenset()
+    assert world.state.quarantine.aside == frozenset()
+
+
+def test_a_gpu_that_is_cleared_while_it_does_not_work_is_not_used_until_it_works() -> None:
+    """It is lost after it was set aside; nobody looks at it until what failed there has failed elsewhere too."""
+    world = failing(Asking("01").jobs(*jobs(3)), 1, 3)
+    world.state.quarantine = Quarantine(2)
+    world.engine.takes = {2: 5, 4: 20, 5: 1}
+    world.at(5.5, Batch([job(4), job(5)]))
+    world.others = {}
+    take = world.take
+
+    def lose(event: Event) -> None:
+        if isinstance(event, GpuSetAside):
+            world.others["0"] = Reason("fallen off the bus", "fallen off the bus")
+        take(event)
+
+    world.take = lose
+    world.ask(12, "status")
+    world.at(20, Asked({"do": "status"}, lambda _answer: world.others.clear()))
+    assert world.run() == 1
+    told = [event for _, event in world.events if isinstance(event, GpuSetAside | GpuReturned)]
+    assert [(type(event), event.gpu) for event in told] == [(GpuSetAside, "0"), (GpuReturned, "0")]
+    assert world.answers[0]["waits"] == ["gpu 0: fallen off the bus"]
+    assert [number for _, number in world.starts()][-1] == 5
+    assert world.starts()[-1][0] >= 20
 
 
 def test_what_still_runs_on_a_gpu_when_it_is_set_aside_is_tried_elsewhere_if_it_fails() -> None:
@@ -290,6 +318,17 @@ def test_what_needs_a_faulty_gpu_is_dropped_once_its_jobs_succeed_elsewhere() ->
     assert world.run() == 1
     assert [event.gpu for event in world.of(GpuSetAside)] == ["0"]
     assert [event.job.number for event in world.of(JobDropped)] == [4]
+
+
+def test_a_run_whose_gpus_are_all_set_aside_stops_and_its_jobs_are_left() -> None:
+    """What still ran on the first of them succeeds, and convicts the other."""
+    world = Asking("01").jobs(*jobs(3))
+    world.engine.takes = {1: 5, 2: 5}
+    world.ask(1, "status")
+    world.at(2, Asked({"do": "status"}, lambda _: setattr(world.state.quarantine, "aside", frozenset("01"))))
+    assert world.run() == 1
+    assert world.of(StopAsked) == [StopAsked("every GPU is set aside", False, False, 0)]
+    assert (world.summary().succeeded, world.summary().left) == (2, 1)
 
 
 def test_a_gpu_is_used_again_when_what_failed_there_is_cancelled_before_it_fails_elsewhere() -> None:
@@ -344,10 +383,13 @@ def test_the_timeout_of_a_survivor_counts_from_its_start() -> None:
 
 def test_what_has_ended_since_is_not_too_late_however_late_the_run_is_resumed() -> None:
     world = Asking(timeout=10).jobs(job(1))
-    loop.resume(world.state, Resumption(survivors=(survivor(7)._replace(status=0),)))
+    exited = survivor(7)._replace(status=0, ended_at=1_000_000 - 26)
+    loop.resume(world.state, Resumption(survivors=(exited,)))
     world.at(0.5, ForEngine(Ended(Attempt(job(7), 1, (), ()), SUCCESS)))
     assert world.run() == 0
     assert world.engine.survivor_stops == []
+    [end] = [event for event in world.of(JobEnded) if event.attempt.job.number == 7]
+    assert end.length == 4, "the time in which no scheduler ran is no part of it"
 
 
 def test_a_job_that_is_cancelled_does_not_count_for_halt() -> None:

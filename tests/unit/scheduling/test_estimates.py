@@ -198,7 +198,8 @@ def test_the_books_of_the_line_up_are_right_after_each_step(policy: str, seed: i
             lineup.take(first, number, passes=rng.random() < 1 / 2)
             taken.append(first)
         elif step <= 5 and taken:
-            lineup.ended(taken.pop(0), rng.choice([0.0, 3.0, 70.0]), number, succeeded=rng.random() < 1 / 2)
+            lineup.gave_back(taken[0], number)
+            lineup.learn(taken.pop(0), rng.choice([0.0, 3.0, 70.0]), succeeded=rng.random() < 1 / 2)
         elif rng.random() < 1 / 4:
             gone = lineup.pop_all(rng.choice(sorted(lineup.needs())))
             assert gone == [plain.pop(each.number) for each in gone]

@@ -1,7 +1,7 @@
 """Which job starts where, now; and what follows when one ends."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from random import Random
 
 import pytest
@@ -394,7 +394,7 @@ def test_an_attempt_that_tells_nothing_is_made_again_and_does_not_count() -> Non
         attempt = running(subject, 1)
         assert attempt.number == number
         if outcome is None:
-            subject.interrupt(attempt)
+            subject.interrupt(attempt, 0)
         else:
             assert subject.end(attempt, outcome, 0).retries is (number == 2)
     assert subject.waiting == 0
@@ -457,3 +457,75 @@ def test_what_runs_never_declared_more_than_there_is_room_and_the_first_is_not_p
         elif not subject.waiting:
             return
     pytest.fail("some never ran")
+
+
+@settings(max_examples=200)
+@given(st.integers(1, 5), st.integers(1, 2), st.randoms(use_true_random=False))
+def test_never_more_gpus_are_held_at_once_than_the_cap_allows_and_all_jobs_run(
+    cap: int, jobs_per_gpu: int, chance: Random
+) -> None:
+    limits = Limits(tuple("01234"), jobs_per_gpu, at_once=cap)
+    subject = Scheduler(limits, POLICIES["fifo"](), Rules())
+    for number in range(1, 30):
+        subject.add(job(number, gpus=chance.randint(1, cap)), 0)
+    ended = 0
+    while ended < 29:
+        free = [gpu for gpu in "01234" if chance.random() < 0.7] if subject.running else list("01234")
+        start_all(subject, 0, rooms(free))
+        held = {gpu for attempt in subject.running for gpu in attempt.gpus}
+        assert 1 <= len(held) <= cap
+        end(subject, chance.choice([each.job.number for each in subject.running]))
+        ended += 1
+
+
+def test_gpus_of_attempts_that_outlived_their_scheduler_count_for_the_cap() -> None:
+    subject = Scheduler(Limits(tuple("0123"), at_once=2), POLICIES["fifo"](), Rules())
+    outlived = Attempt(job(1), 1, ("3",), ())
+    subject.resume(outlived, 0, 0)
+    for number in (2, 3):
+        subject.add(job(number), 0)
+    assert started(subject, free="012") == [(2, "0")]
+    subject.end(outlived, SUCCESS, 0)
+    assert started(subject) == [(3, "1")]
+
+
+def test_jobs_may_share_the_gpus_that_are_held_however_few_may_be_held_at_once() -> None:
+    subject = Scheduler(Limits(tuple("01"), 2, at_once=1), POLICIES["fifo"](), Rules())
+    for number in (1, 2, 3):
+        subject.add(job(number), 0)
+    assert started(subject) == [(1, "0"), (2, "0")]
+
+
+def test_a_gpu_that_others_use_does_not_count_for_the_cap() -> None:
+    subject = Scheduler(Limits(tuple("01"), at_once=1), POLICIES["fifo"](), Rules())
+    subject.add(job(1), 0)
+    assert started(subject, free="1") == [(1, "1")]
+
+
+@pytest.mark.parametrize(("at_once", "is_unfit"), [(None, False), (2, False), (1, True)])
+def test_a_job_that_needs_more_gpus_than_may_be_held_at_once_is_unfit(at_once: int | None, is_unfit: bool) -> None:
+    subject = Scheduler(Limits(tuple("01"), at_once=at_once), POLICIES["fifo"](), Rules())
+    subject.add(job(1, gpus=2), 0)
+    assert subject.has_unfit == is_unfit
+
+
+@pytest.mark.parametrize("again", [Scheduler.postpone, Scheduler.interrupt])
+def test_a_job_whose_attempt_does_not_count_waits_again_in_its_old_place(again: Callable) -> None:
+    subject = scheduler("0", policy="aged")
+    subject.add(job(1, time=60.0), 0)
+    subject.add(job(2, time=60.0), 5)
+    assert started(subject, 10) == [(1, "0")]
+    again(subject, running(subject, 1), 11)
+    assert started(subject, 11) == [(1, "0")]
+
+
+@pytest.mark.parametrize("again", [Scheduler.postpone, Scheduler.interrupt])
+def test_an_attempt_that_does_not_count_uses_nothing_of_its_labels_share_once_it_is_over(again: Callable) -> None:
+    subject = Scheduler(Limits(("0",)), POLICIES["fair"](), Rules(), label=lambda each: each.label)
+    for number, label in enumerate("aabb", 1):
+        subject.add(job(number, label=label), 0)
+    assert started(subject, 0) == [(1, "0")]
+    again(subject, running(subject, 1), 1)
+    assert started(subject, 1) == [(3, "0")]
+    end(subject, 3, now=100)
+    assert started(subject, 100) == [(1, "0")]

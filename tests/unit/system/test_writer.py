@@ -2,7 +2,10 @@
 
 import os
 import socket
+import threading
 from pathlib import Path
+
+import pytest
 
 from simple_gpu_scheduler.system import writer
 from simple_gpu_scheduler.system.writer import Writer
@@ -82,3 +85,28 @@ def test_a_socket_is_left_to_the_thread() -> None:
         subject.write(b"two\n")
         subject.close()
         assert theirs.recv(100) == b"one\ntwo\n"
+
+
+def test_without_another_thread_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    reading, writing = os.pipe()
+    subject = Writer(writing)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for number in range(9):
+            subject.write(b"%d" % number)
+        subject.close()
+    assert os.read(reading, 100) == b"012345678"
+    subject = Writer(writing)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        for _ in range(3):
+            subject.write(b"x" * 40_000)  # more than the pipe takes
+    subject.write(b"y")
+    got = b""
+    while not got.endswith(b"y"):
+        got += os.read(reading, 65536)
+    assert got == b"x" * 120_000 + b"y"
+    subject.close()

@@ -1,0 +1,79 @@
+"""What may have been meant by a word that is neither a file nor a command, or by an unknown option."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Collection, Iterable, Sequence
+from difflib import get_close_matches
+
+from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.cli.commands import COMMANDS
+
+_SHORTEST_PREFIX = 3
+_LONGEST_SHOWN = 80
+# What other programs call it.
+_MEANT = {
+    **dict.fromkeys(("ps", "queue", "jobs"), "status"),
+    **dict.fromkeys(("ls", "list"), "status or history"),
+    **dict.fromkeys(("kill", "rm", "delete"), "cancel"),
+    "add": "submit",
+    "log": "logs",
+    **{word: f"--{word}" for word in ("help", "version", "resume", "follow")},
+}
+# What only a shell understands; blanks and quotes are not among it.
+_FOR_A_SHELL = frozenset("|&;<>()$`*?[]{}~#!\n")
+
+
+def options_like(word: str, known: Iterable[str]) -> list[str]:
+    """The options that an unknown one may stand for, the most similar first."""
+    if not word.startswith("--"):
+        return []
+    candidates = list(known)
+    prefixed = [name for name in candidates if name.startswith(word)]
+    return list(dict.fromkeys([*get_close_matches(word, candidates, n=1, cutoff=0.75), *prefixed]))
+
+
+def hint_at_first(words: Sequence[str], *, is_command_line: bool = False) -> str:
+    """What is wrong with the first of FILES, if something else was meant by it; empty if it may be a file.
+
+    `is_command_line`: options follow that this program does not have.
+    """
+    word = words[0]
+    if os.path.lexists(word) or word == "-":
+        is_program = is_command_line and os.path.isfile(word) and os.access(word, os.X_OK)
+        return _to_run(words) if is_program and "/" in word else ""
+    if word in COMMANDS:
+        return f"put the command first: {PROGRAM} {word} ..."
+    if meant := _MEANT.get(word.lower()):  # many are programs as well, but hardly any is meant for a GPU
+        return f"no such file or command '{word}'; did you mean {meant}?"
+    near = _near(word, COMMANDS)
+    hints = [f"did you mean {near}?"] if near else []
+    program, line = _unquoted(words)
+    if shutil.which(program):
+        word = program
+        hints.append(_to_run(line))
+    return f"no such file or command '{word}'; {' Or, '.join(hints)}" if hints else ""
+
+
+def _unquoted(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The program of a command line, and its words, also where all of it or its start was typed as one word."""
+    first, *others = words
+    try:
+        line = shlex.split(first)
+    except ValueError:
+        line = []
+    if len(line) < 2:  # noqa: PLR2004 - a program and an argument
+        return first, words
+    return line[0], [*(("sh", "-c", first) if _FOR_A_SHELL.intersection(first) else line), *others]
+
+
+def _near(word: str, known: Collection[str]) -> str:
+    lower = word.lower()
+    prefixed = [name for name in known if len(word) >= _SHORTEST_PREFIX and name.startswith(lower)]
+    return next(iter(prefixed or get_close_matches(lower, known, n=1, cutoff=0.65)), "")
+
+
+def _to_run(words: Sequence[str]) -> str:
+    typed = shlex.join(words)
+    shown = typed if len(typed) <= _LONGEST_SHOWN else f"{shlex.quote(words[0])} ..."
+    return f"to run one command: {PROGRAM} run -- {shown}"
