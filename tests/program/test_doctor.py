@@ -51,7 +51,12 @@ def good(idle_gpus: StandIn) -> StandIn:
     return idle_gpus
 
 
-def test_a_line_for_each_check_and_exit_code_0_where_no_promise_is_broken(program: Program, good: StandIn) -> None:
+@pytest.mark.parametrize(("shell", "grade"), [("/bin/bash", "warn"), ("", "ok")])
+def test_a_line_for_each_check_and_exit_code_0_where_no_promise_is_broken(
+    program: Program, good: StandIn, monkeypatch: pytest.MonkeyPatch, shell: str, grade: str
+) -> None:
+    monkeypatch.setenv("SHELL", shell)
+    monkeypatch.setenv("HOME", str(program.directory))
     done = program.run("doctor")
     lines = done.stdout.decode().splitlines()
     assert (done.returncode, done.stderr) == (0, b"")
@@ -59,6 +64,7 @@ def test_a_line_for_each_check_and_exit_code_0_where_no_promise_is_broken(progra
     assert all(line.startswith(("ok    ", "warn  ")) for line in lines)
     assert lines[0] == "ok    driver             NVIDIA driver 570.86.15 answers through NVML"
     assert lines[1] == "ok    GPUs               NVML lists 4"
+    assert lines[-1].startswith(f"{grade:6}shell completion   ")
     assert list(doctor(program)) == NAMES
     assert not (program.directory / "state").exists()
     assert not list(leases().iterdir())

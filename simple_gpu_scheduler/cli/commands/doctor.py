@@ -35,7 +35,7 @@ def _doctor(as_json: bool) -> int:
     if as_json:
         print(json.dumps([_to_json(check) for check in checks], indent=2))
     else:
-        rows = [(check.grade, check.name, safe(_sentence(check))) for check in checks]
+        rows = [(f"{check.grade:4}", check.name, safe(_sentence(check))) for check in checks]
         table.show(table.aligned(rows), colours=[_COLOURS[check.grade] for check in checks])
     return SOME_DID_NOT_SUCCEED if any(check.grade == "FAIL" for check in checks) else SUCCEEDED
 
