@@ -67,9 +67,13 @@ def show_waits(waits: Sequence[Wait], override: str = "--share-with me") -> str:
     A way to start anyway is named only where the user has nobody to ask.
     """
     return " · ".join(
-        f"gpu {wait.gpu}: {safe(wait.sentence)}" + (f" (yours; to share the GPU: {override})" if wait.is_mine else "")
+        f"{_gpus(wait.gpu)}: {safe(wait.sentence)}" + (f" (yours; to share the GPU: {override})" if wait.is_mine else "")
         for wait in waits
     )
+
+
+def _gpus(name: str) -> str:
+    return "all GPUs" if name == "all" else f"gpu{'s' * (',' in name)} {name}"
 
 
 def _signal_name(number: int) -> str:

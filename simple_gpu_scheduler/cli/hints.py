@@ -39,6 +39,8 @@ def hint_at_first(words: Sequence[str], *, is_command_line: bool = False) -> str
     `is_command_line`: options follow that this program does not have.
     """
     word = words[0]
+    if word.endswith(".py") and os.path.isfile(word):  # run by a shell, its lines could do anything
+        return f"'{word}' is a Python program, not a list of commands; {_to_run(['python3', *words])}"
     if os.path.lexists(word) or word == "-":
         is_program = is_command_line and os.path.isfile(word) and os.access(word, os.X_OK)
         return _to_run(words) if is_program and "/" in word else ""

@@ -300,7 +300,7 @@ def test_a_run_waits_for_a_driver_that_does_not_work_yet(
 ) -> None:
     idle_gpus.show(FOUR, init_error=init_error)
     run = Patient(program, "echo $CUDA_VISIBLE_DEVICES #: gpus=4\n" + "echo one\n" * 4, *args)
-    why = f"waiting: gpu {'0,1,2,3' if args else 'all'}: {problem}"
+    why = f"waiting: {'gpus 0,1,2,3' if args else 'all GPUs'}: {problem}"
     run.says(f"^{why}$")
     status = program.run("status").stdout.decode()
     assert f"the run is waiting for the NVIDIA driver: {problem}; until it works, the run can only be stopped" in status
@@ -317,7 +317,7 @@ def test_what_is_left_of_a_run_that_waits_for_the_driver_can_be_resumed(
 ) -> None:
     idle_gpus.unload()
     run = Patient(program, "echo first\necho wide #: gpus=2\necho last\n")
-    run.says("^waiting: gpu all: the NVIDIA driver is not loaded$")
+    run.says("^waiting: all GPUs: the NVIDIA driver is not loaded$")
     if how == "stop":
         done = program.run("stop")
         assert done.stdout.endswith(b"stopping; no new jobs, nothing is running\n"), done.stderr

@@ -74,8 +74,8 @@ def _hint_at_command_line(words: Sequence[str]) -> str:
 
 
 def _refuse_what_is_no_file(files: Sequence[str]) -> None:
-    """Refuse a mistyped command, or a command line, where a file was expected."""
-    if files and files[0] != "-" and not os.path.lexists(files[0]):
+    """Refuse a mistyped command, a command line or a Python program where a file of commands was expected."""
+    if files and files[0] != "-" and (files[0].endswith(".py") or not os.path.lexists(files[0])):
         from simple_gpu_scheduler.cli.hints import hint_at_first  # noqa: PLC0415 - as above
 
         if hint := hint_at_first(files):

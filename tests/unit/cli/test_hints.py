@@ -51,6 +51,16 @@ def test_a_file_is_a_file_whatever_its_name(tmp_path) -> None:
         assert hint_at_first([name, "train.py"]) == ""
 
 
+def test_a_python_program_is_no_list_of_commands(tmp_path) -> None:
+    (tmp_path / "train.py").touch()
+    hint = hint_at_first(["train.py", "a b"])
+    assert hint == (
+        "'train.py' is a Python program, not a list of commands; "
+        "to run one command: simple_gpu_scheduler run -- python3 train.py 'a b'"
+    )
+    assert hint_at_first(["missing.py"]) == ""
+
+
 def test_a_program_is_hinted_at_with_its_words_as_the_shell_needs_them() -> None:
     hint = hint_at_first(["python", "train.py", "a b"])
     assert hint.endswith("to run one command: simple_gpu_scheduler run -- python train.py 'a b'")
