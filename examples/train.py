@@ -1,7 +1,7 @@
-"""A small real training: a network with one hidden layer learns to tell two spirals apart. Standard library only.
+"""A small but real training run: a network with one hidden layer learns to tell two spirals apart. No dependencies.
 
-It stands for any training script: it reads its settings from the command line, prints its progress and its result, and
-writes the result where --output says. It uses no GPU, and prints the one it was given.
+It stands in for any training script: it reads its settings from the command line, prints its progress and its result,
+and writes the result where --output says. It uses no GPU, and prints the one it was given.
 """
 
 import argparse
@@ -18,7 +18,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Learn to tell two spirals apart.")
     parser.add_argument("--lr", type=float, default=0.1, help="the learning rate (default: 0.1)")
     parser.add_argument("--hidden", type=int, default=16, help="the size of the hidden layer (default: 16)")
-    parser.add_argument("--epochs", type=int, default=80, help="how often to go over the data (default: 80)")
+    parser.add_argument("--epochs", type=int, default=80, help="how many passes over the data (default: 80)")
     parser.add_argument("--seed", type=int, default=0, help="the seed of data and weights (default: 0)")
     parser.add_argument("--output", type=Path, help="write settings and result to this JSON file")
     return parser.parse_args()

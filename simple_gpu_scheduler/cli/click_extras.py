@@ -231,7 +231,7 @@ def join_optional(args: Iterable[str], options: Iterable[OptionalValue]) -> list
 
 def _without_value(option: SeveralValues, rest: list[str]) -> str:
     found = f", not '{rest[0]}'" if rest and not rest[0].startswith("-") else ""
-    return f"{option.opts[0]} needs {option.metavar} after it{found}. For example: {option.example}"
+    return f"{option.opts[0]} must be followed by {option.metavar}{found}; for example: {option.example}"
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic only in newer versions of click

@@ -1,4 +1,4 @@
-"""What may have been meant by a word that is neither a file nor a command, or by an unknown option."""
+"""What the user may have meant by a word that is neither a file nor a command, or by an unknown option."""
 
 import os
 import shlex

@@ -1,6 +1,6 @@
 """The two programs: argv -> options -> one call -> exit code.
 
-Here is what both need: open streams, and a sentence for every way to fail.
+This file has what both need: open streams, and an error message for every way to fail.
 """
 
 import errno

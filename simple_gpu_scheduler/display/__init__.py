@@ -1,4 +1,4 @@
-"""What a run says on the terminal."""
+"""What a run prints on the terminal."""
 
 from typing import Literal, NamedTuple
 

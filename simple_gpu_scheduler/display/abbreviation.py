@@ -3,8 +3,8 @@
 Of a sweep, `python3 train.py --data /data/imagenet --lr 0.1 --epochs 100 --seed 3` becomes `python3 … --lr 0.1 … --seed
 3`. It knows nothing of shells, and of options only what their names look like.
 
-Texts that share a beginning part at the same place. What stands there is what one must see; it is left out last, and if
-it alone is shown, two different texts still look different, since what comes before it is cut alike in both.
+Texts that share a beginning diverge at the same place. The words at that place are the ones to show: they are left out
+last, and if only they are shown, two different texts still look different, since what precedes them is cut alike.
 """
 
 import re

@@ -62,7 +62,7 @@ def _is_live(display: DisplayOptions, mode: Mode | None, streams: OwnStreams) ->
     prints_here = mode in ("inherit", "group", "tag") and streams.stdout == "terminal"
     if display.progress == "live" and prints_here and streams.can_draw:
         raise UserError(
-            f"--progress live and --output {mode} want the same terminal: leave one out, or send stdout elsewhere"
+            f"--progress live and --output {mode} cannot share a terminal: leave one out, or send stdout elsewhere"
         )
     if display.progress is not None or not streams.can_draw:
         return display.progress == "live" and streams.can_draw

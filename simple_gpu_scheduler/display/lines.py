@@ -94,7 +94,7 @@ class EventWords:
     def _left_behind(self, event: LeftBehind) -> str:
         job = show_job(event.attempt.job)
         if event.beyond_us:
-            return f"{job} left processes running that this user may not end: {event.beyond_us}"
+            return f"{job} left processes running, which this user may not end: {event.beyond_us}"
         if event.server:
             said = f"{job} left a {event.server} server running; it was ended, with everything that ran in it"
             return "" if self._quiet else f"{said}; to keep sessions, start {event.server} before the run, not in a job"
@@ -107,7 +107,7 @@ class EventWords:
     def _neighbour(self, event: NeighbourCame) -> str:
         numbers = ", ".join(str(job.number) for job in event.beside)
         jobs = f"job{'' if len(event.beside) == 1 else 's'} {numbers}" if numbers else "a job that has just ended"
-        return "" if self._quiet else f"gpu {event.gpu}: {safe(event.who)} started on it beside {jobs}"
+        return "" if self._quiet else f"gpu {event.gpu}: {safe(event.who)} started on it alongside {jobs}"
 
     def _paused(self, event: Paused) -> str:
         if not self._says_starts:

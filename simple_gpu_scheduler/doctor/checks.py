@@ -66,7 +66,7 @@ def judge_driver(driver: DriverFacts) -> Check:
             "driver",
             "FAIL",
             driver.problem,
-            "nvidia-smi must work first; until then, use of GPUs by others is not seen",
+            "nvidia-smi must work first; until then, use of GPUs by others goes unnoticed",
         )
     return Check("driver", "ok", f"NVIDIA driver {driver.version or 'of unknown version'} answers through NVML")
 
@@ -81,7 +81,7 @@ def judge_gpus(driver: DriverFacts) -> Check:
         return Check("GPUs", "FAIL", _each(broken), "see nvidia-smi and dmesg; until then, leave them out with --gpus")
     silent = [gpu.name for gpu in gpus if not gpu.tells_processes]
     if silent:
-        found = f"NVML does not tell which processes use {', '.join(silent)}"
+        found = f"NVML does not report which processes use {', '.join(silent)}"
         return Check("GPUs", "warn", found, "used memory decides whether one is free; see --max-used-memory")
     return Check("GPUs", "ok", f"NVML lists {len(gpus)}")
 
@@ -206,7 +206,7 @@ def judge_state(state: StateFacts) -> Check:
     if state.problem:
         return Check(name, "FAIL", f"no run can be recorded in {state.path}: {state.problem}", advice)
     if state.free < _LITTLE_SPACE:
-        return Check(name, "FAIL", f"{state.path}: only {show_size(state.free)} free", f"make room, or {advice}")
+        return Check(name, "FAIL", f"{state.path}: only {show_size(state.free)} free", f"free some space, or {advice}")
     if state.is_remote:
         return Check(name, "warn", f"{state.path} is on a network file system, which may hang", advice)
     return Check(name, "ok", state.path)

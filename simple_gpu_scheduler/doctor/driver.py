@@ -44,7 +44,7 @@ def ask_driver(patience: float = _PATIENCE) -> DriverFacts:
     if answer is None:
         return DriverFacts(f"the NVIDIA driver did not answer within {patience:.0f} s", is_hung=True)
     if not answer:
-        return DriverFacts("asking NVML crashed")
+        return DriverFacts("the NVML query crashed")
     problem, version, gpus = json.loads(answer)
     return DriverFacts(problem, version, tuple(GpuFacts(*gpu) for gpu in gpus))
 

@@ -1,4 +1,4 @@
-"""Engines: where attempts run, whole. The table of them; `protocol` says what an engine does."""
+"""Engines: everything that depends on where attempts run. The table of them; `protocol` says what an engine does."""
 
 from collections.abc import Mapping
 from importlib import import_module

@@ -1,8 +1,8 @@
 """The protocol of an engine, what it reports, and what it is built from.
 
 There are two kinds. For a placing engine our scheduler chooses the GPUs (this machine, simulated time). A queueing
-engine hands attempts to a cluster, which has its own queue and chooses itself: there an attempt begins to run some
-time after it was started, and the engine reports that with `Began`.
+engine hands attempts to a cluster, which has its own queue and chooses the GPUs itself: there, an attempt runs
+only some time after it was started, and the engine reports that with `Began`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ class ForEngine(NamedTuple):
 
 
 class Began(NamedTuple):
-    """An attempt that waited in a cluster's queue is running now; its time-out and length count from here."""
+    """An attempt that waited in a cluster's queue is running now; its timeout and length count from here."""
 
     attempt: Attempt
     where: str = ""

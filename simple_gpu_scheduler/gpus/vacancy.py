@@ -1,7 +1,7 @@
 """Since when others have left a GPU alone. Pure.
 
-A GPU that is free between two processes of somebody's loop is not free. So once others were seen on it, they must have
-left it alone for a while. It knows only what was seen: a GPU that was free at the first look costs no wait.
+A GPU that is idle between two processes of somebody's loop is not free. So once others were seen on it, they must have
+left it alone for a while. It knows only what was seen: a GPU that was free at the first look is used at once.
 """
 
 from typing import NamedTuple

@@ -118,7 +118,7 @@ def _spaced(size: int, at: Callable[[int], str]) -> Values:
         return Values(tuple(at(place) for place in range(size)))
     values = _computed(size, at)
     if at(0) == at(1) or at(size - 2) == at(size - 1):
-        raise ValueError("there are not that many different numbers between the two ends")
+        raise ValueError("there are too few different numbers between the two ends")
     return values
 
 

@@ -1,4 +1,4 @@
-"""Feeds, which give the bytes of an input: what is read to its end, a file that grows; `pipes` has the pipes, and
+"""Feeds give the bytes of an input: one that is read to its end, or a growing file. `pipes` has the pipes, and
 `contents` regular files.
 
 A feed returns bytes; feeds that can be resumed remember how far their bytes were used. It knows nothing of lines.

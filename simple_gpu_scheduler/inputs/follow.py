@@ -4,8 +4,8 @@ It returns bytes, and for each piece the position after it, from which a later p
 lines or jobs: after a change it returns the file from its start, and `held_lines` knows which lines are new.
 
 A file is known by its device, its inode and what was read of it, never by its name. If another file takes its place at
-the path, it is first read to its end, as long as a process has it open for writing. If the system does not say, or
-a writer keeps it open, it is left after a second without new bytes, and after ten seconds at most.
+the path, the old one is first read to its end, as long as a process has it open for writing. If the system does not
+say, or a writer keeps it open, it is left after a second without new bytes, and after ten seconds at most.
 
 It cannot notice everything: a file that came to the path and was gone before the next look, and in a file of more than
 16 MiB a change that leaves all of the last 4 KiB that were read in their place.

@@ -3,7 +3,7 @@
 The rule: a line that is appended is run. If the file is changed in any other way, its lines are compared with those
 that it held when it was last read: a line that it still holds is not run again, every other line is.
 
-Lines are compared as they were written, options included, wherever they stand; a line that the file held twice may stay
+Lines are compared as they were written, options included, wherever they are; a line that the file held twice may stay
 twice. The old lines are forgotten when the change is settled, since an editor may write a file in pieces. It does not
 know how a file changes, nor what a line means.
 """

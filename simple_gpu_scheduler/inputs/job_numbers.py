@@ -1,9 +1,9 @@
 """Which numbers a run gives to lines that were just submitted to it, by its journal.
 
 A run counts lines, and records each job with the number of its line. So the question is where the lines are in what the
-run reads. In a file that is known once they are written. A pipe has no places, but the run copies it to a file, in
-which the comment that was written before the lines is looked for. Nothing is guessed: equal lines are told apart, and
-what is not recorded in time has no number.
+run reads. In a file, that is known once they are written. A pipe has no positions, but the run copies it to a file, and
+that is searched for the comment written before the lines. Nothing is guessed: equal lines are distinguished, and a line
+that is not recorded in time has no number.
 """
 
 import os

@@ -1,7 +1,7 @@
 """A job log -> the jobs not to run again, and a parser that skips them, by the rules of GNU parallel. Pure.
 
-A row is an ended job. Only numbers count: with `--resume` a job with a row is not run again, with
-`--resume-failed` one with a row of success, wherever that is. It knows nothing of files, or of what is run.
+A row is a job that has ended. Only numbers count: with `--resume` a job that has a row is not run again, with
+`--resume-failed` one that has a row of success anywhere. It knows nothing of files, or of what is run.
 """
 
 import re

@@ -74,7 +74,7 @@ def delete(path: str) -> None:
         with files.opened(path) as fd:
             # Locked, so that nothing resumes it meanwhile.
             if not files.lock(fd, files.SCHEDULER, if_unsure=False) or files.is_kept(fd):
-                raise UserError(f"run {files.run_of(path)} is active, or may be")
+                raise UserError(f"run {files.run_of(path)} may still be active")
             _delete_files(directory, files.run_of(path))
     except FileNotFoundError:  # a link to a journal elsewhere that is gone
         _delete_files(directory, files.run_of(path))

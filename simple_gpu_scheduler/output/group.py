@@ -1,4 +1,4 @@
-"""`--output group`: the output of an attempt is shown whole once it has ended, and so is never mixed with others."""
+"""`--output group`: the output of an attempt is shown at once when it has ended, so it is never mixed with others."""
 
 import os
 from contextlib import suppress

@@ -49,7 +49,7 @@ def _hold(directory: str, fd: int) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise UserError(f"another run keeps its logs in {directory} now; name another directory: --logs DIR") from None
+        raise UserError(f"another active run keeps its logs in {directory}; name another one: --logs DIR") from None
     except OSError:  # a file system without locks, where this is unknown
         os.close(fd)
 
@@ -109,7 +109,7 @@ def stream_opener(
         try:
             fd = create(path, header(attempt, run, time.time()))
         except OSError as error:
-            sentence = f"job {attempt.job.number} prints here, since its log {path} failed: {error.strerror}"
+            sentence = f"job {attempt.job.number} prints here, since its log {path} cannot be written: {error.strerror}"
             put(Noticed(sentence, is_failure=True))
             return ()
         return tuple([(fd, stream) for stream in logs.streams])

@@ -135,5 +135,5 @@ def _say_unreachable(journal: str, run: str, error: OSError) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"run {run} belongs to another user"
     if error.errno in (errno.ENOENT, errno.ECONNREFUSED):
-        return f"run {run} is active, but has no socket at {path}: it is ending or could not create one; signals work"
+        return f"run {run} is active, but has no socket at {path}: it is ending or could not create one; use signals"
     return f"cannot reach run {run} at {path}: {error.strerror}"

@@ -1,4 +1,4 @@
-"""A report -> a picture (PNG): what ran when on which GPU, coloured by outcome, and the count of each outcome."""
+"""A report -> a chart (PNG): what ran when on which GPU, coloured by outcome, and the count of each outcome."""
 
 import io
 from collections.abc import Iterable, Mapping, Sequence

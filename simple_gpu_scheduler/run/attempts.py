@@ -1,4 +1,4 @@
-"""The attempts under way: their deadlines, and ending them with TERM, a grace period and KILL.
+"""The running attempts: their deadlines, and ending them with TERM, a grace period and KILL.
 
 The engine knows how to end an attempt; `ends` knows what follows from the end.
 """
@@ -24,7 +24,7 @@ def start(state: State, attempt: Attempt) -> None:
 
 
 def began(state: State, attempt: Attempt) -> None:
-    """It is running now, and its time-out counts from here."""
+    """It is running now, and its timeout counts from here."""
     now = state.clock.now()
     run = state.attempts[attempt.key]
     state.attempts[attempt.key] = run._replace(began=now, began_at=state.clock.wall())
@@ -43,7 +43,7 @@ def resume(state: State, attempt: Attempt, began_at: float, ended_at: float | No
 
 def _expect(state: State, attempt: Attempt, began: float) -> None:
     timeout = state.rules.failures.timeout if attempt.job.timeout is None else attempt.job.timeout
-    if timeout:  # 0: no time-out for this job
+    if timeout:  # 0: no timeout for this job
         state.due[attempt.key] = began + timeout
 
 

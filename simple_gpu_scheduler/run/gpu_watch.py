@@ -1,5 +1,5 @@
-"""Watches a run's GPUs: sets aside those that are faulty, and reports why jobs wait for the others,
-and who else comes to those that jobs run on.
+"""Watches a run's GPUs: sets aside faulty ones, and reports why jobs wait for the others, and who else starts
+something on those that its jobs use.
 
 The quarantine knows which GPUs are faulty, the engine which are free.
 """

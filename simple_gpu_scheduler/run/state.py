@@ -78,7 +78,7 @@ class State:
         self.stop_reading = stop_reading
         self.load_history = load_history
         # The attempts under way, in the order in which they were started, and the next deadline of those that have one:
-        # the time-out or, once they are being ended, the end of the grace period.
+        # the timeout or, once they are being ended, the end of the grace period.
         self.attempts: dict[Key, UnderWay] = {}
         self.due: dict[Key, float] = {}
         self.quarantine = Quarantine(rules.failures.quarantine)

@@ -1,4 +1,4 @@
-"""How long a job is likely to take: its `time=`, else what others of its template took, else its time-out.
+"""How long a job is likely to take: its `time=`, else what others of its template took, else its timeout.
 
 An estimate orders jobs and decides which may start ahead of a wide one; it never ends any. For a template of unknown
 length, one job, the scout, counts as the shortest of all, so that it runs early and measures the others. It has no
@@ -32,7 +32,7 @@ class PastLengths(NamedTuple):
 
 def own_estimate(job: Job) -> float:
     """Its own `time=`."""
-    return job.time if job.time is not None else job.timeout or UNKNOWN  # a time-out of 0 is none
+    return job.time if job.time is not None else job.timeout or UNKNOWN  # a timeout of 0 is none
 
 
 class Estimates:
@@ -43,7 +43,7 @@ class Estimates:
         self._learns = learns
         self._runs = {name: list(runs[-RUNS_KEPT:]) for name, runs in (history or {}).items() if runs}
         self._scouts: dict[str, int] = {}
-        # The jobs of each template of unknown length; some may no longer wait. Jobs with a time-out are kept
+        # The jobs of each template of unknown length; some may no longer wait. Jobs with a timeout are kept
         # apart, since they are never scouts.
         self._unknown: dict[str, deque[int]] = {}
         self._limited: dict[str, deque[int]] = {}

@@ -1,7 +1,7 @@
 """How many attempts the system lets run at once, after it refused to start one, and when to try one more. Pure.
 
-A limit on processes is shared with all else that its user runs: it may be free again in a moment, or as soon as one of
-our own jobs ends.
+A limit on processes is shared with everything else that its user runs: there may be room again in a moment, or as soon
+as one of our own jobs ends.
 """
 
 from typing import NamedTuple

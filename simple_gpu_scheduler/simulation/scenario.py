@@ -133,13 +133,13 @@ def _workloads_of(name: str, states: Sequence[RunState], remarks: Sequence[str] 
 
 
 def jobs_of(state: RunState) -> list[WorkloadJob]:
-    """The GPU jobs of a run that ended by themselves or by their time-out."""
+    """The GPU jobs of a run that ended by themselves or by their timeout."""
     jobs = []
     for each in state.jobs.values():
         job, outcome = each.job, each.outcome
         has_ended = outcome and outcome.kind in _OWN_ENDS and each.state in ("succeeded", "failed")
         if has_ended and job.gpus > 0 and each.length >= 0:
-            requested = job.timeout or None if job.time is None else job.time  # a time-out of 0 is none
+            requested = job.timeout or None if job.time is None else job.time  # a timeout of 0 is none
             command = job.command.decode("utf-8", "surrogateescape")
             jobs.append(WorkloadJob(each.read_at, each.length, job.gpus, job.label, requested, command, job.priority))
     return jobs

@@ -21,7 +21,7 @@ def advice(tuned: Tuned, fair_by: str) -> list[str]:
             f"Best: --policy {BASE}, the default. No starvation-free policy shortens the mean wait by 1 % or more."
         ]
     elif tuned.parts < FEW_PARTS:
-        lines = ["How sure: not at all; with so few jobs, the difference may be chance.", *_gain(best, base, fair_by)]
+        lines = ["Confidence: none; with so few jobs, the difference may be chance.", *_gain(best, base, fair_by)]
     else:
         lines = [*_gain(best, base, fair_by), _sureness(tuned)]
     if least is not best:
@@ -40,7 +40,7 @@ def _gain(best: Candidate, base: Candidate, fair_by: str) -> list[str]:
         f"instead of {show_duration(others.mean)} under {BASE} ({best.standing.percent:+.0f} %)."
     )
     price = (
-        f"Its price: the longest wait is {show_duration(mine.max)} ({BASE}: {show_duration(others.max)}); one job "
+        f"Cost: the longest wait is {show_duration(mine.max)} ({BASE}: {show_duration(others.max)}); one job "
         f"in a hundred waits {show_duration(mine.p99)} or more ({BASE}: {show_duration(others.p99)})."
     )
     return [gain, price]
@@ -48,10 +48,10 @@ def _gain(best: Candidate, base: Candidate, fair_by: str) -> list[str]:
 
 def _sureness(tuned: Tuned) -> str:
     best, parts = tuned.best, tuned.parts
-    said = "surely" if tuned.is_sure else "not surely"
+    said = "significantly" if tuned.is_sure else "not significantly"
     return (
-        f"How sure: {said} better than {BASE} ({best.standing.percent:+.1f} % ± {best.standing.percent_error:.1f} %); "
-        f"better in {best.wins} of {parts} parts."
+        f"Confidence: {said} better than {BASE} ({best.standing.percent:+.1f} % ± {best.standing.percent_error:.1f} "
+        f"%); better in {best.wins} of {parts} parts."
     )
 
 

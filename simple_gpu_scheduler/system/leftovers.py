@@ -1,9 +1,9 @@
 """Finds what an attempt leaves behind after its main process has ended, and ends it: a moment, TERM, a grace period,
 KILL.
 
-Daemons make a session of their own and run on when their parent has ended; as orphans they become children of this
-process. A pure function over a snapshot of /proc decides which of them may belong to an attempt that still runs. How
-an attempt marks its processes is up to the engine.
+Daemons create a session of their own and keep running when their parent has ended; as orphans they become children of
+this process. A pure function over a snapshot of /proc decides which of them may belong to an attempt that still runs.
+How an attempt marks its processes is up to the engine.
 """
 
 import os

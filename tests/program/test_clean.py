@@ -73,7 +73,7 @@ def test_it_shows_what_each_run_keeps_and_deletes_nothing(program: Program) -> N
     (heading, *lines), _ = clean(program)
     assert re.split(r"\s{2,}", heading) == ["RUN", "LAST CHANGED", "STATE", "DISK", "ELSEWHERE"]
     assert [re.split(r"\s{2,}", line)[2] for line in lines[:3]] == ["finished, kept", "died", "finished"]
-    assert re.fullmatch(r"3 runs, \d+ KiB in all", lines[3])
+    assert re.fullmatch(r"3 runs, \d+ KiB total", lines[3])
     assert names() == before
 
 
@@ -191,7 +191,7 @@ def test_what_makes_no_sense_is_refused(program: Program) -> None:
     for args, sentence in {
         ("-n",): "say which runs to delete: RUN..., --older-than DURATION or --all",
         ("--unfinished",): "say which runs to delete: RUN..., --older-than DURATION or --all",
-        ("--keep",): "--keep and --no-keep need the RUNs to mark",
+        ("--keep",): "--keep and --no-keep require at least one RUN",
         ("--keep", "--no-keep", FIRST): "--keep and --no-keep exclude each other",
         ("--keep", "--all", FIRST): "--keep and --no-keep take RUNs, not --all or --older-than",
         ("--all", "--json"): "--json only lists runs; it cannot be combined with options that delete or keep them",
@@ -209,7 +209,7 @@ def test_what_makes_no_sense_is_refused(program: Program) -> None:
 
 
 def test_without_runs_there_is_nothing_to_show(program: Program) -> None:
-    assert clean(program)[0][1:] == ["0 runs, 0 B in all"]
+    assert clean(program)[0][1:] == ["0 runs, 0 B total"]
     assert clean(program, "--all") == (["freed 0 B"], [])
 
 

@@ -465,8 +465,8 @@ def test_help_shows_the_options_in_groups_with_examples(program: Program) -> Non
 
 def test_a_mistake_in_what_is_typed_shows_the_way_out(program: Program) -> None:
     assert re.search(rb"^simple_gpu_scheduler: NVML was not found .* for example: --gpus 0 1\n$", program.run().stderr)
-    assert b"--gpus needs GPU... after it. For example" in program.run("--gpus").stderr
-    assert b"--gpus needs GPU... after it, not 'a.txt'. For example" in program.run("--gpus", "a.txt").stderr
+    assert b"--gpus must be followed by GPU...; for example" in program.run("--gpus").stderr
+    assert b"--gpus must be followed by GPU..., not 'a.txt'; for example" in program.run("--gpus", "a.txt").stderr
     assert b"--gpus: GPU 1 is given twice" in program.run("--gpus", "1", "--gpus", "0-2").stderr
     assert re.fullmatch(
         rb"simple_gpu_scheduler: No such option.*--gpu.* \(see simple_gpu_scheduler --help\)\n",

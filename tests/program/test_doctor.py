@@ -115,7 +115,7 @@ def test_gpus_whose_processes_are_not_told_or_not_there_are_warned_of(program: P
     good.show([a_gpu(0, errors=silent), a_gpu(1, processes=[Process(2**22 + 5)])])
     found = doctor(program)
     assert found["GPUs"][0] == "warn"
-    assert "does not tell which processes use GPU 0" in found["GPUs"][1]
+    assert "does not report which processes use GPU 0" in found["GPUs"][1]
     assert found["process IDs"][0] == "warn"
 
 
@@ -150,7 +150,7 @@ def test_an_nvml_that_crashes_does_not_crash_it(program: Program, tmp_path: Path
     ).returncode:
         pytest.skip("there is no compiler")
     found = doctor(program, env=os.environ | {"LD_LIBRARY_PATH": str(tmp_path / "nvml")})
-    assert found["driver"][1].startswith("asking NVML crashed")
+    assert found["driver"][1].startswith("the NVML query crashed")
 
 
 def bad_mode() -> None:
@@ -263,7 +263,7 @@ def test_a_full_or_read_only_disk_fails_and_a_pid_namespace_is_warned_of(program
     """
     full, read_only, contained = map(told, mount_namespace(script, program.directory, unmeasured()).split("===\n"))
     assert full["state directory"][0] == "FAIL"
-    assert "make room" in full["state directory"][1]
+    assert "free some space" in full["state directory"][1]
     assert read_only["state directory"][0] == "FAIL"
     assert "no run can be recorded in" in read_only["state directory"][1]
     assert contained["process IDs"][0] == "warn"

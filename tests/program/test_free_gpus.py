@@ -251,12 +251,12 @@ def test_a_neighbour_who_comes_to_a_gpu_of_ours_is_reported_once(
         looks = idle_gpus.calls(LISTS)
         idle_gpus.show([a_gpu(0, processes=[Process(pid, GIB) for pid in pids]), a_gpu(1)])
         until(lambda before=looks: idle_gpus.calls(LISTS) >= before + 1, "it looks who else is there")
-    line = "gpu 0: nobody sleep started on it beside job 1\n"
+    line = "gpu 0: nobody sleep started on it alongside job 1\n"
     if not args:
         run.says(line)
     (program.directory / "go").touch()
     assert run.end() == (0, [])
-    assert run.words.read_text().count(" started on it beside ") == (not args)
+    assert run.words.read_text().count(" started on it alongside ") == (not args)
     (journal,) = program.directory.glob("state/simple_gpu_scheduler/runs/*.jsonl")
     came = [row for row in map(json.loads, journal.read_text().splitlines()) if row["event"] == "neighbour came"]
     assert [(row["gpu"], row["who"], row["beside"]) for row in came] == [("0", "nobody sleep", [1])] * (not args)

@@ -276,7 +276,7 @@ def test_with_the_output_on_the_same_terminal_there_are_lines(terminal_of: Calla
     assert "Processing command `echo hello` on gpu 0" in terminal.screen()
     terminal.type("clear; simple_gpu_scheduler --gpus 0 --progress live --output tag jobs; echo code $?")
     terminal.shows("code 2")
-    assert "want the same terminal" in terminal.screen()
+    assert "cannot share a terminal" in terminal.screen()
 
 
 def test_tags_are_coloured_on_a_terminal_that_takes_colours(terminal_of: Callable[..., Terminal]) -> None:

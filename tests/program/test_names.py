@@ -24,7 +24,7 @@ def test_the_short_name_runs_jobs_and_its_messages_name_it(program: Program) -> 
     done = sgs(program, "--gpus", "0", "--halt", "now,fail=1", stdin="false\ntrue\n")
     assert "continue with: sgs --resume\n" in done.stderr
     assert "simple_gpu_scheduler" not in done.stderr
-    assert "sgs: --gpus needs GPU... after it. For example: sgs --gpus 0 1 2 <" in sgs(program, "--gpus").stderr
+    assert "sgs: --gpus must be followed by GPU...; for example: sgs --gpus 0 1 2 <" in sgs(program, "--gpus").stderr
     assert "list runs with: sgs history" in sgs(program, "status", "none").stderr
     assert sgs(program, "--version").stdout.startswith("simple_gpu_scheduler 0.")
 

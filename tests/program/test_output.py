@@ -202,7 +202,7 @@ def test_two_runs_do_not_write_to_one_directory_at_a_time(program: Program) -> N
     program.feed(process, "until test -e go; do sleep 0.01; done\n")
     until((program.directory / "logs" / "0001.log").exists)
     done = program.run("--gpus", "1", "--logs", "logs", stdin="touch started\n")
-    assert (done.returncode, b"another run keeps its logs in" in done.stderr) == (2, True)
+    assert (done.returncode, b"another active run keeps its logs in" in done.stderr) == (2, True)
     assert not (program.directory / "started").exists()
     (program.directory / "go").touch()
     assert process.wait(timeout=120) == 0

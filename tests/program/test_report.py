@@ -170,7 +170,7 @@ class TestWriting:
         jobs = directory / "jobs.txt"
         jobs.write_text("true\n# <title>Report of a run</title>\n")
         other = directory / "other"
-        kind = "a report" if option == "--html" else "a PNG picture"
+        kind = "a report" if option == "--html" else "a PNG image"
         sentence = f"jobs.txt is not {kind} and is not overwritten; choose another file"
         assert sentence in refusal("--html", "other", option, "jobs.txt", cwd=directory)
         assert jobs.read_text() == "true\n# <title>Report of a run</title>\n"

@@ -543,7 +543,7 @@ def test_the_run_can_be_named_instead_of_its_queue(program: Program, submit: Sub
     told = f"submitted 1 job to {program.directory}/gpu.fifo (run {run[-6:]})\n"
     assert (done.stdout, done.stderr.decode()) == (b"3\n", told)
     for args, words in (
-        (("--run", ended), f"run {ended} is not active; its unfinished jobs are run by: simple_gpu_scheduler --resume"),
+        (("--run", ended), f"run {ended} is not active; to run its unfinished jobs: simple_gpu_scheduler --resume"),
         (("--run", run, "--to", "gpu.fifo"), "--to and --run exclude each other"),
         (("-q", "--json"), "--quiet and --json exclude each other"),
     ):

@@ -50,7 +50,7 @@ class TestWhatItSays:
     def test_of_two_jobs_that_it_is_not_sure_at_all(self, program: Program) -> None:
         text = advice(program, trace_of(program, "0,10,1\n0,5,1\n"), "--gpus", "1")
         assert "Best: --policy aged --ageing" in text
-        assert "How sure: not at all" in text
+        assert "Confidence: none" in text
         assert "would have been 2.5 s instead of 5.0 s under fifo" in text
         found = told(program, "t.csv", "--gpus", "1")
         assert (found["is_sure"], found["parts"], found["best"][:5]) == (False, 1, "aged:")
@@ -65,9 +65,9 @@ class TestWhatItSays:
     def test_of_many_that_it_is_sure_and_what_it_would_cost(self, program: Program) -> None:
         text = advice(program, *QUEUES)
         assert re.search(r"Best: --policy (aged --ageing \S+|hrrn)\. The mean wait would have been", text)
-        assert "Its price: the longest wait" in text
-        assert "surely better than fifo" in text
-        assert "not surely" not in text
+        assert "Cost: the longest wait" in text
+        assert "Confidence: significantly better than fifo" in text
+        assert "not significantly" not in text
         assert "sjf would have waited" in text
         assert "may wait forever" in text
 
@@ -127,9 +127,9 @@ class TestLearn:
         alike = ("--synthetic", "jobs=10 gap=5 time=60-60", "--gpus", "2", "--repeat", "40")
         self.tune(*alike, "--learn", "w.json")
         text = capsys.readouterr().out
-        assert "Found nothing surely better than sjf" in text
+        assert "Found nothing significantly better than sjf" in text
         assert "learned neither beats nor loses to fifo" in text
-        assert "It is not surely better than fifo; use that instead." in text
+        assert "It is not significantly better than fifo; use that instead." in text
 
     @pytest.mark.unmeasured
     def test_the_same_seed_writes_the_same_file(self, capsys: pytest.CaptureFixture[str]) -> None:

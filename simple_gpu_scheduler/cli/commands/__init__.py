@@ -1,4 +1,4 @@
-"""The words that can be typed after the program's name, a file each, and the one table of them.
+"""The commands, one file each, and the one table of them.
 
 The group loads a command from here when it is typed; --help, completion and the man page list them from here.
 """
@@ -15,7 +15,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "wait": ("wait", "Wait until a run has ended, and exit with its exit code."),
     "history": ("history", "List past runs and their jobs."),
     "clean": ("clean", "Show what runs keep on disk, and delete it."),
-    "report": ("report", "Summarise a run: as text, page, picture or data."),
+    "report": ("report", "Summarise a run: as text, web page, chart or data."),
     "stop": ("ask", "Stop a run when its running jobs have ended."),
     "pause": ("ask", "Start no more jobs for now."),
     "continue": ("ask", "Continue a paused run."),

@@ -95,7 +95,7 @@ def _check(runs: Sequence[str], *, deletes: bool, marks: int, only_delete: bool,
     if marks > 1:
         raise click.UsageError("--keep and --no-keep exclude each other")
     if marks and not runs:
-        raise click.UsageError("--keep and --no-keep need the RUNs to mark")
+        raise click.UsageError("--keep and --no-keep require at least one RUN")
     if only_delete and not deletes:
         raise click.UsageError("say which runs to delete: RUN..., --older-than DURATION or --all")
     if as_json and (deletes or marks):
@@ -163,7 +163,7 @@ def _show(runs: Sequence[RunOnDisk], *, as_json: bool) -> None:
     lines = aligned([_HEADINGS, *(_cells(run) for run in runs)])
     print_text("\n".join(cut(lines, width_of_stdout())))
     count = "1 run" if len(runs) == 1 else f"{len(runs)} runs"
-    print_text(f"{count}, {show_bytes(sum(run.disk for run in runs))} in all")
+    print_text(f"{count}, {show_bytes(sum(run.disk for run in runs))} total")
 
 
 def _cells(run: RunOnDisk) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ simple_gpu_scheduler doctor --json | jq '.[] | select(.grade != "ok")'
 _HELP = """Check this machine, and say what to do about each problem.
 
 FAIL: a promise of the program does not hold here. warn: something works less well than it could. Some answers depend on
-who runs it and where: run it as the user, and in the shell, service or container, that will start the runs.
+who runs it and where: run it as the user who will start the runs, and in the same shell, service or container.
 
 The exit code is 1 if a check failed.
 

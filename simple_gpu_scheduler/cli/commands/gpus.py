@@ -30,8 +30,8 @@ _SECTIONS = (
     Section(
         "Display",
         (
-            click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch one per line."),
-            click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until Ctrl-C."),
+            click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch, one per line."),
+            click.Option(["--watch"], is_flag=True, help="Repeat every two seconds until Ctrl-C."),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""`report`: what became of a run, in the terminal, as a page, as a picture, or as data for other programs."""
+"""`report`: what became of a run, in the terminal, as a page, as a chart, or as data for other programs."""
 
 import csv
 import io
@@ -41,7 +41,7 @@ position (#1). What only names the job, such as --output runs/17.json, is left o
 by the metric, lowest first.
 
 Files are readable only by you (mode 0600), since they show commands. An existing file is overwritten
-only if it is empty, an earlier report (--html), or a PNG picture (--png). Pictures need matplotlib:
+only if it is empty, an earlier report (--html), or a PNG image (--png). Images need matplotlib:
 simple_gpu_scheduler[plot].
 """
 _SECTIONS = (
@@ -49,7 +49,7 @@ _SECTIONS = (
         "Output (default: a summary)",
         (
             click.Option(["--html"], metavar="FILE", help="Write a page with charts and tables, for a browser."),
-            click.Option(["--png"], metavar="FILE", help="Write a picture of what ran when on which GPU."),
+            click.Option(["--png"], metavar="FILE", help="Write a chart of what ran when on which GPU."),
             click.Option(["--csv", "as_csv"], is_flag=True, help="Print a table with one row per job."),
             click.Option(["--json", "as_json"], is_flag=True, help="Print all of it as JSON."),
         ),
@@ -88,7 +88,7 @@ def _check(html: str | None, png: str | None) -> None:
     if html is not None:
         check_replaceable(html, is_page, "a report")
     if png is not None:
-        check_replaceable(png, is_picture, "a PNG picture")
+        check_replaceable(png, is_picture, "a PNG image")
 
 
 def _build(word: str, metric: str) -> Report:

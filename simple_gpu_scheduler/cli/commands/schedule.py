@@ -37,7 +37,7 @@ simple_gpu_scheduler --gpus 0 1 --dry-run < gpu_commands.txt
 _HELP = """Run each line of FILES, or of stdin, as a shell command, with CUDA_VISIBLE_DEVICES set to a free GPU.
 
 A GPU is free when nothing else computes on it and no other scheduler, of any user, has leased it. Until one is free,
-jobs wait, and a message says why. Each GPU runs one job at a time.
+jobs wait, and a message says why. By default, each GPU runs one job at a time.
 
 After a command, `#:` sets options for that job only: gpus, mem, timeout, time, retries, priority, label, name, after.
 

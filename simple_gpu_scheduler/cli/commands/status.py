@@ -222,8 +222,8 @@ def _was_running(each: JobState) -> dict[str, Any]:
 status_command = Command(
     "status",
     *run_params("all active runs, and the last one that ended"),
-    click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch one per line."),
-    click.Option(["--watch"], is_flag=True, help="Show it again every two seconds, until the run ends or Ctrl-C."),
+    click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch, one per line."),
+    click.Option(["--watch"], is_flag=True, help="Repeat every two seconds until the run ends or Ctrl-C."),
     callback=_status,
     help=_HELP,
     examples=_EXAMPLES,

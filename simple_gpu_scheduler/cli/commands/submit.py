@@ -129,7 +129,7 @@ def _queue_of(journal: str) -> str:
     """The queue of a run that was named."""
     run = safe(files.run_of(os.path.realpath(journal)))
     if not files.is_alive(journal):
-        raise UserError(f"run {run} is not active; its unfinished jobs are run by: {PROGRAM} --resume {run}")
+        raise UserError(f"run {run} is not active; to run its unfinished jobs: {PROGRAM} --resume {run}")
     queues = _queues_of(journal)
     if not queues:
         raise UserError(f"run {run} reads no named pipe and follows no file, so it takes no more jobs")

@@ -1,4 +1,4 @@
-"""`tune`: which policy suits a workload best; and a policy learned from it."""
+"""`tune`: which policy suits a workload best, and a policy learned from it."""
 
 import gc
 import json
@@ -151,11 +151,12 @@ def _say_exams(taught: _Taught, best: str, path: str) -> list[str]:
     if taught.is_new:
         lines = [f"Learned, and {kept}. On jobs it had not seen:"]
     else:
-        lines = [f"Found nothing surely better than {_BASE}, so the order of {_BASE} is {kept}. On the held-out jobs:"]
+        nothing = f"Found nothing significantly better than {_BASE}"
+        lines = [f"{nothing}, so the order of {_BASE} is {kept}. On the held-out jobs:"]
     lines += [f"  {exam.name}: {exam.standing.in_words('learned', exam.other)}" for exam in taught.exams]
     if all(exam.standing.is_surely_less for exam in taught.exams if exam.other == best):
-        return [*lines, f"It surely beats {best} everywhere."]
-    return [*lines, f"It is not surely better than {best}; use that instead."]
+        return [*lines, f"It is significantly better than {best} everywhere."]
+    return [*lines, f"It is not significantly better than {best}; use that instead."]
 
 
 def _examine(name: str, workloads: Sequence[Workload], weights: Weights, best: str, site: Site) -> list[Exam]:

@@ -1,5 +1,5 @@
-"""The options of commands, a file for each section of the help.
+"""The options of commands, one file for each section of the help.
 
-A file declares its section's options and makes the section's value from what was typed. The value is a word of the room
-that uses it. A new option is added to the file of its section and to that value, and is used in that room.
+A file declares its section's options and turns what was typed into the section's value. The type of the value belongs
+to the room that uses it. A new option is added to the file of its section and to that type, and is used in that room.
 """

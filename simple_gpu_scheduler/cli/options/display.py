@@ -1,4 +1,4 @@
-"""What a run says of itself on the terminal."""
+"""What a run prints about itself on the terminal."""
 
 from typing import Any, get_args
 

@@ -1,4 +1,4 @@
-"""How commands are run, or that they are not."""
+"""How commands are run, or that none is run."""
 
 from typing import TYPE_CHECKING, Any
 

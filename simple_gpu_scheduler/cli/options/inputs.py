@@ -1,4 +1,4 @@
-"""From where commands are read, and how they are separated."""
+"""Where commands are read from, and how they are separated."""
 
 from typing import Any
 

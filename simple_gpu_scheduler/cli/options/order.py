@@ -1,4 +1,4 @@
-"""In which order jobs start."""
+"""The order in which jobs start."""
 
 from typing import Any
 

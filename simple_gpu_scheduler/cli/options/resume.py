@@ -1,4 +1,4 @@
-"""Which run is resumed, and which options count for it: those that are typed now, else those of before."""
+"""Which run is resumed, and with which options: those that are typed now, else the earlier ones."""
 
 import os
 import re
@@ -39,7 +39,7 @@ SECTION = Section(
             help="Resume a run that did not finish; jobs that succeeded are not run again.  [default: the newest "
             "unfinished run in this directory]",
         ),
-        click.Option(["--resume-failed"], is_flag=True, help="The same, and also retry the jobs that failed."),
+        click.Option(["--resume-failed"], is_flag=True, help="Like --resume, and retry failed jobs too."),
     ),
 )
 
@@ -56,7 +56,7 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
     if not is_asked:
         return _follower(options)
     if _keeps_nothing(options):
-        raise click.UsageError("--resume needs a journal: leave --no-journal, --dry-run and --engine out.")
+        raise click.UsageError("--resume needs a journal: leave out --no-journal, --dry-run and --engine.")
     if "joblog" in typed and not options["resume"] and not options["journal"]:
         return None  # the job log tells what was done
     from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - 6 ms that --help needs not

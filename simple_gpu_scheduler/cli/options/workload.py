@@ -59,7 +59,7 @@ def workload_section() -> Section:
                 type=click.IntRange(1, 100_000),
                 default=1,
                 metavar="N",
-                help="Generate N workloads of --synthetic, each with another seed.  [default: 1]",
+                help="Generate N workloads of --synthetic, each with a different seed.  [default: 1]",
             ),
             click.Option(
                 ["--estimates"],
@@ -91,10 +91,10 @@ def take_scenario(options: dict[str, Any]) -> Scenario:
         raise click.UsageError(f"TRACE and --synthetic are two workloads; {hint}")
     if trace is None and synthetic is None:
         raise click.UsageError(
-            f"say what to simulate: a trace's file, a run, {HISTORY} for all your runs, or --synthetic '{_DEFAULT}'"
+            f"say what to simulate: a trace file, a run, {HISTORY} for all your runs, or --synthetic '{_DEFAULT}'"
         )
     if synthetic is None and repeat > 1:
-        raise click.UsageError("--repeat goes with --synthetic: what was recorded is always the same")
+        raise click.UsageError("--repeat requires --synthetic: a recorded workload is always the same")
     try:
         workloads = read_workloads(trace) if synthetic is None else _generate(synthetic, gpus or _GPUS, seed, repeat)
         known = estimates or workloads.estimates

@@ -1,7 +1,7 @@
 """What a lease file says about its holder, for people and for schedulers inside a job. Pure.
 
 Only the lock counts; this is a note that anybody could have written. It holds pids, marks of attempts, and the name of
-a job if it has one: of what a user typed, only what was typed as a name. Commands are never in it.
+a job if it has one. Of what a user typed, it holds only names, never commands.
 """
 
 import re

@@ -3,7 +3,7 @@
 const GAP = "\u00a0"; // between a number and its unit, which no line break may part
 const NOTHING = "–";
 
-// Control characters, what turns the direction of text round, what is not to be seen at all, and half characters.
+// Control characters, marks that reverse the direction of text, invisible characters, and lone surrogates.
 const UNSEEN = new RegExp(
   "[\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff" +
     "\\ud800-\\udfff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}]",

@@ -1,4 +1,4 @@
-// How the jobs stand: one bar, stacked; and the same by GPU and by kind of command.
+// What became of the jobs: one stacked bar; and the same by GPU and by kind of command.
 
 function showOutcomes(report) {
   const box = shown("outcomes");

@@ -1,4 +1,4 @@
-// Reads what is embedded and has each part show itself.
+// Reads the embedded report and lets each part show itself.
 
 const afterLayout = []; // what can only be drawn once its box has a width
 

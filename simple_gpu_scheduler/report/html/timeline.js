@@ -1,4 +1,4 @@
-// The Gantt chart with what stands around it: zoom, legend, and its figures in words.
+// The Gantt chart with what surrounds it: zoom, legend, and its figures in words.
 
 function placeName(gpus) {
   return gpus && gpus !== "cpu" ? "GPU " + short(gpus, 60) : "cpu";

@@ -1,4 +1,4 @@
-// How many jobs waited and ran over time, how long they waited, and for whom GPUs were waited.
+// How many jobs waited and ran over time, how long they waited, and who used the GPUs that they waited for.
 
 function showWaits(report) {
   const box = shown("waits");

@@ -110,7 +110,7 @@ def _lengths(text: str) -> tuple[float, float]:
         raise ValueError(f"{shown(text)} is not LOW-HIGH; write 10-1000 or 1m-2h")
     shortest, longest = _seconds(low), _seconds(high)
     if not 0 < shortest <= longest:
-        raise ValueError(f"{shown(text)} is not a rising range above 0; write 10-1000 or 1m-2h")
+        raise ValueError(f"{shown(text)} is not an ascending range above 0; write 10-1000 or 1m-2h")
     return shortest, longest
 
 

@@ -67,7 +67,7 @@ def test_the_error_of_an_option_without_its_value_names_the_help_of_its_command(
 def test_none_of_its_values_is_a_clear_error(args: list[str], found: str) -> None:
     with pytest.raises(click.UsageError) as error:
         parsed(*args)
-    assert error.value.message == f"--gpus needs GPU... after it{found}. For example: --gpus 0 1"
+    assert error.value.message == f"--gpus must be followed by GPU...{found}; for example: --gpus 0 1"
 
 
 WORDS = st.lists(st.sampled_from(["--gpus", "-g", "--gpus=1", "0", "1", "x", "-v", "--", "--policy"]))

@@ -116,7 +116,7 @@ def refused(args: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) 
         (["x {a}", "-p", "a", "1", "--where", "a", "<", "1"], "quote the whole pattern, and any condition"),
         (["x {a}", "-p", "a", "1", "--when", "a == 1", "--count"], "--when needs NAME CONDITION"),
         (["x {a}", "-p", "a", "1", "--n", "1"], "No such option --n. Did you mean --n-samples or --name or --null?"),
-        (["x {a}", "-p"], "-p needs NAME VALUE... after it. For example: simple_hypersearch"),
+        (["x {a}", "-p"], "-p must be followed by NAME VALUE...; for example: simple_hypersearch"),
         (["-p", "a", "1", "2", "x {a}"], "there is no PATTERN; 'x {a}' was read as a value of"),
         ([], "there is no PATTERN. For example: simple_hypersearch"),
     ],

@@ -73,7 +73,7 @@ def test_what_is_typed_and_where_it_goes_decide(can_draw: bool, stdout: str, typ
 
 @pytest.mark.parametrize("output", ["inherit", "group", "tag"])
 def test_a_view_and_the_output_of_jobs_do_not_go_to_the_same_terminal(output: str) -> None:
-    assert "want the same terminal" in str(shown(True, "terminal", progress="live", output=output))
+    assert "cannot share a terminal" in str(shown(True, "terminal", progress="live", output=output))
 
 
 @given(

@@ -43,7 +43,7 @@ BAD = [
         "GPUs",
         "warn",
         {"driver": DRIVER._replace(gpus=(GpuFacts("GPU 3", tells_processes=False),))},
-        "NVML does not tell which processes use GPU 3",
+        "NVML does not report which processes use GPU 3",
     ),
     ("lease directory", "FAIL", {"leases": LEASES._replace(problem="it is a link; remove it")}, "it is a link"),
     ("lease directory", "FAIL", {"leases": LEASES._replace(problem="no", exists=False)}, "root can create it"),

@@ -293,7 +293,7 @@ def test_asking_a_run_that_died_or_ended_says_so(tmp_path: Path) -> None:
 def test_an_active_run_without_a_socket_is_shown_as_active(tmp_path: Path) -> None:
     journal, fd = make_journal(tmp_path)
     files.lock(fd, files.SCHEDULER)
-    with pytest.raises(UserError, match=f"run {RUN} is active, but has no socket at .*; signals work"):
+    with pytest.raises(UserError, match=f"run {RUN} is active, but has no socket at .*; use signals"):
         ask(journal, {"do": "status"})
     os.close(fd)
 
