@@ -142,7 +142,7 @@ logs_command = Command(
     click.Argument(["words"], nargs=-1, metavar="[JOB]..."),
     click.Option(["--failed"], is_flag=True, help="All jobs that failed, were killed or timed out."),
     click.Option(["-f", "--follow"], is_flag=True, help="Keep printing what the job writes, until it has ended."),
-    run_option("the newest run in this directory"),
+    run_option("the newest run in this directory, or else of all"),
     callback=_logs,
     help=_HELP,
     examples=_EXAMPLES,

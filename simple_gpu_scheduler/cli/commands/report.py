@@ -133,7 +133,7 @@ def _safe(text: str) -> str:
 
 report_command = Command(
     "report",
-    *run_params("the newest run in this directory"),
+    *run_params("the newest run in this directory, or else of all"),
     callback=_report,
     help=_HELP,
     sections=_SECTIONS,
