@@ -78,8 +78,8 @@ continue_command = _command(
 cancel_command = _command(
     "cancel",
     lambda words, run: _tell_of_jobs("cancel", words, run),
-    "Cancel jobs of an active run. A running job is stopped and not retried; jobs that come after it are not started."
-    "\n\nJOB is a number or a name. The exit code is 1 if a job could not be cancelled.",
+    "Cancel jobs of an active run. A running job is stopped and not retried; jobs that depend on it (after=) are not "
+    "started.\n\nJOB is a number or a name. The exit code is 1 if a job could not be cancelled.",
     "simple_gpu_scheduler cancel 12 big-model",
     *_job_params(),
 )
