@@ -110,7 +110,7 @@ def open_followed(
 
 
 def _make_pipe(path: str, *, is_wanted: bool) -> str:
-    """The path, if it was made: of a mistyped name, a pipe would wait for ever for what is in the file."""
+    """The path, if it was made: of a mistyped name, a pipe would wait forever for what is in the file."""
     if not is_wanted and not path.endswith(PIPE_SUFFIX):
         raise UserError(f"--follow {path}: it does not exist; create it, or add --make-fifo for a named pipe")
     try:

@@ -49,7 +49,7 @@ class Tuned(NamedTuple):
 
     @property
     def is_sure(self) -> bool:
-        """Whether the best is surely better than fifo."""
+        """Whether the best is significantly better than fifo."""
         beside = self.best.standing
         return self.parts >= FEW_PARTS and beside.difference < -_ERRORS * beside.error
 

@@ -22,7 +22,7 @@ def inherited(environment: Mapping[bytes, bytes]) -> list[bytes]:
 def unbuffered(environment: Mapping[bytes, bytes], redirected: Collection[int] = ()) -> list[bytes]:
     """Makes Python print each line at once where stdout is no terminal, unless the user has set the variable.
 
-    Python would keep up to 8 KiB there: a log would stay empty for long, and for ever if the job was killed.
+    Python would keep up to 8 KiB there: a log would stay empty for long, and forever if the job was killed.
     `redirected` are the streams of the job that go to its log.
     """
     goes_to_terminal = _STDOUT not in redirected and os.isatty(_STDOUT)

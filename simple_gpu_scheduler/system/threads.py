@@ -41,7 +41,7 @@ class MessageQueue(SimpleQueue[T]):
     def get(self, block: bool = True, timeout: float | None = None) -> T:
         """The next message; `Empty` if none came in time.
 
-        Before Python 3.13, that of a SimpleQueue waits for ever if the timeout passes while it prepares to wait, which
+        Before Python 3.13, that of a SimpleQueue waits forever if the timeout passes while it prepares to wait, which
         may happen whenever its lock is free. A first `get` that does not wait takes that lock.
         """
         if block and timeout is not None:

@@ -37,7 +37,7 @@ _CHOICES = 3
 def learn(
     lessons: Lessons, site: Site, seed: int, *, budget: int = BUDGET, say: Callable[[str], None] = lambda _: None
 ) -> Weights:
-    """The weights that minimise the mean wait; the initial ones if nothing is surely better.
+    """The weights that minimise the mean wait; the initial ones if nothing is significantly better.
 
     The workloads should be many and short: a candidate is tried on a few of them, and `budget` is about how many jobs
     are simulated in all. No job may need more GPUs than there are. A ValueError is a sentence that says why nothing can
@@ -62,7 +62,7 @@ def learn(
 
 
 def _choose(found: Sequence[Weights], workloads: Sequence[Workload], site: Site) -> Weights:
-    """The best of those found, or the initial weights if it is not surely better."""
+    """The best of those found, or the initial weights if it is not significantly better."""
     waits = {weights: [_wait([each], site, weights) for each in workloads] for weights in (START, *found)}
     best = min(found, key=lambda weights: sum(waits[weights]))
     beside = standing(waits[best], waits[START], [*map(len, workloads)])
