@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.errors import Broken, UserError
-from simple_gpu_scheduler.base.text import show_waits
+from simple_gpu_scheduler.base.text import show_gpus, show_waits
 from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration
 from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, Tolerance
 from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
@@ -144,7 +144,7 @@ class _LeasedGpus:
         self.is_released = False
 
     def __str__(self) -> str:
-        return f"gpu{'s' * (len(self.gpus) > 1)} {','.join(self.gpus)} ({self.where})"
+        return f"{show_gpus(self.gpus)} ({self.where})"
 
 
 def _is_retyped(older: _LeasedGpus, newer: _LeasedGpus) -> bool:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from .gpu_waits import Wait
-from .jobs import Attempt, Job, Outcome
+from .jobs import Job, Outcome
 
 # Control characters, and those that reverse text: a command must not move the cursor or hide its end.
 # Compiled when first needed, which is later than the start.
@@ -34,12 +34,16 @@ def visible(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def show_gpus(attempt: Attempt) -> str:
-    """Where an attempt runs: `gpu 0`, `gpus 0,1` or `cpu`."""
-    gpus = attempt.gpus
-    if len(gpus) == 1:
-        return f"gpu {gpus[0]}"
-    return f"gpus {','.join(gpus)}" if gpus else "cpu"
+def show_gpus(gpus: Sequence[str]) -> str:
+    """`gpu 0`, `gpus 0,1`, `all GPUs`, or `cpu` for none."""
+    if not gpus:
+        return "cpu"
+    return "all GPUs" if gpus[0] == "all" else f"gpu{'s' * (len(gpus) > 1)} {','.join(gpus)}"
+
+
+def show_wait(gpu: str, sentence: str) -> str:
+    """Why one GPU, or several for the same reason (`0,1`), are not free."""
+    return f"{show_gpus(gpu.split(','))}: {sentence}"
 
 
 def show_job(job: Job) -> str:
@@ -67,13 +71,9 @@ def show_waits(waits: Sequence[Wait], override: str = "--share-with me") -> str:
     A way to start anyway is named only where the user has nobody to ask.
     """
     return " · ".join(
-        f"{_gpus(wait.gpu)}: {safe(wait.sentence)}" + (f" (yours; to share the GPU: {override})" if wait.is_mine else "")
+        safe(show_wait(wait.gpu, wait.sentence)) + (f" (yours; to share the GPU: {override})" if wait.is_mine else "")
         for wait in waits
     )
-
-
-def _gpus(name: str) -> str:
-    return "all GPUs" if name == "all" else f"gpu{'s' * (',' in name)} {name}"
 
 
 def _signal_name(number: int) -> str:

@@ -70,7 +70,7 @@ class EventWords:
         if not self._says_starts:
             return ""
         attempt = event.attempt
-        line = f"Processing command `{show_command(attempt.job.command)}` on {show_gpus(attempt)}"
+        line = f"Processing command `{show_command(attempt.job.command)}` on {show_gpus(attempt.gpus)}"
         if self._verbose:
             line += f": {show_job(attempt.job)}, attempt {attempt.number}, slot {attempt.slots[0]}"
         return line
@@ -179,7 +179,7 @@ def _stopping(event: StopAsked) -> str:
 
 def _status(event: StatusAsked) -> str:
     lines = [
-        f"running on {show_gpus(attempt)} for {show_duration(runtime)}: {show_job(attempt.job)}: "
+        f"running on {show_gpus(attempt.gpus)} for {show_duration(runtime)}: {show_job(attempt.job)}: "
         f"{show_command(attempt.job.command)}"
         for attempt, runtime in event.running
     ]
@@ -226,7 +226,7 @@ class DryRun:
         """Print a start."""
         if isinstance(event, JobStarted):
             command = self._shown(event.attempt.job.command.strip())
-            write_all(_STDOUT, b"%s: %s\n" % (show_gpus(event.attempt).encode(), command))
+            write_all(_STDOUT, b"%s: %s\n" % (show_gpus(event.attempt.gpus).encode(), command))
 
     def close(self) -> None:
         """Nothing is held back."""

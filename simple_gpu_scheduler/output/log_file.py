@@ -31,7 +31,7 @@ _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)
 def header(attempt: Attempt, run: str, at: float) -> bytes:
     """The text before the output of an attempt that starts now."""
     what = f"{show_job(attempt.job)} of run {run}, attempt {attempt.number}"
-    first = f"{what}, on {show_gpus(attempt)}, started {_moment(at)}"
+    first = f"{what}, on {show_gpus(attempt.gpus)}, started {_moment(at)}"
     return f"{_MARK}{first}\n{_COMMAND}{show_command(attempt.job.command)}\n".encode("utf-8", "backslashreplace")
 
 

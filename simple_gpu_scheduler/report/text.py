@@ -7,7 +7,7 @@ from typing import Any
 
 from simple_gpu_scheduler.base.jobs import Outcome
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.text import safe, show_moment, show_outcome
+from simple_gpu_scheduler.base.text import safe, show_gpus, show_moment, show_outcome
 from simple_gpu_scheduler.base.units import show_duration, show_percent
 from simple_gpu_scheduler.display.abbreviation import shorten
 from simple_gpu_scheduler.display.table import aligned, cut, with_commands
@@ -213,8 +213,7 @@ def _more(count: int) -> list[str]:
 
 
 def _where(job: Report) -> str:
-    gpus = job["gpus"]
-    return f"gpu{'s' if len(gpus) > 1 else ''} {safe(','.join(gpus))}" if gpus else "cpu"
+    return safe(show_gpus(job["gpus"]))
 
 
 def _command(job: Report) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.text import show_wait
 from simple_gpu_scheduler.events import Paused
 
 from . import attempts, ends
@@ -43,7 +44,7 @@ def _status(state: State) -> Answer:
         "counts": ledger.counts().by_state(),
         "paused": ledger.is_paused,
         "stopping": ledger.is_stopping,
-        "waits": [f"gpu {wait.gpu}: {wait.sentence}" for wait in state.engine.waits(state.demand)],
+        "waits": [show_wait(wait.gpu, wait.sentence) for wait in state.engine.waits(state.demand)],
         "eta": None if eta.seconds is None else round(eta.seconds, 1),
         "eta_unknown": eta.why_not,
         "all_read": ledger.all_read,

@@ -10,7 +10,7 @@ import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.text import safe, show_command
+from simple_gpu_scheduler.base.text import safe, show_command, show_gpus, show_wait
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.cli.click_extras import Command
 from simple_gpu_scheduler.cli.options.which_run import run_params
@@ -74,13 +74,12 @@ def _jobs(jobs: Sequence[Report], width: int | None, *, is_alive: bool) -> Itera
 
 
 def _head(job: Report, *, is_alive: bool) -> str:
-    where = f"gpu {','.join(job['gpus'])}" if job["gpus"] else "cpu"
     took = show_duration(job["runtime"]) if is_alive else "when it died"
     if is_alive and job.get("estimate") is not None:
         took += f" of about {show_duration(job['estimate'])}"
     name = f' "{safe(job["name"])}"' if job["name"] else ""
     again = f", attempt {job['attempt']}" if job["attempt"] > 1 else ""
-    return f"  {safe(where)}, {took}: job {job['job']}{name}{again}: "
+    return f"  {safe(show_gpus(job['gpus']))}, {took}: job {job['job']}{name}{again}: "
 
 
 def _shortened(line: str) -> str:
@@ -177,7 +176,7 @@ def _report(path: str) -> Report:
         "counts": state.counts(),
         "paused": state.is_paused,
         "stopping": False,
-        "waits": [f"gpu {wait['gpu']}: {wait['for']}" for wait in state.waits] if look.is_alive else [],
+        "waits": [show_wait(wait["gpu"], wait["for"]) for wait in state.waits] if look.is_alive else [],
         "eta": None,
         "eta_unknown": "",
         "all_read": bool(state.ended and state.ended.get("all_read")),

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
-from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.base.jobs import SUCCESS, Job, Outcome, Place
 from simple_gpu_scheduler.base.text import (
     safe,
     show_command,
@@ -34,9 +34,11 @@ def test_bytes_that_are_not_utf_8_are_written_out() -> None:
     assert visible("naïve " + b"\xff\xe4".decode("utf-8", "surrogateescape")) == r"naïve \xff\xe4"
 
 
-@pytest.mark.parametrize(("gpus", "shown"), [((), "cpu"), (("3",), "gpu 3"), (("0", "1"), "gpus 0,1")])
+@pytest.mark.parametrize(
+    ("gpus", "shown"), [((), "cpu"), (("3",), "gpu 3"), (("0", "1"), "gpus 0,1"), (("all",), "all GPUs")]
+)
 def test_where_an_attempt_runs_is_shown(gpus: tuple[str, ...], shown: str) -> None:
-    assert show_gpus(Attempt(Job(1, b"true", Place(1)), 1, gpus, ())) == shown
+    assert show_gpus(gpus) == shown
 
 
 def test_a_job_is_shown_with_its_name_and_its_place() -> None:
