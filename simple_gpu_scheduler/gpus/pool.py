@@ -16,7 +16,7 @@ from simple_gpu_scheduler.gpus.leases import Hold, Lease, LeaseError, LeaseFileE
 from simple_gpu_scheduler.scheduling.slots import Room
 
 from . import Gpu, Look, Neighbour, Probe
-from .vacancy import NOBODY, observe
+from .vacancy import AT_REST, NOBODY, observe
 
 # Seconds between looks at a GPU that others use: from the first to the second, doubling each time.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
@@ -63,6 +63,12 @@ class GpuState:
     def may_be_used(self) -> bool:
         """As far as is known."""
         return not (self.in_line or self.is_wanted or self.unleasable or self.look.reason or self.gone)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it is looked at only because others left it a moment ago."""
+        is_at_rest = self.look.reason and self.look.reason.cause == AT_REST
+        return bool(is_at_rest and not (self.gone or self.in_line or self.unleasable))
 
     def wait(self, demand: Demand) -> Wait | None:
         """Why it is not free, if that is not because of us."""
@@ -337,7 +343,7 @@ class Pool:
         ends = [
             place.vacancy.since + self._free_for
             for place in self._places.values()
-            if place.vacancy.since is not None and not (place.gone or place.in_line or place.unleasable)
+            if place.is_at_rest and place.vacancy.since is not None
         ]
         return [max(now + _FIRST_PAUSE, min(end, now + _PAUSE_AT_REST)) for end in ends]
 

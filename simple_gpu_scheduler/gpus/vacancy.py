@@ -12,6 +12,8 @@ from . import USED_MEMORY, Look, Reason
 
 # The driver needs a while to free the memory of a process that has ended, which may have been a job of ours.
 _SURELY_USED = 2.0
+# The cause of a `Reason`: others have left it, but not for long enough.
+AT_REST = "free for"
 
 
 class Vacancy(NamedTuple):
@@ -39,7 +41,7 @@ def observe(before: Vacancy, look: Look, now: float, free_for: float) -> tuple[V
         return NOBODY, look
     # Without the time so far: nobody would refresh it, and a number that stands still looks like a program that hangs.
     sentence = f"free for less than {show_duration(free_for)} after {before.after}"
-    return Vacancy(before.after, since), look._replace(reason=Reason(sentence, "free for", by_occupancy=True))
+    return Vacancy(before.after, since), look._replace(reason=Reason(sentence, AT_REST, by_occupancy=True))
 
 
 def _unnamed(before: Vacancy, reason: Reason, now: float) -> Vacancy:

@@ -388,6 +388,19 @@ def test_a_gpu_that_others_have_left_is_used_once_they_have_left_it_alone_for_a_
     assert world.subject.take(b"/r.1.1", ["0"], last) is not None
 
 
+def test_what_keeps_a_gpu_after_others_have_left_it_is_looked_at_in_ever_longer_pauses_too() -> None:
+    world = World("0", free_for=10)
+    world.looks["0"] = ALICE
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    world.subject.let_go(0, 1)
+    looks(world, 0, 20)
+    world.looks.clear()
+    looks(world, 20, 25)
+    world.looks["0"] = Look(Reason("fallen off the bus", "fallen off the bus"))
+    times = looks(world, 25, 300)
+    assert times[-1] - times[-2] == pytest.approx(4)
+
+
 def test_a_gap_in_somebodys_loop_is_not_taken_and_the_wait_is_said() -> None:
     world = World("0", free_for=10)
     world.looks["0"] = ALICE
