@@ -186,6 +186,14 @@ def test_a_kept_run_and_its_logs_outlive_later_runs_and_do_not_count_among_them(
     assert not [name for name in names() if name.startswith(run)]
 
 
+def test_of_a_run_that_was_refused_no_mark_is_left(program: Program) -> None:
+    (program.directory / "jobs").write_text("true\n")
+    wrong = os.environ | {"SGS_LEASE_DIR": "relative"}
+    done = program.run("--gpus", "0", "--ignore-occupancy", "--keep", "jobs", env=wrong)
+    assert (done.returncode, b"not an absolute path" in done.stderr) == (2, True)
+    assert names() == []
+
+
 def test_what_makes_no_sense_is_refused(program: Program) -> None:
     finished(FIRST)
     for args, sentence in {

@@ -128,7 +128,7 @@ def _open(
         if not resumed:
             record.forget()
         raise
-    return OpenRun(run_id, _kept(record, run_id) if options.records.keep else record, outlets, keeper, gathered)
+    return OpenRun(run_id, record, outlets, keeper, gathered)
 
 
 def _checked(execution: ExecutionOptions) -> ExecutionOptions:
@@ -180,15 +180,15 @@ def _record(options: Options, run_id: str, resumed: "Resumed | None") -> Recordi
     return continue_journal(resumed.path, resumed.fd) if resumed else start_journal(run_id, options.records.journal)
 
 
-def _kept(record: Recording, run_id: str) -> Recording:
-    """The same, of a run that is not deleted by itself."""
+def _keep(opened: OpenRun) -> str:
+    """Mark the run, so that it is not deleted by itself; why that failed, if it did."""
     try:
-        if record.path:
-            disk.keep(files.runs_directory(os.environ), run_id)
+        if opened.record.path:
+            disk.keep(files.runs_directory(os.environ), opened.run_id)
     except OSError as error:
-        later = f"try again later: {PROGRAM} clean --keep {run_id}"
-        return record._replace(problem=f"the run cannot be marked with --keep: {error.strerror}; {later}")
-    return record
+        later = f"try again later: {PROGRAM} clean --keep {opened.run_id}"
+        return f"the run cannot be marked with --keep: {error.strerror}; {later}"
+    return ""
 
 
 def _brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> KeeperClient | None:
@@ -237,7 +237,8 @@ def _run(
             opened.say(left.sentence(opened.run_id))
         opened.say(*_introductions(options, opened, found))
         state = _build(options, opened, found, inbox, room, reader, resumed, left)
-        for problem in [*filter(None, [opened.record.problem]), *opened.gathered.problems]:
+        kept = _keep(opened) if options.records.keep else ""  # nothing can refuse the run any more
+        for problem in filter(None, [opened.record.problem, kept, *opened.gathered.problems]):
             state.complain(problem)
         if left:
             loop.resume(state, left)
