@@ -215,8 +215,8 @@ class RunState:
 
     def _note_digest(self, record: Record) -> None:
         if record.get("digest"):
-            self._newest_digested = record["job"]
-            self._digests[self._newest_digested] = record["digest"]
+            self._digests[record["job"]] = record["digest"]
+            self._newest_digested = max(self._newest_digested, record["job"])  # refused lines are recorded first
 
     def _started(self, record: Record) -> None:
         state = self.jobs[record["job"]]

@@ -232,6 +232,14 @@ class TestTheGoldenJournal:
         assert read_state(golden()).jobs[9].job.command == ALL_BYTES + "\u2028".encode()
 
 
+def test_a_refused_line_of_a_followed_file_that_is_recorded_before_earlier_lines_was_read_before_the_mark() -> None:
+    good = Job(1, b"true", Place(1, digest="a" * 16))
+    bad = events.LineRefused(Place(2, digest="b" * 16), "unknown option", 2)
+    state = read_state(lines([began(), bad, events.JobsRead([good], events.ReadMark("/q.txt", offset=9))]).encode())
+    assert sorted(state.lines_of("/q.txt").held) == [("a" * 16, 1), ("b" * 16, 2)]
+    assert state.lines_of("/q.txt").unmarked == []
+
+
 # What happens to files.
 
 MORE = encode(events.JobsRead([Job(99, b"more", Place(99))]), BEGIN).encode()
