@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from simple_gpu_scheduler.events import ReadMark
 
 if TYPE_CHECKING:
-    from simple_gpu_scheduler.journal.run_state import KnownLines
-
     from .follow import Change
 
 # Small enough that cutting and parsing one chunk never keeps the other threads waiting for long.
@@ -81,16 +79,14 @@ class Plain:
 
 
 class Followed:
-    """A file that grows, and the lines that it holds."""
+    """A file that grows."""
 
-    def __init__(self, path: str, mark: ReadMark | None, known: "KnownLines | None" = None) -> None:
+    def __init__(self, path: str, mark: ReadMark | None) -> None:
         self._name = path
         from .follow import FollowedFile, Position  # noqa: PLC0415 - most runs follow no file
-        from .held_lines import HeldLines  # noqa: PLC0415 - as above
 
         start = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else Position()
         self._file = FollowedFile(path, start)
-        self.held = HeldLines(path, known)
         self._used = start
         self._unused = bytearray()
 

@@ -121,8 +121,10 @@ def _make_pipe(path: str, *, is_wanted: bool) -> str:
 
 
 def _growing(path: str, mark: ReadMark | None, state: "RunState | None") -> tuple[Input, OpenInput]:
-    feed = Followed(path, mark, state.lines_of(path) if state else None)
-    return Input("follow", path), OpenInput(-1, "", feed, mark, held=feed.held)
+    from .held_lines import HeldLines  # noqa: PLC0415 - most runs follow no file
+
+    held = HeldLines(path, state.lines_of(path) if state else None)
+    return Input("follow", path), OpenInput(-1, "", Followed(path, mark), mark, held=held)
 
 
 def open_held(opened: OpenInput) -> OpenInput:
