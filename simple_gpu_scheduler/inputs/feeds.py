@@ -85,9 +85,9 @@ class Followed:
         self._name = path
         from .follow import FollowedFile, Position  # noqa: PLC0415 - most runs follow no file
 
-        start = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else Position()
+        start = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else None
         self._file = FollowedFile(path, start)
-        self._used = start
+        self._used = start or Position()
         self._unused = bytearray()
 
     def begin(self) -> None:

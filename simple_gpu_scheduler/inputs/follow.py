@@ -51,9 +51,6 @@ class Position(NamedTuple):
         return self._replace(offset=self.offset + len(data), crc=zlib.crc32(data, self.crc))
 
 
-_AT_START = Position()
-
-
 class FilePiece(NamedTuple):
     """Bytes, and the position after them; `change` says what happened to the file before them.
 
@@ -69,7 +66,8 @@ class FilePiece(NamedTuple):
 class FollowedFile:
     """A regular file that grows, or does not exist yet; read by one thread. ValueError: it is another kind of file."""
 
-    def __init__(self, path: str, position: Position = _AT_START, *, uses_inotify: bool | None = None) -> None:
+    def __init__(self, path: str, position: Position | None = None, *, uses_inotify: bool | None = None) -> None:
+        """`position` is that of an earlier process, if there was one; it does not know whether a change was over."""
         self._path = os.path.abspath(path)
         with suppress(OSError):  # `read` will report it too
             if not stat.S_ISREG(os.stat(path).st_mode):
@@ -78,11 +76,10 @@ class FollowedFile:
         self._watch = Watch(uses_inotify=uses_inotify is not False)
         self._fd = -1
         self._coming: list[int] = []  # what took its place, oldest first
-        self._at = position
+        self._at = position or Position()
         self._tail = b""
         self._change: Change = ""
-        # Since when it is not settled; a later process does not know whether the last change was over.
-        self._changed_at: float | None = time.monotonic() if position.inode else None
+        self._changed_at = time.monotonic() if position else None  # since when it is not settled
         self._replaced_at = self._moved_at = self._locked_at = 0.0
         self._compared = 0  # when the file had been changed last as all that was read of it was compared
         self._pause: float | None = None
@@ -200,8 +197,9 @@ class FollowedFile:
         if self._at.inode:
             self._take_over(is_same=_identity_of(os.fstat(self._fd)) == self._at[:2])
         else:
+            is_settled = self._changed_at is None
             self._restart("")
-            self._changed_at = None
+            self._changed_at = None if is_settled else self._changed_at
         return True
 
     def _take_over(self, *, is_same: bool) -> None:

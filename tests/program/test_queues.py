@@ -590,6 +590,19 @@ class TestRestart:
         growing.has_run(*words)
         terminate(process)
 
+    def test_a_kill_before_anything_says_how_far_it_was_read_is_made_up_for(self, growing: Queue) -> None:
+        growing.write(line("one") + "echo x #: gpsu=1\n")
+        process = growing.start()
+        growing.has_run("one")
+        kill(process)
+        (growing.directory / "ran").unlink()
+        journal = next(growing.program.directory.rglob("*.jsonl"))
+        before, refused, after = journal.read_text().partition('{"event":"line refused"')
+        journal.write_text(before + refused + after.partition("\n")[0] + "\n")
+        growing.start_unheard("--follow", "gpu.txt")
+        growing.has_run("one")
+        until(lambda: '"read up to"' in journal.read_text(), "how far it was read is recorded again")
+
     def test_a_fifo_and_what_was_in_it_are_resumed(self, fifo: Queue) -> None:
         process = fifo.start("--cpu-slots", "1")
         blocker = line("first", "until test -e go; do sleep 0.02; done; ")

@@ -18,7 +18,7 @@ ZEROS = Position()
 class Reader:
     """A thread that reads a followed file until it is stopped."""
 
-    def __init__(self, path: Path, position: Position = ZEROS, **settings) -> None:
+    def __init__(self, path: Path, position: Position | None = None, **settings) -> None:
         self.file = FollowedFile(str(path), position, **settings)
         self.pieces: list[FilePiece] = []
         self.error: OSError | None = None
@@ -88,7 +88,7 @@ Follow = Callable[..., Reader]
 def follow(uses_inotify: bool, queue: Path) -> Iterator[Follow]:
     readers: list[Reader] = []
 
-    def start(position: Position = ZEROS, path: Path = queue) -> Reader:
+    def start(position: Position | None = None, path: Path = queue) -> Reader:
         if uses_inotify:
             needs_inotify()
         readers.append(Reader(path, position, uses_inotify=uses_inotify))
