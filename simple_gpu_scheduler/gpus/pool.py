@@ -124,6 +124,9 @@ class Pool:
                 self._cannot_lease(place, str(error))
                 if all(each.unleasable for each in self._in_order):
                     raise
+            except LeaseError:
+                self.close()
+                raise
 
     def check_cap(self, count: int) -> None:
         """Refuse a number of GPUs that nobody may hold at once."""

@@ -194,6 +194,23 @@ def test_a_lease_that_fails_inside_another_changes_nothing(python: Python) -> No
     end(holder)
 
 
+def test_a_lease_whose_files_cannot_all_be_opened_leaves_none_open(python: Python) -> None:
+    code = """
+        import resource
+        lease().release()
+        fds = len(os.listdir("/proc/self/fd"))
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (fds + 5, hard))
+        try: lease(2, gpus=[0, 1, 2, 3])
+        except UserError as error: failed = str(error)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        say(len(os.listdir("/proc/self/fd")) - fds, failed)
+    """
+    ((_, held, more, failed),), _ = said_by(python, code)
+    assert (held, more) == ([], 0)
+    assert "Too many open files" in str(failed)
+
+
 def test_a_second_thread_is_refused_while_another_one_has_or_awaits_a_lease(python: Python) -> None:
     holder = python.hold("gpus=[1]")
     code = """
