@@ -74,8 +74,7 @@ class Nvml:
             return self._look(gpu, utilization=utilization, processes=processes)
 
     def _look(self, gpu: Gpu, *, utilization: bool, processes: bool) -> Reading:
-        if time.monotonic() >= self._renew_at:
-            self._renew()
+        self._renew_if_due()
         try:
             handle = self._handle(gpu)
             if self._is_divided(gpu, handle):
@@ -85,15 +84,21 @@ class Nvml:
             reading = Reading(total, used, free, busy, self._processes(handle) if processes else None)
         except self._nvml.NVMLError as error:
             self._problems[gpu.lease_name] = self._words(error)
-            if error.value in self._repeated() and self._renew_at == _NEVER:
-                self._renew_at = time.monotonic() + self._pause
+            if error.value in self._repeated():
+                self._renew_later()
             return Reading(problem=self._words(error))
         if self._problems.pop(gpu.lease_name, None):
             self._pause = _FIRST_PAUSE
         return reading
 
-    def _renew(self) -> None:
+    def _renew_later(self) -> None:
+        if self._renew_at == _NEVER:
+            self._renew_at = time.monotonic() + self._pause
+
+    def _renew_if_due(self) -> None:
         """Initialise NVML again: it may repeat what it once said of a lost GPU for as long as it is open."""
+        if time.monotonic() < self._renew_at:
+            return
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         self._renew_at = _NEVER
         self._handles.clear()
@@ -107,12 +112,14 @@ class Nvml:
         """The GPU that now has the number of one whose UUID was unknown; the same if it is still unknown."""
         try:
             with self._lock:
+                self._renew_if_due()
                 devices = self._list()
         except self._nvml.NVMLError as error:
             self._problems[gpu.lease_name] = self._words(error)
-            return gpu
+            devices = ()
         found = next((device for device in devices if device.number == gpu.id and device.uuid), None)
         if found is None:
+            self._renew_later()
             return gpu
         numbers = {device.uuid: device.number for device in devices}
         is_renumbered = any(numbers.get(each.uuid, each.number) != each.number for each in self.devices if each.uuid)

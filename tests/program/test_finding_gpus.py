@@ -471,6 +471,17 @@ def test_nvml_is_initialised_again_while_a_gpu_is_lost_since_it_may_repeat_its_a
     assert idle_gpus.initialisations == 3
 
 
+def test_nvml_is_initialised_again_while_a_gpu_is_lost_from_the_start_too(program: Program, idle_gpus: StandIn) -> None:
+    idle_gpus.show([FOUR[0]._replace(errors=LOST)])
+    run = Patient(program, "echo one\n")
+    run.says("^waiting: gpu 0: fallen off the bus")
+    idle_gpus.show([FOUR[0]._replace(errors=LOST)], init_error=UNKNOWN)
+    until(lambda: idle_gpus.initialisations == 2, "it asks anew, and the driver does not work either")
+    idle_gpus.show([FOUR[0]])
+    assert run.end() == (0, ["one"])
+    assert idle_gpus.initialisations == 3
+
+
 def test_a_number_is_not_used_once_it_may_mean_another_gpu(program: Program, idle_gpus: StandIn) -> None:
     """The first GPU has fallen off, and the driver was loaded again without it: its number is now the second's."""
     idle_gpus.show([FOUR[0]._replace(errors=LOST), *FOUR[1:3]])
