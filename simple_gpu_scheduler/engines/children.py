@@ -9,20 +9,21 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome, outcome_of
 from simple_gpu_scheduler.gpus.leases import Hold
-from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.keeper.launcher import Launcher
 from simple_gpu_scheduler.system import leftovers, processes
 from simple_gpu_scheduler.system.job_environment import inherited, own, unbuffered
 from simple_gpu_scheduler.system.leftovers import Owner, Running
 from simple_gpu_scheduler.system.marks import TREE, mark, mark_in
 from simple_gpu_scheduler.system.threads import start_thread
+
+from .protocol import Setting
 
 _ABOUT_A_START = 0.001
 _INIT = 1
@@ -51,28 +52,17 @@ class ChildExited(NamedTuple):
 class Children:
     """Runs attempts as shell commands on this machine."""
 
-    def __init__(
-        self,
-        put: Callable[[ChildExited | Broken], None],
-        run_id: str,
-        shell: str = "/bin/sh",
-        grace: float = 10.0,
-        environment: Mapping[bytes, bytes] = {},
-        keeper: KeeperClient | None = None,
-        open_streams: Callable[[Attempt], processes.Streams] = lambda _attempt: (),
-        spared: Callable[[], frozenset[int]] = frozenset,
-    ) -> None:
-        """`spared` are children of this process that belong to no attempt."""
+    def __init__(self, setting: Setting, put: Callable[[ChildExited | Broken], None]) -> None:
         self._put = put
-        self._shell = os.fsencode(shell)
-        self._grace = grace
-        self._run_id = run_id.encode()
-        self._outer_tree = environment.get(TREE, b"")
-        self._environment = environment
-        self._starter = processes.Starter(inherited(environment))
-        self._keeper = keeper
-        self._open_streams = open_streams
-        self._spared = spared
+        self._shell = os.fsencode(setting.shell)
+        self._grace = setting.grace
+        self._run_id = setting.run_id.encode()
+        self._outer_tree = setting.environment.get(TREE, b"")
+        self._environment = setting.environment
+        self._starter = processes.Starter(inherited(setting.environment))
+        self._keeper = setting.keeper
+        self._open_streams = setting.open_streams
+        self._spared = setting.spared
         self._settled: list[Key] = []  # whose ends were recorded, which the keeper must know
         self._reaped: dict[int, int] = {}  # main processes that came to us as orphans, when the keeper was killed
         self._tags = processes.Tags()

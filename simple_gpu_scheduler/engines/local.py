@@ -143,14 +143,6 @@ def build(setting: Setting) -> World:
 
     tree = setting.environment.get(TREE, b"")
     pool = open_pool(setting.machine, setting.wants, put, Family(setting.run_id, tree), tree)
-    children = Children(
-        put,
-        setting.run_id,
-        setting.shell,
-        setting.grace,
-        setting.environment,
-        setting.keeper,
-        setting.open_streams,
-        setting.spared,
+    return World(
+        LocalEngine(setting, pool, Children(setting, put), put), setting.inbox, SystemClock(), setting.read_more
     )
-    return World(LocalEngine(setting, pool, children, put), setting.inbox, SystemClock(), setting.read_more)

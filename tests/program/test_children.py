@@ -8,6 +8,7 @@ PREPARE = """
 import os, signal, threading
 from queue import SimpleQueue
 from simple_gpu_scheduler.engines.children import Children
+from simple_gpu_scheduler.engines.protocol import Setting
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.gpus.leases import Hold
 inbox = SimpleQueue()
@@ -19,7 +20,7 @@ def cmdline(pid):
 def attempt(command, number=1):
     return Attempt(Job(number, command, Place(number)), 1, ("0",), (number,))
 def engine(**options):
-    return Children(inbox.put, "run", environment=os.environb, **options)
+    return Children(Setting("run", None, None, inbox, environment=os.environb, **options), inbox.put)
 """
 
 

@@ -457,6 +457,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from simple_gpu_scheduler.notify.child import NotifierChildren
 from simple_gpu_scheduler.engines.children import Children
+from simple_gpu_scheduler.engines.protocol import Setting
 from simple_gpu_scheduler.events import RunEnded
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
 from simple_gpu_scheduler.gpus.leases import Hold
@@ -464,7 +465,8 @@ from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.sink import Notify
 inbox = SimpleQueue()
 notifier_children = NotifierChildren()
-engine = Children(inbox.put, "run", environment=os.environb, spared=notifier_children.pids)
+setting = Setting("run", None, None, inbox, environment=os.environb, spared=notifier_children.pids)
+engine = Children(setting, inbox.put)
 def notify(command):
     sink = Notify(Notifier(command, "/bin/sh", os.environb, notifier_children), frozenset(["end"]), lambda job: "")
     sink.take(RunEnded(0, 0, 0, 0, 0.0, True))
