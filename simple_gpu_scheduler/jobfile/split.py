@@ -99,7 +99,11 @@ class LineCutter:
         if self._end == b"\0":
             self._number += text.count(b"\n")
             return [Line(number, text, size)]
-        self._number += not (text.startswith(b"#") and _SUBMITTED.fullmatch(text + b"\n"))
+        is_submitted = text.startswith(b"#") and _SUBMITTED.fullmatch(text + b"\n")
+        self._number += not is_submitted
+        if is_submitted and self._joined:  # another writer began, so nothing can continue this line any more
+            line, self._joined = self._joined.line(), None
+            return [line]
         if text.endswith(b"\r"):
             text, size = text[:-1], size - 1
         if self._joined is None:

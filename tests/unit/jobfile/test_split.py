@@ -61,6 +61,10 @@ def test_the_mark_that_submit_writes_has_no_line_number() -> None:
     assert (count_lines(data), cutter.number) == (6, 7)
 
 
+def test_what_is_submitted_does_not_continue_the_line_of_another_writer() -> None:
+    assert cut(b"a \\\n" + MARK + b"b\n") == [(1, b"a \\"), (2, b"b")]
+
+
 @given(st.lists(st.sampled_from([MARK, b"a\n", b"\n", b"a", b"#", b"\\\n", MARK[:9]]), max_size=9))
 def test_lines_are_counted_as_they_are_numbered(parts: list[bytes]) -> None:
     cutter = LineCutter()
