@@ -247,9 +247,9 @@ def start_what_fits(state: State) -> None:
     """Ask the scheduler until it would start nothing more."""
     if not state.ledger.is_stopping:
         gpu_watch.review(state)
-        stop.check_gpus(state)
     if state.starts:
         _start_all(state, state.clock.now())
+        stop.check_gpus(state)
     gpu_watch.tend(state)
     ends.drop(state, state.scheduler.drop_unfit())
 

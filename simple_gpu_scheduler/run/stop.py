@@ -2,6 +2,7 @@
 
 import signal
 
+from simple_gpu_scheduler.engines.protocol import NEVER
 from simple_gpu_scheduler.events import Noticed, StopAsked
 from simple_gpu_scheduler.system.signals import AT_ONCE
 
@@ -32,9 +33,9 @@ def stop(state: State, why: str, *, ends_running: bool) -> None:
 
 
 def check_gpus(state: State) -> None:
-    """Stop if every GPU is set aside and nothing runs that could clear one; the jobs that wait for them are left."""
+    """Stop if every GPU is set aside, and nothing runs or starts by itself; the jobs that wait for GPUs are left."""
     aside = state.quarantine.aside
-    if not aside or state.attempts or state.ledger.is_stopping or not state.scheduler.wants_gpus:
+    if not aside or state.attempts or not state.demand.gpus or state.scheduler.next_wake(state.clock.now()) != NEVER:
         return
     if aside.issuperset(state.scheduler.gpus):
         stop(state, "every GPU is set aside", ends_running=False)

@@ -331,6 +331,15 @@ def test_a_run_whose_gpus_are_all_set_aside_stops_and_its_jobs_are_left() -> Non
     assert (world.summary().succeeded, world.summary().left) == (2, 1)
 
 
+def test_a_run_whose_gpus_are_all_set_aside_still_runs_what_needs_none() -> None:
+    world = Asking("01").jobs(*jobs(3), *(job(number, gpus=0, retries=1) for number in (4, 5)))
+    world.engine.takes = {1: 5, 2: 5, 4: 10}
+    world.engine.outcomes = {5: [FAILED, SUCCESS]}
+    world.at(2, Asked({"do": "status"}, lambda _: setattr(world.state.quarantine, "aside", frozenset("01"))))
+    assert world.run() == 1
+    assert (world.summary().succeeded, world.summary().left) == (4, 1)
+
+
 def test_a_gpu_is_used_again_when_what_failed_there_is_cancelled_before_it_fails_elsewhere() -> None:
     world = failing(Asking("01").jobs(*jobs(3), job(4, gpus=2)), 1, 3)
     world.state.quarantine = Quarantine(2)
