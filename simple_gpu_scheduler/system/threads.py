@@ -2,7 +2,9 @@
 
 import signal
 import threading
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
@@ -36,21 +38,33 @@ def need_thread(run: Callable[[], object]) -> threading.Thread:
 
 
 class MessageQueue(SimpleQueue[T]):
-    """Where a thread waits for messages."""
+    """Where one thread waits for messages. Any thread may put some, and so may the handler of a signal."""
+
+    def __init__(self) -> None:
+        self._bell = threading.Lock()  # free once a message has come, until it is noticed
+        self._bell.acquire()
+
+    def put(self, item: T, block: bool = True, timeout: float | None = None) -> None:
+        """Put it, which never waits."""
+        super().put(item, block, timeout)
+        with suppress(RuntimeError):  # it is free already
+            self._bell.release()
 
     def get(self, block: bool = True, timeout: float | None = None) -> T:
         """The next message; `Empty` if none came in time.
 
-        Before Python 3.13, that of a SimpleQueue waits forever if the timeout passes while it prepares to wait, which
-        may happen whenever its lock is free. A first `get` that does not wait takes that lock.
+        Before Python 3.13, that of a SimpleQueue waits forever if the timeout passes while it prepares to wait, or
+        while the handler of a signal runs. A lock has no such fault.
         """
-        if block and timeout is not None:
+        until = float("inf") if timeout is None else time.monotonic() + timeout
+        while True:
             try:
                 return super().get(block=False)
             except Empty:
-                if not timeout:
+                left = until - time.monotonic()
+                if not block or not left > 0:
                     raise
-        return super().get(block, timeout)
+            self._bell.acquire(timeout=min(left, threading.TIMEOUT_MAX))
 
 
 class Meanwhile(Generic[T]):
