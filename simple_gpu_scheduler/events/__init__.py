@@ -31,7 +31,7 @@ class ReadMark(NamedTuple):
 
     `device`, `inode` and the checksum of all bytes before it show whether a file is still the same. `source` is the
     input's name in the journal, whose fields these are. After a file was changed, `holds` has the jobs whose lines it
-    holds now: the ends of the ranges of their numbers.
+    holds now: the ends of the ranges of their numbers. `unfinished` is that of its last line if that has no end yet.
     """
 
     source: str
@@ -42,6 +42,7 @@ class ReadMark(NamedTuple):
     line: int = 1
     defaults: Mapping[str, Any] = {}
     holds: Sequence[int] | None = None
+    unfinished: int = 0
 
 
 class JobsRead(NamedTuple):

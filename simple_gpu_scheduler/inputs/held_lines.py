@@ -22,7 +22,8 @@ _BYTES = 8
 class HeldLines:
     """The lines of one followed file: a digest of each, and the number of its job.
 
-    After a change it is pending: `before` has the old lines that were not met again so far.
+    After a change it is pending: `before` has the old lines that were not met again so far. `unfinished` is one that
+    was met as the last line, without its end: the next line either is the same, or it is another.
     """
 
     def __init__(self, path: str, known: "KnownLines | None" = None) -> None:
@@ -33,6 +34,7 @@ class HeldLines:
         self._digests = array("Q")
         self._numbers = array("Q")
         self._before: dict[int, list[int]] = {}
+        self._unfinished = known.unfinished if known else None
         self.is_pending = bool(known and known.unmarked)
         self.kept = 0
         for digest, number in known.held if known else ():
@@ -46,6 +48,10 @@ class HeldLines:
 
     def take(self, digest: str) -> bool:
         """Whether the file held this line before the change; then it holds it now, and is not asked for again."""
+        (unfinished, number), self._unfinished = self._unfinished or ("", 0), None
+        if digest == unfinished:
+            self.add(digest, number)
+            return True
         numbers = self._before.get(int(digest, 16)) if self.is_pending else None
         if not numbers:
             return False
@@ -62,6 +68,9 @@ class HeldLines:
         """The file has other content, from its start."""
         for digest, number in zip(self._digests, self._numbers, strict=True):
             self._before.setdefault(digest, []).append(number)
+        if self._unfinished:
+            self._before.setdefault(int(self._unfinished[0], 16), []).append(self._unfinished[1])
+        self._unfinished = None
         self._digests, self._numbers = array("Q"), array("Q")
         self.is_pending, self.kept = True, 0
 
@@ -69,10 +78,22 @@ class HeldLines:
         """Another file took its place, which holds all the lines."""
         self.is_pending, self.kept = True, len(self._numbers)
 
+    def meet_unfinished(self, digest: str) -> None:
+        """The change is over, and the last line has this digest and no end yet."""
+        numbers = self._before.get(int(digest, 16))
+        if numbers:
+            self._unfinished = digest, numbers.pop(0)
+            self.kept += 1
+
+    @property
+    def unfinished(self) -> int:
+        """The number of the line without an end that the file held before; 0 if there is none."""
+        return self._unfinished[1] if self._unfinished else 0
+
     def settle(self) -> list[int]:
         """The change is over: forget the old lines. The numbers of all lines held, as the ends of ranges."""
         self.is_pending, self._before = False, {}
-        return ranges(self._numbers)
+        return ranges([*self._numbers, self.unfinished] if self.unfinished else self._numbers)
 
 
 def ranges(numbers: Iterable[int]) -> list[int]:

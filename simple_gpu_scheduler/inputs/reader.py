@@ -3,6 +3,7 @@
 It knows what a named pipe is. What a line means is up to the parser, and how bytes arrive up to the feeds.
 """
 
+import copy
 import os
 import stat
 import threading
@@ -175,6 +176,7 @@ class Reader:
 
     def _settle(self, lines: "_Lines", feed: Feed) -> None:
         """A followed file was changed, and the change is over."""
+        lines.meet_unfinished()
         if lines.remark:
             self._put(Noticed(lines.remark))
         self._put_jobs([], lines.settle(feed))
@@ -250,6 +252,12 @@ class _Lines:
             return None
         return mark._replace(line=self._cutter.number, defaults=self._parser.defaults)
 
+    def meet_unfinished(self) -> None:
+        """The change is over: the last line, if it has no end, may be one that the file held before."""
+        last = copy.deepcopy(self._cutter).finish()
+        if last and self._held and self._held.is_pending:
+            self._held.meet_unfinished(self._held.digest(last[0].text))
+
     @property
     def remark(self) -> str:
         """What a change means for the jobs; empty if nothing that would surprise."""
@@ -268,7 +276,7 @@ class _Lines:
         holds = self._held.settle()
         self._change = ""
         mark = self.mark(feed)
-        return mark and mark._replace(holds=holds)
+        return mark and mark._replace(holds=holds, unfinished=self._held.unfinished)
 
 
 def _cut_off(path: str, last: list[Line]) -> str:

@@ -97,7 +97,7 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
     "job read": {**_COMMON, **_TEXTS, **_OPTIONS, "line": int, "digest": _is_digest, "after": _are_numbers},
     "read up to": {
         **_TEXTS,
-        **dict.fromkeys(("device", "inode", "offset", "crc", "line"), int),
+        **dict.fromkeys(("device", "inode", "offset", "crc", "line", "unfinished"), int),
         "at": float,
         "defaults": lambda value: isinstance(value, dict),
         "holds": _are_numbers,

@@ -72,6 +72,8 @@ def _jobs_read(event: events.JobsRead, at: float) -> str:
     values = event.mark._asdict()
     if values["holds"] is None:
         del values["holds"]
+    if not values["unfinished"]:
+        del values["unfinished"]
     return lines + record("read up to", at, **values)
 
 

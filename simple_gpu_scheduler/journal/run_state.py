@@ -63,12 +63,14 @@ class JobState:
 class _HeldLines(NamedTuple):
     """What a followed file held by its marks: the jobs in these ranges, and every job after number `after`.
 
-    The jobs after number `marked` came after its last mark, so their lines will be read again.
+    The jobs after number `marked` came after its last mark, so their lines will be read again. So will the line of the
+    job `unfinished`, which had no end.
     """
 
     ranges: tuple[int, ...] = ()
     after: int = 0
     marked: int = 0
+    unfinished: int = 0
 
     def has(self, number: int) -> bool:
         """Whether it held the line of this job."""
@@ -80,10 +82,14 @@ Digested = tuple[str, int]
 
 
 class KnownLines(NamedTuple):
-    """The (digest, number) pairs of the lines of a followed file: those it held, and those read after its last mark."""
+    """The (digest, number) pairs of the lines of a followed file: those it held, and those read after its last mark.
+
+    `unfinished` is held too, but without its end.
+    """
 
     held: list[Digested]
     unmarked: list[Digested]
+    unfinished: Digested | None = None
 
 
 class RunState:
@@ -164,7 +170,9 @@ class RunState:
         held = self._held.get(path, _HeldLines())
         lines = [(digest, number) for number, digest in self._digests.items() if held.has(number)]
         return KnownLines(
-            [line for line in lines if line[1] <= held.marked], [line for line in lines if line[1] > held.marked]
+            [line for line in lines if line[1] <= held.marked and line[1] != held.unfinished],
+            [line for line in lines if line[1] > held.marked],
+            next((line for line in lines if line[1] == held.unfinished), None),
         )
 
     def feed(self, records: Iterable[Record]) -> None:
@@ -207,7 +215,7 @@ class RunState:
         self.since_mark.clear()
         newest = self._newest_digested
         held = _HeldLines(tuple(record["holds"]), newest) if "holds" in record else self._held.get(source, _HeldLines())
-        self._held[source] = held._replace(marked=newest)
+        self._held[source] = held._replace(marked=newest, unfinished=record.get("unfinished", 0))
 
     def _refused(self, record: Record) -> None:
         self.refused[record["job"]] = {"source": "", "line": 0, "problem": "", **record}

@@ -532,6 +532,17 @@ class TestOneRuleForAChangedFile:
         growing.write(line("c"))
         growing.has_run("a", "b", "c")
 
+    def test_a_last_line_without_a_newline_runs_once_however_often_the_file_is_replaced(self, watched, growing) -> None:
+        growing.write(line("a") + line("b").rstrip("\n"))
+        growing.has_run("a")
+        for number, (old, new) in enumerate(["ax", "xy", "yz"], start=1):
+            sed = ["sed", "-i", f"s/o {old}/o {new}/"]
+            watched.change(lambda path, sed=sed: subprocess.run([*sed, path], check=True))
+            journal = next(growing.program.directory.rglob("*.jsonl"))
+            until(lambda number=number, journal=journal: journal.read_text().count('"holds":') == number)
+        growing.write("\n" + line("c"))
+        growing.has_run(*"axyzbc")
+
     def test_a_second_change_is_compared_with_the_first(self, watched: Watched, growing: Queue) -> None:
         growing.write(line("a") + line("b"))
         growing.has_run(*"ab")

@@ -84,6 +84,37 @@ def test_lines_after_the_last_mark_are_read_again_once() -> None:
     assert not held.is_pending
 
 
+def test_a_line_that_was_met_without_its_end_is_known_when_it_ends_and_does_not_run_again() -> None:
+    follower = Follower()
+    follower.read([b"a", b"b"])
+    for _ in range(2):
+        follower.held.restart()
+        follower.read([b"a"])
+        follower.held.meet_unfinished(follower.held.digest(b"b"))
+        assert (follower.held.settle(), follower.held.unfinished, follower.held.kept) == ([1, 2], 2, 2)
+    follower.read([b"b", b"b"])
+    assert follower.ran == [b"a", b"b", b"b"]
+    assert follower.held.unfinished == 0
+
+
+def test_a_line_that_went_on_is_another_and_so_is_one_like_its_beginning() -> None:
+    follower = Follower()
+    follower.read([b"a"])
+    follower.held.restart()
+    follower.held.meet_unfinished(follower.held.digest(b"a"))
+    follower.held.settle()
+    follower.read([b"ab", b"a"])
+    assert follower.ran == [b"a", b"ab", b"a"]
+
+
+def test_a_later_process_knows_the_line_without_an_end() -> None:
+    digest = HeldLines("/q.txt").digest
+    held = HeldLines("/q.txt", KnownLines([(digest(b"a"), 1)], [], (digest(b"b"), 2)))
+    assert (held.is_pending, held.unfinished) == (False, 2)
+    assert held.take(digest(b"b"))
+    assert not held.take(digest(b"b"))
+
+
 def test_all_lines_are_kept_in_a_file_that_starts_with_them() -> None:
     follower = Follower()
     follower.read([b"a", b"b", b"a"])

@@ -148,7 +148,7 @@ STORY: list[events.Event | str] = [
     ended(IN_A_CLUSTER)._replace(length=0.5),
     events.LineRefused(Place(17, digest="0123456789abcdef"), "unknown option 'gpsu'; did you mean gpus?", 18),
     events.JobsRead(
-        [IN_AN_EDITED_FILE], events.ReadMark("/home/user/q.txt", 66, 7, 1300, 98, 18, {"gpus": 2}, [9, 15, 18, 19])
+        [IN_AN_EDITED_FILE], events.ReadMark("/home/user/q.txt", 66, 7, 1300, 98, 18, {"gpus": 2}, [9, 15, 18, 19], 15)
     ),
     events.NeighbourCame("2", "alice python", [TRAIN]),
     events.RunEnded(4, 4, 1, 5, 2.5, all_read=True, code=130, left=3, cancelled=2),
