@@ -12,6 +12,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
 
 from . import files
+from .find import followed
 
 _KEEP = ".keep"
 _BLOCK = 512  # the unit of st_blocks, whatever the file system's is
@@ -59,12 +60,17 @@ def keep_no_longer(directory: str, run: str) -> None:
 
 
 def prune(directory: str, most: int) -> None:
-    """Delete the oldest runs beyond the last `most`, but none that is, or may be, active."""
+    """Delete the oldest runs beyond the last `most`, but none that is, or may be, active.
+
+    Nor one that knows how far it read a growing file: the next to follow that file would run all of it again.
+    """
     by_run = names_by_run(directory).items()
     journals = [run + files.SUFFIX for run, names in by_run if run + files.SUFFIX in names and not is_to_keep(names)]
     for journal in sorted(journals, reverse=True)[most:]:
+        path = os.path.join(directory, journal)
         with suppress(OSError, UserError):
-            delete(os.path.join(directory, journal))
+            if not followed(path):
+                delete(path)
 
 
 def delete(path: str) -> None:

@@ -13,10 +13,12 @@ from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
 
 from . import files
+from .fields import is_sound
 from .read import Contents, Record, read_records
 from .run_state import JobState, RunState, state_of
 
 _MOST_LISTED = 5
+_RUN_BEGAN = b'{"event":"run began"'
 _PART, _LONGEST_LINE = 64 * 1024, 16 * 1024 * 1024
 
 
@@ -134,6 +136,17 @@ def began(path: str, *, newest: bool = False) -> Record:
             return next(iter(read_records(file.readline(_LONGEST_LINE)).records), {})
     except OSError:
         return {}
+
+
+def followed(path: str) -> set[str]:
+    """The growing files that a run has followed since its start, or since it was resumed with another."""
+    try:
+        with open(path, "rb") as file:
+            starts = b"".join(line for line in file if line.startswith(_RUN_BEGAN))
+    except OSError:
+        return set()
+    records = [record for record in read_records(starts).records if is_sound(record)]
+    return {each["path"] for record in records for each in record.get("inputs", ()) if each["kind"] == "follow"}
 
 
 def newest_record(path: str, *kinds: str) -> Record:

@@ -9,7 +9,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.journal.find import all_runs, began, choose, load, newest_record, newest_records
+from simple_gpu_scheduler.journal.find import all_runs, began, choose, followed, load, newest_record, newest_records
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.run_state import RunState, is_refusal
 from simple_gpu_scheduler.keeper.survivors import find_alive
@@ -63,13 +63,7 @@ def _unfinished_here(runs: Sequence[str], *, failed_too: bool) -> str:
 
 def find_follower(path: str) -> str:
     """The journal of the newest run that followed a file; empty if there is none."""
-    for journal in all_runs():
-        inputs = began(journal).get("inputs", [])
-        if isinstance(inputs, list) and any(
-            each.get("kind") == "follow" and each.get("path") == path for each in inputs
-        ):
-            return journal
-    return ""
+    return next((journal for journal in all_runs() if path in followed(journal)), "")
 
 
 def take(path: str) -> Resumed:

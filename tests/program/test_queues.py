@@ -575,6 +575,20 @@ class TestRestart:
         assert growing.said.count("on cpu") == 2, growing.said
         terminate(process)
 
+    def test_a_file_that_a_resumed_run_began_to_follow_is_resumed_however_many_runs_came_later(self, growing) -> None:
+        growing.program.run(*BASIC, stdin="exit 1   #: gpus=0\n")
+        growing.write(line("one"))
+        process = growing.start("--resume")
+        growing.has_run("one")
+        terminate(process)
+        for _ in range(2):
+            growing.program.run(*BASIC, "--keep-runs", "1", stdin="true   #: gpus=0\n")
+        growing.write(line("two"))
+        process = growing.start()
+        growing.has_run("one", "two")
+        terminate(process)
+        growing.has_run("one", "two")
+
     def test_a_followed_file_loses_and_repeats_nothing_at_many_kills(self, growing: Queue) -> None:
         chance = random.Random(3)
         words = [str(number) for number in range(300)]

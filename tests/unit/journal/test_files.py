@@ -1,5 +1,6 @@
 """The files of runs."""
 
+import json
 from pathlib import Path
 
 from simple_gpu_scheduler.journal import disk, files
@@ -15,3 +16,15 @@ def test_a_journal_that_cannot_be_asked_about_is_not_pruned(tmp_path: Path) -> N
         assert files.lock(fd, files.SCHEDULER)
         disk.prune(str(tmp_path), 1)
         assert sorted(path.name for path in tmp_path.iterdir()) == [names[1], names[3]]
+
+
+def test_a_run_that_followed_a_file_is_not_pruned(tmp_path: Path) -> None:
+    began = {"event": "run began", "at": 1.0, "run": "x", "version": 1, "inputs": []}
+    follows = began | {"inputs": [{"kind": "follow", "path": "/q.txt"}]}
+    reads = began | {"inputs": [{"kind": "file", "path": "/q.txt"}]}
+    stories = [[follows], [reads], [reads, follows], [reads]]  # the third was resumed with a file to follow
+    for day, story in enumerate(stories, start=1):
+        text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in story)
+        (tmp_path / f"2026010{day}-000000-000000.jsonl").write_text(text)
+    disk.prune(str(tmp_path), 0)
+    assert sorted(path.name[7] for path in tmp_path.iterdir()) == ["1", "3"]
