@@ -35,6 +35,7 @@ class HeldLines:
         self._numbers = array("Q")
         self._before: dict[int, list[int]] = {}
         self._unfinished = known.unfinished if known else None
+        self._refused = dict(known.refused) if known else {}
         self.is_pending = bool(known and known.unmarked)
         self.kept = 0
         for digest, number in known.held if known else ():
@@ -46,23 +47,38 @@ class HeldLines:
         """What a line is known by; the same text in another file has another digest."""
         return hashlib.blake2b(self._salt + text.strip(), digest_size=_BYTES).hexdigest()
 
-    def take(self, digest: str) -> bool:
-        """Whether the file held this line before the change; then it holds it now, and is not asked for again."""
+    def take(self, digest: str) -> int:
+        """The number of this line if the file held it before the change; it holds it now, and is not asked for again.
+
+        0 if it is new.
+        """
         (unfinished, number), self._unfinished = self._unfinished or ("", 0), None
         if digest == unfinished:
             self.add(digest, number)
-            return True
+            return number
         numbers = self._before.get(int(digest, 16)) if self.is_pending else None
         if not numbers:
-            return False
+            return 0
         self.add(digest, numbers.pop(0))
         self.kept += 1
-        return True
+        return self._numbers[-1]
 
-    def add(self, digest: str, number: int) -> None:
-        """The file holds this line, which is the job of this number."""
+    def add(self, digest: str, number: int, problem: str = "") -> None:
+        """The file holds this line, which is the job of this number, or was refused because of a problem."""
         self._digests.append(int(digest, 16))
         self._numbers.append(number)
+        if problem:
+            self._refused[number] = problem
+
+    def problem_of(self, number: int) -> str:
+        """Why a line was refused, which other lines may have caused; empty if it was not."""
+        return self._refused.get(number, "")
+
+    def forget_last(self) -> None:
+        """The line that was taken last is read anew."""
+        self._digests.pop()
+        self._refused.pop(self._numbers.pop(), None)
+        self.kept -= 1
 
     def restart(self) -> None:
         """The file has other content, from its start."""

@@ -232,17 +232,27 @@ class _Lines:
         return [job for line in lines if (job := self._parse(line)) is not None]
 
     def _parse(self, line: Line) -> Job | Refusal | None:
-        """The job of a line, unless the file held that line before it was changed."""
+        """The job of a line, unless the file held that line before it was changed.
+
+        One that was refused is parsed again: the cause may have been in another line, which has been corrected.
+        """
         held = self._held
         if held is None:
             return self._parser.parse(*line)
         digest = held.digest(line.text)
-        if held.take(digest):
+        number = held.take(digest)
+        refused = held.problem_of(number)
+        if number and not refused:
             return None
         job = self._parser.parse(*line)
-        if job is None or (isinstance(job, Refusal) and line.text.lstrip().startswith(b"#")):
+        problem = job.problem if isinstance(job, Refusal) else ""
+        if number and problem == refused:
+            return None
+        if number:
+            held.forget_last()
+        if job is None or (problem and line.text.lstrip().startswith(b"#")):
             return job  # a wrong default is wrong again for the lines below it
-        held.add(digest, job.number)
+        held.add(digest, job.number, problem)
         return job._replace(place=job.place._replace(digest=digest))
 
     def mark(self, feed: Feed) -> ReadMark | None:

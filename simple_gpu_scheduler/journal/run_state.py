@@ -6,7 +6,7 @@ caller decides what that means.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, get_args
 
 from simple_gpu_scheduler.base.errors import BAD_INPUT
@@ -84,12 +84,13 @@ Digested = tuple[str, int]
 class KnownLines(NamedTuple):
     """The (digest, number) pairs of the lines of a followed file: those it held, and those read after its last mark.
 
-    `unfinished` is held too, but without its end.
+    `unfinished` is held too, but without its end. `refused` has the problems of those that were refused.
     """
 
     held: list[Digested]
     unmarked: list[Digested]
     unfinished: Digested | None = None
+    refused: Mapping[int, str] = {}
 
 
 class RunState:
@@ -173,6 +174,7 @@ class RunState:
             [line for line in lines if line[1] <= held.marked and line[1] != held.unfinished],
             [line for line in lines if line[1] > held.marked],
             next((line for line in lines if line[1] == held.unfinished), None),
+            {line[1]: self.refused[line[1]]["problem"] for line in lines if line[1] in self.refused},
         )
 
     def feed(self, records: Iterable[Record]) -> None:

@@ -543,6 +543,16 @@ class TestOneRuleForAChangedFile:
         growing.write("\n" + line("c"))
         growing.has_run(*"axyzbc")
 
+    def test_a_refused_line_runs_when_its_cause_in_another_line_is_corrected(self, watched, growing) -> None:
+        one, two = "echo one >> ran\n", "echo two >> ran   #: gpus=0 after=big\n"
+        growing.write(f"#: gpus=x\n{one}{two}")
+        watched.says("line 3: not started: after=big: no earlier job has that name")
+        watched.change(lambda path: path.write_text(f"#: gpus=x\n{two}{one}\n"))
+        watched.says("gpu.txt was rewritten; 2 lines in it were read before and are not run again")
+        watched.change(lambda path: path.write_text(f"#: gpus=0\n{one}true   #: name=big\n{two}"))
+        growing.has_run("one", "two", seconds=20)
+        assert watched.heard.count("after=big") == 1
+
     def test_a_second_change_is_compared_with_the_first(self, watched: Watched, growing: Queue) -> None:
         growing.write(line("a") + line("b"))
         growing.has_run(*"ab")
