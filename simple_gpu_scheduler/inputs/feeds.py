@@ -6,6 +6,7 @@ A feed returns bytes; feeds that can be resumed remember how far their bytes wer
 
 import os
 import select
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from simple_gpu_scheduler.events import ReadMark
@@ -81,8 +82,10 @@ class Plain:
 class Followed:
     """A file that grows."""
 
-    def __init__(self, path: str, mark: ReadMark | None) -> None:
+    def __init__(self, path: str, mark: ReadMark | None, kept: Callable[[], int] = lambda: 0) -> None:
+        """`kept`: how many lines that the file held before a change have come again."""
         self._name = path
+        self._kept, self._kept_before = kept, 0
         from .follow import FollowedFile, Position  # noqa: PLC0415 - most runs follow no file
 
         start = Position(mark.device, mark.inode, mark.offset, mark.crc) if mark else None
@@ -95,6 +98,10 @@ class Followed:
 
     def read(self) -> Piece:
         """See `Feed`."""
+        kept = self._kept()
+        if kept > self._kept_before:  # somebody still writes what was there before
+            self._file.put_off_settling()
+        self._kept_before = kept
         piece = self._file.read(CHUNK)
         if piece.change in ("rewritten", "replaced"):
             self._unused.clear()

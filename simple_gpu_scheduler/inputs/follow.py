@@ -102,6 +102,11 @@ class FollowedFile:
             self._watch.look_at(self._fd, self._path) if is_watched else self._watch.wait(self._pause)
         return FilePiece(b"", self._at)
 
+    def put_off_settling(self) -> None:
+        """A change that has been going on for long is surely not over yet."""
+        if self._changed_at is not None:
+            self._changed_at = time.monotonic()
+
     def stop(self) -> None:
         """Make this and all later reads return empty; from any thread or a signal handler."""
         self._watch.stop()

@@ -124,7 +124,7 @@ def _growing(path: str, mark: ReadMark | None, state: "RunState | None") -> tupl
     from .held_lines import HeldLines  # noqa: PLC0415 - most runs follow no file
 
     held = HeldLines(path, state.lines_of(path) if state else None)
-    return Input("follow", path), OpenInput(-1, "", Followed(path, mark), mark, held=held)
+    return Input("follow", path), OpenInput(-1, "", Followed(path, mark, lambda: held.kept), mark, held=held)
 
 
 def open_held(opened: OpenInput) -> OpenInput:

@@ -3,13 +3,16 @@
 import os
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simple_gpu_scheduler.inputs import follow as following
 from simple_gpu_scheduler.inputs.feeds import Followed, Piece, Plain
+from simple_gpu_scheduler.inputs.held_lines import HeldLines
 from tests.support.feed import read
 
 # A feed exists as long as its process, and so do its sockets.
@@ -52,6 +55,33 @@ class TestFollowed:
             again = Followed(str(path), mark)
             assert read(again, len(data) - 2 * size + 4) == data[2 * size :] + b"more"
             again._file.close()
+
+    def test_a_change_is_not_over_while_old_lines_come_again(self, tmp_path: Path, monkeypatch) -> None:
+        monkeypatch.setattr(following, "_PATIENCE", 1.0)
+        monkeypatch.setattr(following, "_QUIET", 5.0)
+        path, lines = tmp_path / "queue", [b"%d\n" % number for number in range(20)]
+        path.write_bytes(b"".join(lines))
+        held = HeldLines(str(path))
+        feed = Followed(str(path), None, lambda: held.kept)
+        for number, text in enumerate(read(feed, path.stat().st_size).split(), start=1):
+            held.add(held.digest(text), number)
+
+        def rewrite() -> None:
+            with path.open("wb", buffering=0) as file:
+                for each in lines:
+                    file.write(each)
+                    time.sleep(0.1)
+
+        writer = threading.Thread(target=rewrite)
+        writer.start()
+        met = 0
+        while not (piece := feed.read()).is_settled:
+            if piece.change:
+                held.restart()
+            met += sum(held.take(held.digest(text)) > 0 for text in piece.data.split())
+        writer.join()
+        assert met == len(lines)
+        feed._file.close()
 
     def test_another_content_begins_anew(self, tmp_path: Path) -> None:
         path = tmp_path / "queue"
