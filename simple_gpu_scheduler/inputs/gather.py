@@ -291,8 +291,18 @@ class _Gathering:
         self._found: list[tuple[Input, OpenInput | None]] = []
         self._problems: list[str] = []
 
+    def _stays_open(self, each: Input, opened: OpenInput) -> bool:
+        is_pipe = each.kind == "fifo" and self._follows and not isinstance(opened.feed, Rest)
+        return is_pipe or each.kind == "follow"
+
     def all(self) -> Gathered:
         found = sorted(self._found, key=lambda pair: pair[0].kind in QUEUES)
+        queues = [safe(each.path) for each, opened in found if opened and self._stays_open(each, opened)]
+        if len(queues) > 1:
+            raise UserError(
+                f"{queues[0]} stays open, so {queues[1]} would never be read; start a run for each queue, or use "
+                "--no-follow with named pipes"
+            )
         open_inputs = [opened for _, opened in found if opened]
         introductions = [f"created the named pipe {safe(opened.made)}" for opened in open_inputs if opened.made]
         introductions += [introduce(each, follows=self._follows) for each, opened in found if opened]

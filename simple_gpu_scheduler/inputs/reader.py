@@ -3,7 +3,6 @@
 It knows what a named pipe is. What a line means is up to the parser, and how bytes arrive up to the feeds.
 """
 
-import copy
 import os
 import stat
 import threading
@@ -264,9 +263,9 @@ class _Lines:
 
     def meet_unfinished(self) -> None:
         """The change is over: the last line, if it has no end, may be one that the file held before."""
-        last = copy.deepcopy(self._cutter).finish()
+        last = self._cutter.unfinished
         if last and self._held and self._held.is_pending:
-            self._held.meet_unfinished(self._held.digest(last[0].text))
+            self._held.meet_unfinished(self._held.digest(last))
 
     @property
     def remark(self) -> str:

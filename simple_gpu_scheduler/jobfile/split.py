@@ -60,12 +60,18 @@ class LineCutter:
     def finish(self) -> list[Line]:
         """The last line, when the input ended without ending it."""
         lines = self._complete(bytes(self._partial), self._partial_size) if self._partial_size else []
-        self._partial_size = 0
+        self._partial, self._partial_size = bytearray(), 0
         self._at = self._whole = self._fed
         if self._joined:  # a backslash with nothing after it to continue
             lines.append(self._joined.line())
             self._joined = None
         return lines
+
+    @property
+    def unfinished(self) -> bytes:
+        """The last line so far, which has no end; empty if there is none."""
+        text = bytes(self._partial).removeprefix(_BYTE_ORDER_MARK if self._at_start else b"")
+        return self._joined.line().text + b"\n" + text if self._joined else text
 
     @property
     def number(self) -> int:

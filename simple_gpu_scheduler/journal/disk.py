@@ -5,14 +5,13 @@ No link is followed, and nothing of another user is deleted. It does not know wh
 
 import os
 import stat
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
 
 from . import files
-from .find import followed
 
 _KEEP = ".keep"
 _BLOCK = 512  # the unit of st_blocks, whatever the file system's is
@@ -59,17 +58,14 @@ def keep_no_longer(directory: str, run: str) -> None:
         os.unlink(os.path.join(directory, run + _KEEP))
 
 
-def prune(directory: str, most: int) -> None:
-    """Delete the oldest runs beyond the last `most`, but none that is, or may be, active.
-
-    Nor one that knows how far it read a growing file: the next to follow that file would run all of it again.
-    """
+def prune(directory: str, most: int, is_needed: Callable[[str], bool]) -> None:
+    """Delete the oldest runs beyond the last `most`, but none whose journal is needed, or that may be active."""
     by_run = names_by_run(directory).items()
     journals = [run + files.SUFFIX for run, names in by_run if run + files.SUFFIX in names and not is_to_keep(names)]
     for journal in sorted(journals, reverse=True)[most:]:
         path = os.path.join(directory, journal)
         with suppress(OSError, UserError):
-            if not followed(path):
+            if not is_needed(path):
                 delete(path)
 
 

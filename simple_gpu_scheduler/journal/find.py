@@ -2,6 +2,7 @@
 
 It finds and reads journals; it does not know what is shown of them."""
 
+import mmap
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -138,15 +139,27 @@ def began(path: str, *, newest: bool = False) -> Record:
         return {}
 
 
-def followed(path: str) -> set[str]:
-    """The growing files that a run has followed since its start, or since it was resumed with another."""
+def has_followed(journal: str, path: str) -> bool:
+    """Whether a run has followed this growing file since its start, or since it was resumed with it."""
+    return any(
+        each["kind"] == "follow" and each["path"] == path
+        for record in _starts(journal)
+        if is_sound(record)
+        for each in record.get("inputs", ())
+    )
+
+
+def _starts(journal: str) -> Iterator[Record]:
+    """How a run was started, and how it was resumed each time."""
     try:
-        with open(path, "rb") as file:
-            starts = b"".join(line for line in file if line.startswith(_RUN_BEGAN))
-    except OSError:
-        return set()
-    records = [record for record in read_records(starts).records if is_sound(record)]
-    return {each["path"] for record in records for each in record.get("inputs", ()) if each["kind"] == "follow"}
+        with open(journal, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            at = data.find(_RUN_BEGAN)
+            while at >= 0:
+                end = data.find(b"\n", at) + 1 or len(data)
+                yield from read_records(data[at:end]).records
+                at = data.find(_RUN_BEGAN, end)
+    except (OSError, ValueError):  # it cannot be read, or is empty
+        return
 
 
 def newest_record(path: str, *kinds: str) -> Record:
@@ -154,15 +167,21 @@ def newest_record(path: str, *kinds: str) -> Record:
     size = _PART
     while True:
         data = _read_end(path, size)
-        found = [each for each in read_records(data).records if each["event"] in kinds]
+        found = _of_kinds(data, kinds)
         if found or len(data) < size:
             return found[-1] if found else {}
         size *= 8
 
 
-def newest_records(path: str) -> list[Record]:
-    """The last records."""
-    return read_records(_read_end(path, _PART)).records
+def newest_records(path: str, *kinds: str) -> list[Record]:
+    """Those of these kinds that are near the end."""
+    return _of_kinds(_read_end(path, _PART), kinds)
+
+
+def _of_kinds(data: bytes, kinds: Sequence[str]) -> list[Record]:
+    starts = [b'{"event":"%s"' % kind.encode() for kind in kinds]
+    lines = [line for line in data.splitlines(keepends=True) if any(start in line for start in starts)]
+    return [each for each in read_records(b"".join(lines)).records if each["event"] in kinds]
 
 
 def _read_end(path: str, size: int) -> bytes:

@@ -9,7 +9,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.journal.find import all_runs, began, choose, followed, load, newest_record, newest_records
+from simple_gpu_scheduler.journal.find import all_runs, began, choose, has_followed, load, newest_record, newest_records
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.run_state import RunState, is_refusal
 from simple_gpu_scheduler.keeper.survivors import find_alive
@@ -63,7 +63,7 @@ def _unfinished_here(runs: Sequence[str], *, failed_too: bool) -> str:
 
 def find_follower(path: str) -> str:
     """The journal of the newest run that followed a file; empty if there is none."""
-    return next((journal for journal in all_runs() if path in followed(journal)), "")
+    return next((journal for journal in all_runs() if has_followed(journal, path)), "")
 
 
 def take(path: str) -> Resumed:
@@ -117,7 +117,7 @@ def ending(path: str) -> str:
 
 def _ending(path: str) -> tuple[str, Record]:
     """The same, and the last record of the run."""
-    last = [each for each in newest_records(path) if each["event"] in ("run began", "run ended", "job requeued")]
+    last = newest_records(path, "run began", "run ended", "job requeued")
     if not last or last[-1]["event"] != "run ended":
         return "died", {}
     ended = last[-1]

@@ -177,6 +177,7 @@ class TestNamedPipe:
         for args, words in (
             (("--follow", "gpu.fifo", "--no-follow"), b"--follow and --no-follow exclude each other"),
             (("--make-fifo", "gpu.txt"), b"--make-fifo requires --follow"),
+            (("--follow", "gpu.fifo", "--follow", "a.txt"), b"--follow may be given only once"),
         ):
             done = fifo.program.run(*BASIC, *args, stdin=b"")
             assert (done.returncode, words in done.stderr) == (2, True)
@@ -721,6 +722,26 @@ class TestRestart:
         growing.start_unheard(*again)
         until(lambda: FOLLOWED in growing.said)
         assert not growing.path.exists()
+        growing.write(line("two"))
+        growing.has_run("one", "two")
+
+    def test_a_run_takes_no_second_queue_which_it_would_never_read(self, growing: Queue) -> None:
+        growing.write(line("one"))
+        process = growing.start()
+        growing.has_run("one")
+        kill(process)
+        growing.path.with_name("other.txt").write_text(line("other"))
+        for name in ("gpu.fifo", "other.fifo"):
+            os.mkfifo(growing.path.with_name(name))
+        for first, second, args in (
+            ("gpu.txt", "other.txt", ("--resume", "--follow", "other.txt")),
+            ("gpu.txt", "gpu.fifo", ("--resume", "gpu.fifo")),
+            ("gpu.fifo", "other.fifo", (*BASIC, "gpu.fifo", "other.fifo")),
+        ):
+            done = growing.program.run(*args)
+            assert done.returncode == 2
+            assert f"{first} stays open, so {growing.directory}/{second} would never be read".encode() in done.stderr
+        growing.start_unheard("--resume")
         growing.write(line("two"))
         growing.has_run("one", "two")
 

@@ -660,6 +660,21 @@ def test_the_oldest_runs_are_deleted_with_their_side_files_but_no_active_one(sce
     assert living.wait(timeout=120) == 0
 
 
+def test_a_run_with_jobs_left_is_not_deleted_by_later_runs(scene: Scene) -> None:
+    stopped = scene.start(*OURS, "--cpu-slots", "1", scene.lines(f"{HOLD} #: gpus=0", "echo rest #: gpus=0"))
+    until(scene.ran)
+    stopped.send_signal(signal.SIGINT)
+    scene.go()
+    assert stopped.wait(timeout=120) == 130
+    (first,) = scene.journals()
+    for _ in range(3):
+        assert scene.run("--gpus", "1", "-q", "--keep-runs", "1", scene.lines("true", name="other.txt")).returncode == 0
+    assert len(scene.journals()) == 2
+    assert scene.run("--resume", str(first)).stdout == "rest\n"
+    assert scene.run("--gpus", "1", "-q", "--keep-runs", "1", scene.lines("true", name="other.txt")).returncode == 0
+    assert len(scene.journals()) == 1
+
+
 def test_a_dry_run_keeps_no_journal(scene: Scene) -> None:
     assert scene.run("--gpus", "0", "--dry-run", scene.lines(RAN)).returncode == 0
     assert scene.run("--gpus", "0", "--no-journal", scene.lines("true")).returncode == 0

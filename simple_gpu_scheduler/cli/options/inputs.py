@@ -1,11 +1,20 @@
 """Where commands are read from, and how they are separated."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from simple_gpu_scheduler.cli.click_extras import Section
 from simple_gpu_scheduler.inputs import InputOptions
+
+
+def _only_one(_context: click.Context, _param: click.Parameter, paths: Sequence[str]) -> str | None:
+    """The PATH; of two, one would never be read."""
+    if len(paths) > 1:
+        raise click.UsageError("--follow may be given only once; start a run for each file or pipe.")
+    return paths[0] if paths else None
+
 
 SECTION = Section(
     "Input",
@@ -16,6 +25,8 @@ SECTION = Section(
         click.Option(
             ["--follow"],
             metavar="PATH",
+            multiple=True,
+            callback=_only_one,
             help="Keep reading a growing file or a named pipe. A PATH ending in .fifo is created if it is missing.",
         ),
         click.Option(["--make-fifo"], is_flag=True, help="With --follow: create the named pipe, whatever its name."),

@@ -28,7 +28,8 @@ SECTION = Section(
             metavar="N",
             envvar="SGS_KEEP_RUNS",
             default=200,
-            help="Keep the journals and logs of the last N runs.  [default: 200]",
+            help="Keep the journals and logs of the last N runs, and of older ones that could still be resumed.  "
+            "[default: 200]",
         ),
         click.Option(
             ["--keep"], is_flag=True, help="Keep this run's journal and logs until you delete them with 'clean RUN'."

@@ -253,8 +253,16 @@ def _run(
         opened.say(_left_out(options, by_joblog))
     opened.close()
     if opened.record.path:
-        disk.prune(files.runs_directory(os.environ), options.records.keep_runs)
+        disk.prune(files.runs_directory(os.environ), options.records.keep_runs, _can_be_resumed)
     return loop.exit_code(state)
+
+
+def _can_be_resumed(journal: str) -> bool:
+    """Whether lines of its input would be lost with it, or run again, as those of a growing file."""
+    from simple_gpu_scheduler.journal.find import began  # noqa: PLC0415 - only if there are more runs than are kept
+    from simple_gpu_scheduler.resume.find import is_done  # noqa: PLC0415 - as above
+
+    return bool(began(journal)) and not is_done(journal, failed_too=False)
 
 
 def _what_is_left(options: Options, resumed: "Resumed | None") -> "Resumption | None":

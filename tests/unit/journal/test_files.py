@@ -1,6 +1,5 @@
 """The files of runs."""
 
-import json
 from pathlib import Path
 
 from simple_gpu_scheduler.journal import disk, files
@@ -14,17 +13,12 @@ def test_a_journal_that_cannot_be_asked_about_is_not_pruned(tmp_path: Path) -> N
     (tmp_path / "20260101-000000-000000.input-0").write_text("")
     with files.opened(str(tmp_path / names[1])) as fd:
         assert files.lock(fd, files.SCHEDULER)
-        disk.prune(str(tmp_path), 1)
+        disk.prune(str(tmp_path), 1, lambda _path: False)
         assert sorted(path.name for path in tmp_path.iterdir()) == [names[1], names[3]]
 
 
-def test_a_run_that_followed_a_file_is_not_pruned(tmp_path: Path) -> None:
-    began = {"event": "run began", "at": 1.0, "run": "x", "version": 1, "inputs": []}
-    follows = began | {"inputs": [{"kind": "follow", "path": "/q.txt"}]}
-    reads = began | {"inputs": [{"kind": "file", "path": "/q.txt"}]}
-    stories = [[follows], [reads], [reads, follows], [reads]]  # the third was resumed with a file to follow
-    for day, story in enumerate(stories, start=1):
-        text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in story)
-        (tmp_path / f"2026010{day}-000000-000000.jsonl").write_text(text)
-    disk.prune(str(tmp_path), 0)
-    assert sorted(path.name[7] for path in tmp_path.iterdir()) == ["1", "3"]
+def test_a_run_that_is_needed_is_not_pruned(tmp_path: Path) -> None:
+    for day in range(1, 5):
+        (tmp_path / f"2026010{day}-000000-000000.jsonl").write_text("")
+    disk.prune(str(tmp_path), 1, lambda path: path.endswith("20260102-000000-000000.jsonl"))
+    assert sorted(path.name[7] for path in tmp_path.iterdir()) == ["2", "4"]

@@ -1,5 +1,6 @@
 """Which run is meant, and how it stands."""
 
+import json
 import os
 from pathlib import Path
 
@@ -97,3 +98,15 @@ class TestChoosing:
         assert find.choose("") == str(first)
         first.unlink()
         assert find.choose("") == str(second)
+
+
+def test_a_file_was_followed_if_the_run_was_started_or_resumed_with_it(tmp_path: Path) -> None:
+    start = {"event": "run began", "at": 1.0, "run": "x", "version": 1, "inputs": []}
+    follows = start | {"inputs": [{"kind": "follow", "path": "/q.txt"}]}
+    reads = start | {"inputs": [{"kind": "file", "path": "/q.txt"}]}
+    other = {"event": "notified", "at": 1.0, "text": '{"event":"run began"'}
+    for story, has in (([follows], True), ([reads], False), ([reads, other, follows, other], True), ([], False)):
+        journal = tmp_path / "journal"
+        journal.write_text("".join(json.dumps(each, separators=(",", ":")) + "\n" for each in story))
+        assert find.has_followed(str(journal), "/q.txt") == has
+        assert not find.has_followed(str(journal), "/other.txt")
