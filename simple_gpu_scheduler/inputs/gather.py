@@ -14,6 +14,7 @@ from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.keeper.intake import PipeKind
 
 from . import PIPE_SUFFIX, InputOptions
 from .contents import Content, content_of
@@ -158,9 +159,8 @@ def spooled(
     """A pipe that is copied to the open file `spool`."""
     is_named = kind.kind == "fifo"
     offset = mark.offset if mark else 0
-    feed = Spooled(
-        kind.spool, opened.fd, spool, hand_over, is_named=is_named, holds=is_named and follows, offset=offset, end=end
-    )
+    pipe = PipeKind(is_named, is_named and follows, end)
+    feed = Spooled(kind.spool, opened.fd, spool, hand_over, pipe, offset=offset)
     return opened._replace(feed=feed, mark=mark)
 
 

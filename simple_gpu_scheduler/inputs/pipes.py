@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from simple_gpu_scheduler.events import ReadMark
-from simple_gpu_scheduler.keeper.intake import Intake
+from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
 from simple_gpu_scheduler.keeper.messages import Socket, pair, receive, send
 from simple_gpu_scheduler.system.threads import start_thread
 
@@ -23,7 +23,7 @@ _HALF = "a writer of the named pipe left its last line without a newline; that l
 class HandOver(Protocol):
     """Hands the work to the keeper."""
 
-    def __call__(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool, by_null: bool) -> None:
+    def __call__(self, granted: int, files: Sequence[int], kind: PipeKind) -> None:
         """See `Intake`."""
 
 
@@ -63,19 +63,15 @@ class Spooled:
         pipe: int,
         spool: int,
         hand_over: HandOver | None,
+        kind: PipeKind,
         *,
-        is_named: bool,
-        holds: bool = False,
         offset: int = 0,
-        end: bytes = b"\n",
     ) -> None:
         """`offset`: where to resume. Without a keeper to `hand_over` the pipe to, a thread reads it. See `Intake`."""
         self._name = name
         self._pipe = pipe
         self._spool = spool
-        self._is_named = is_named
-        self._holds = holds
-        self._end = end
+        self._kind = kind
         self._own: int | None = None  # keeps what is in the pipe should the keeper be killed
         self._hand_over = hand_over
         self._notify: Socket | None = None
@@ -108,8 +104,8 @@ class Spooled:
             elif message.fields[0] == b"open":  # again, after the keeper was killed
                 self._keep_open()
             elif message.fields[0] == b"end":
-                self._is_over = not self._is_named
-                return Piece(more_may_come=self._is_named)
+                self._is_over = not self._kind.is_named
+                return Piece(more_may_come=self._kind.is_named)
             elif message.fields[0] == b"half":
                 self._size = int(message.fields[1])
                 return Piece(problem=_HALF, is_failure=False)
@@ -150,15 +146,14 @@ class Spooled:
 
     def _keep_open(self) -> None:
         with self._lock, suppress(OSError):
-            if self._is_named and self._own is None:
+            if self._kind.is_named and self._own is None:
                 self._own = os.open(f"/proc/self/fd/{self._pipe}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _give_over(self, hand_over: HandOver) -> Socket:
         ours, its_end = pair()
         try:
             files = [self._pipe, self._spool, its_end.fileno()]
-            by_null = self._end == b"\0"
-            hand_over(self._granted, files, is_named=self._is_named, holds=self._holds, by_null=by_null)
+            hand_over(self._granted, files, self._kind)
         except OSError:  # it was killed
             return self._take_in_here()
         its_end.close()
@@ -167,7 +162,7 @@ class Spooled:
     def _take_in_here(self) -> Socket:
         ours, its_end = pair()
         pipe, spool = os.dup(self._pipe), os.dup(self._spool)
-        intake = Intake(pipe, spool, its_end, self._granted, is_named=self._is_named, holds=self._holds, end=self._end)
+        intake = Intake(pipe, spool, its_end, self._granted, self._kind)
         start_thread(intake.run)
         return ours
 

@@ -10,6 +10,7 @@ from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.job_environment import inherited
 from simple_gpu_scheduler.system.threads import start_thread
 
+from .intake import PipeKind
 from .messages import Socket, pair, receive, send
 from .process import Keeper
 
@@ -65,9 +66,10 @@ class KeeperClient:
         its_end.close()
         return ours
 
-    def take_in(self, granted: int, files: Sequence[int], *, is_named: bool, holds: bool, by_null: bool) -> None:
+    def take_in(self, granted: int, files: Sequence[int], kind: PipeKind) -> None:
         """Tell it to copy a pipe to a file; see `Intake`."""
-        self._send(b"intake", b"%d" % granted, b"%d" % is_named, b"%d" % holds, b"%d" % by_null, files=files)
+        numbers = (granted, kind.is_named, kind.holds, kind.end == b"\0")
+        self._send(b"intake", *[b"%d" % number for number in numbers], files=files)
 
     def let_go(self, recorded: bytes) -> None:
         """The ends of these attempts are in the journal; call this if no start follows soon that could say so."""

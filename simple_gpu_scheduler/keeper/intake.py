@@ -11,6 +11,7 @@ import os
 import select
 import termios
 from contextlib import suppress
+from typing import NamedTuple
 
 from .messages import Socket, receive, send
 
@@ -22,23 +23,31 @@ _GET_PIPE_SIZE = 1032  # fcntl.F_GETPIPE_SZ, which Python 3.10 does not always h
 _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 
 
-class Intake:
-    """One pipe, its file, and the socket to the scheduler.
+class PipeKind(NamedTuple):
+    """What kind of pipe it is.
 
-    With `is_named` it is a named pipe, and `pipe` may be a descriptor of its place alone: it is opened here, since
-    from then on writers write. When its last writer has gone, another may come; with `holds` its other end is held open
+    When the last writer of one that `is_named` has gone, another may come. With `holds` its other end is held open
     while there is none, and a line that the last one did not end gets its `end`, so that the next does not continue it.
     """
 
-    def __init__(
-        self, pipe: int, spool: int, notify: Socket, granted: int, *, is_named: bool, holds: bool, end: bytes = b"\n"
-    ) -> None:
+    is_named: bool = False
+    holds: bool = False
+    end: bytes = b"\n"
+
+
+class Intake:
+    """One pipe, its file, and the socket to the scheduler.
+
+    Of a named pipe, `pipe` may be a descriptor of its place alone: it is opened here, since from then on writers write.
+    """
+
+    def __init__(self, pipe: int, spool: int, notify: Socket, granted: int, kind: PipeKind) -> None:
         self._pipe = pipe
-        self._line_end = end
+        self._line_end = kind.end
         self._spool = spool
         self._notify = notify
-        self._is_named = is_named
-        self._holds = holds
+        self._is_named = kind.is_named
+        self._holds = kind.holds
         self._held: int | None = None
         self._granted = granted
         self._size = os.fstat(spool).st_size

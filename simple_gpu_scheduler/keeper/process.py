@@ -14,7 +14,7 @@ from simple_gpu_scheduler.journal.records import record
 from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.threads import start_thread
 
-from .intake import Intake
+from .intake import Intake, PipeKind
 from .messages import Message, Socket, close_all, receive, room, send
 
 _ABOUT_A_START = 0.001
@@ -74,8 +74,8 @@ class Keeper:
     def _take_in(self, fields: list[bytes], descriptors: list[int]) -> None:
         pipe, spool, notify = descriptors
         granted, is_named, holds, by_null = (int(field) for field in fields)
-        how = {"is_named": bool(is_named), "holds": bool(holds)}
-        intake = Intake(pipe, spool, Socket(fileno=notify), granted, **how, end=b"\0" if by_null else b"\n")
+        kind = PipeKind(bool(is_named), bool(holds), b"\0" if by_null else b"\n")
+        intake = Intake(pipe, spool, Socket(fileno=notify), granted, kind)
         try:
             self._intakes.append(start_thread(lambda: _or_end(intake.run)))
         except RuntimeError:  # no more threads are allowed; the scheduler notices that nobody answers, and does it

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler.keeper import intake
-from simple_gpu_scheduler.keeper.intake import Intake
+from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
 from simple_gpu_scheduler.keeper.messages import pair, send
 from simple_gpu_scheduler.system.threads import start_thread
 from tests.conftest import until
@@ -160,9 +160,7 @@ class TestIntake:
         pipe.spool = os.open("/dev/full", os.O_RDWR)
         writer = pipe.open()
         ours, its_end = pair()
-        thread = start_thread(
-            Intake(os.dup(pipe.reading_end), pipe.spool, its_end, 100, is_named=True, holds=False).run
-        )
+        thread = start_thread(Intake(os.dup(pipe.reading_end), pipe.spool, its_end, 100, PipeKind(is_named=True)).run)
         os.write(writer, b"one\n")
         assert told(ours) == [b"open"]
         assert told(ours) == [b"failed", b"No space left on device", b"one\n"]
