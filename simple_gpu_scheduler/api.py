@@ -86,7 +86,7 @@ def lease(
     count: int = 1,
     *,
     timeout: float | str | None = None,
-    gpus: Iterable[int | str] | str | None = None,
+    gpus: Iterable[int | str] | int | str | None = None,
     free_memory: int | str = 0,
     free_for: float | str = DEFAULT_FREE_FOR,
     share_with: Iterable[str] | str = (),
@@ -107,7 +107,7 @@ def lease(
     thread of this process has a lease. Forked workers may each call it.
     """
     _check(count)
-    words = ["all"] if gpus is None else [gpus] if isinstance(gpus, str) else [str(gpu) for gpu in gpus]
+    words = ["all"] if gpus is None else [str(gpus)] if isinstance(gpus, str | int) else [str(gpu) for gpu in gpus]
     if not any(word.strip() for word in words):
         raise ValueError("gpus is empty; leave it out to use all")
     names = parse_gpus(words)

@@ -17,6 +17,7 @@ _MEANT = {
     **dict.fromkeys(("ls", "list"), "status or history"),
     **dict.fromkeys(("kill", "rm", "delete"), "cancel"),
     "add": "submit",
+    "watch": "status --watch",
     "log": "logs",
     **{word: f"--{word}" for word in ("help", "version", "resume", "follow")},
 }

@@ -267,6 +267,7 @@ def test_however_a_gpu_is_named_and_looked_at_its_lease_is_the_same(
         ("2, gpus=[2, 1]", ("2", "1")),
         ("gpus='2-3'", ("2",)),
         ("gpus='13'", None),
+        ("gpus=3", ("3",)),
         ("gpus='GPU-00000002'", (a_gpu(2).uuid,)),
         ("gpus=['GPU-00000002']", (a_gpu(2).uuid,)),
         ("2, gpus=['all']", ("0", "1")),

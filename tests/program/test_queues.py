@@ -392,7 +392,7 @@ class TestGrowingFile:
         done = growing.program.run("--gpus", "1", "--follow", "gpu.txt")
         assert done.returncode == 2
         text = done.stderr.decode()
-        assert "is still running" in text
+        assert "already follows it; add jobs with: simple_gpu_scheduler submit --to gpu.txt" in text
         assert len(text.splitlines()) == 1
         assert first.poll() is None
 

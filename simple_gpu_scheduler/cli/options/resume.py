@@ -106,9 +106,15 @@ def _follower(options: dict[str, Any]) -> "Resumed | None":
     is_no_file = bool(path) and os.path.exists(path) and not os.path.isfile(path)  # one may be between two rotations
     if not path or _keeps_nothing(options) or is_no_file:
         return None
+    from simple_gpu_scheduler.journal import files  # noqa: PLC0415 - as above
     from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - as above
 
     journal = find.find_follower(os.path.realpath(path))
+    if journal and files.is_alive(journal):
+        raise UserError(
+            f"--follow {path}: run {files.run_of(journal)} already follows it; "
+            f"add jobs with: {PROGRAM} submit --to {path}"
+        )
     return find.take(journal) if journal else None
 
 

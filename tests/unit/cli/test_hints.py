@@ -88,6 +88,7 @@ def test_a_command_line_in_quotes_is_hinted_at_as_one_without() -> None:
         ("add", "submit"),
         ("follow", "--follow"),
         ("log", "logs"),
+        ("watch", "status --watch"),
     ],
 )
 def test_the_words_of_other_programs_are_understood(
