@@ -1,13 +1,15 @@
-"""What the user may have meant by a word that is neither a file nor a command, or by an unknown option."""
+"""What the user may have meant by an unknown option, or by a word that is not the file or command it should be."""
 
 import os
 import shlex
 import shutil
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.cli.commands import COMMANDS
+from simple_gpu_scheduler.jobfile.interpreter import foreign_interpreter
 
 _SHORTEST_PREFIX = 3
 _LONGEST_SHOWN = 80
@@ -23,6 +25,8 @@ _MEANT = {
 }
 # What only a shell understands; blanks and quotes are not among it.
 _FOR_A_SHELL = frozenset("|&;<>()$`*?[]{}~#!\n")
+_QUOTED = frozenset(" \t\"'")
+_FIRST_LINE = 256
 
 
 def options_like(word: str, known: Iterable[str]) -> list[str]:
@@ -56,6 +60,28 @@ def hint_at_first(words: Sequence[str], *, is_command_line: bool = False) -> str
         word = program
         hints.append(_to_run(line))
     return f"no such file or command '{word}'; {' Or, '.join(hints)}" if hints else ""
+
+
+def hint_at_submitted(word: str, options: Sequence[str] = ()) -> str:
+    """What to do with a file that was submitted as if it were a command; empty if the word may be a command.
+
+    `options` name the queue.
+    """
+    if not os.path.isfile(word) or os.access(word, os.X_OK) or shutil.which(word):
+        return ""
+    submit = f"{PROGRAM} submit {shlex.join(options)}".rstrip()
+    with suppress(OSError), open(word, "rb") as file:
+        words = ("python3",) if word.endswith(".py") else foreign_interpreter(file.read(_FIRST_LINE))
+        if words:
+            return f"{word} is a file, not a command; to run it: {submit} -- {shlex.join([*words, word])}"
+    return f"{word} is a file, not a command; to add its lines: {submit} < {shlex.quote(word)}"
+
+
+def hint_at_shell_line(word: str) -> str:
+    """How to run a line for a shell that was typed as the name of a program; empty if it is not such a line."""
+    if not (_FOR_A_SHELL | _QUOTED).intersection(word) or os.path.lexists(word) or shutil.which(word):
+        return ""
+    return f"to run a shell line: {PROGRAM} run -- {shlex.join(['sh', '-c', word])}"
 
 
 def _unquoted(words: Sequence[str]) -> tuple[str, Sequence[str]]:

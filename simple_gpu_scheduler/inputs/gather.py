@@ -3,6 +3,7 @@ run its earlier inputs, each from where it was left."""
 
 import errno
 import os
+import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -10,8 +11,10 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.events import ReadMark
+from simple_gpu_scheduler.jobfile.interpreter import foreign_interpreter
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.keeper.intake import PipeKind
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 _STDIN = 0
 _MOST_ERRORS_SHOWN = 10
+_FIRST_LINE = 256  # of a `#!` line the kernel reads no more
 
 
 class Input(NamedTuple):
@@ -174,6 +178,21 @@ def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
     if not record:
         return None
     return ReadMark(**{name: record[name] for name in ReadMark._fields if name in record})  # type: ignore[arg-type]
+
+
+def refuse_programs(typed: "Sequence[Typed]", shell: str) -> None:
+    """Refuse a regular file that is the program of another language, unless its lines are for a shell like that."""
+    if foreign_interpreter(b"#!" + os.fsencode(shell)):
+        return
+    for each, opened in typed:
+        if not isinstance(opened.feed, Content):
+            continue
+        if words := foreign_interpreter(opened.feed.first(_FIRST_LINE)):
+            path = opened.name or (each.path if os.path.exists(each.path) else "")
+            raise UserError(
+                f"{safe(path) or 'stdin'} is not a list of commands: its first line says that it is a program for "
+                f"{safe(words[0])}; to run it: {PROGRAM} run -- {safe(shlex.join([*words, path or 'FILE']))}"
+            )
 
 
 def refuse_errors(open_inputs: Sequence[OpenInput], parser: LineParser, *, by_null: bool) -> None:

@@ -28,6 +28,13 @@ class CannotStartError(UserError):
     """The command cannot be started; the code is what a shell would exit with."""
 
 
+def cannot_start(program: str, error: OSError, way_out: str = "") -> CannotStartError:
+    """Why, with the exit code, and what to do instead."""
+    failed = CannotStartError(f"cannot start {program}: {error.strerror}{way_out and f'; {way_out}'}")
+    failed.code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_TO_BE_RUN
+    return failed
+
+
 def run_in_foreground(
     argv: tuple[str, ...],
     environment: Mapping[bytes, bytes],
@@ -54,9 +61,7 @@ def run_in_foreground(
             setsigdef=[*not_ignored, *_BY_PYTHON],
         )
     except OSError as error:
-        failed = CannotStartError(f"cannot start {argv[0]}: {error.strerror}")
-        failed.code = _NOT_FOUND if isinstance(error, FileNotFoundError) else _NOT_TO_BE_RUN
-        raise failed from None
+        raise cannot_start(argv[0], error) from None
     started(pid)
     while not processes.has_ended(pid):
         came = signal.sigwaitinfo(awaited)

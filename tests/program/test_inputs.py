@@ -55,6 +55,34 @@ def test_the_tail_of_a_line_that_is_too_long_is_no_job(program: Program) -> None
     assert not (program.directory / "tail").exists()
 
 
+@pytest.mark.parametrize(
+    "line", ["#!/usr/bin/env python3", "#!/usr/bin/python3 -u"], ids=["found by env", "with an option"]
+)
+def test_a_program_of_another_language_is_refused_before_anything_starts(program: Program, line: str) -> None:
+    train = program.directory / "train"
+    train.write_text(f"{line}\nimport os\ntouch ran\n")
+    (program.directory / "jobs.txt").write_text("touch ran\n")
+    words = line[2:].removeprefix("/usr/bin/env ")
+    said = (
+        f"is not a list of commands: its first line says that it is a program for {words.split()[0]}; to run it: "
+        f"simple_gpu_scheduler run -- {words}"
+    )
+    done = program.run("--gpus", "0", "jobs.txt", "train")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert f"train {said} train\n" in done.stderr.decode()
+    from_stdin = sh(program, f"{COMMAND} --gpus 0 < train")
+    assert from_stdin.returncode == 2
+    assert f"{train} {said} {train}\n" in from_stdin.stderr
+    assert not (program.directory / "ran").exists()
+
+
+def test_a_shell_script_is_a_list_of_commands_and_so_is_what_the_shell_of_the_run_reads(program: Program) -> None:
+    (program.directory / "jobs").write_text("#!/usr/bin/env bash\necho one\n")
+    assert program.run("--gpus", "0", "jobs").stdout == b"one\n"
+    (program.directory / "jobs").write_text("#!/usr/bin/env python3\nprint('two')\n")
+    assert program.run("--gpus", "0", "--shell", "python3", "jobs").stdout == b"two\n"
+
+
 def test_blanks_hide_neither_a_job_nor_an_option(program: Program) -> None:
     blanks = " " * 200_000
     done = program.run("--gpus", "0", stdin=f"{blanks}touch ran\ntrue #: gpus=1{blanks}bogus=1\n")

@@ -171,6 +171,11 @@ def test_it_says_once_that_memory_decides_where_pids_cannot_be_seen(program: Pro
         ([], 2, "Missing argument 'COMMAND...'"),
         (["--"], 2, "Missing argument 'COMMAND...'"),
         (["--", "no-such-command"], 127, "cannot start no-such-command: No such file or directory"),
+        (
+            ["--", "echo hi; echo ho"],
+            127,
+            "directory; to run a shell line: simple_gpu_scheduler run -- sh -c 'echo hi; echo ho'",
+        ),
         (["--", "./plain"], 126, "cannot start ./plain: Permission denied"),
         (["--", "/"], 126, "cannot start /: Permission denied"),
     ],

@@ -350,6 +350,18 @@ def test_options_in_one_of_several_words_are_refused(
     assert file.read_bytes() == b"echo first\n"
 
 
+def test_the_name_of_a_file_is_no_command(submit: Submitters, file: Path) -> None:
+    (file.parent / "more.txt").write_text("echo one\n")
+    done = submit.run("--to", file.name, "more.txt")
+    assert done.returncode == 2
+    assert done.stderr.decode() == (
+        "simple_gpu_scheduler submit: nothing was submitted: more.txt is a file, not a command; to add its lines: "
+        f"simple_gpu_scheduler submit --to {file.name} < more.txt\n"
+    )
+    assert file.read_bytes() == b"echo first\n"
+    assert submit.run("--to", file.name, "cat more.txt").returncode == 0
+
+
 def test_stdin_that_cannot_be_read_is_an_error(submit: Submitters, file: Path) -> None:
     with Path(os.devnull).open("wb") as not_for_reading:
         process = submit.start("--to", "queue", stdin=not_for_reading)

@@ -1,5 +1,6 @@
 """`run`: waits for free GPUs, runs one command with the terminal, and exits with its exit code."""
 
+import errno
 import os
 import signal
 import sys
@@ -22,7 +23,7 @@ from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
 from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
 from simple_gpu_scheduler.gpus.leases import LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand
-from simple_gpu_scheduler.system.foreground import FOR_THE_COMMAND, run_in_foreground
+from simple_gpu_scheduler.system.foreground import FOR_THE_COMMAND, cannot_start, run_in_foreground
 from simple_gpu_scheduler.system.job_environment import inherited, own, unbuffered
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
 from simple_gpu_scheduler.system.signals import Signalled, signals_to
@@ -65,8 +66,18 @@ _SECTIONS = (
 def _callback(number: int, wait: float | None, no_wait: bool, command: tuple[str, ...], **typed: Any) -> int:
     if no_wait and wait is not None:
         raise click.UsageError("--wait and --no-wait exclude each other.")
+    if len(command) == 1:
+        _refuse_shell_line(command[0])
     errand = Errand(command, number, 0 if no_wait else wait, take_wants(typed))
     return run_errand(errand, os.environb, lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def _refuse_shell_line(word: str) -> None:
+    """Before any waiting for a GPU, since it would not start."""
+    from simple_gpu_scheduler.cli.hints import hint_at_shell_line  # noqa: PLC0415 - most commands have several words
+
+    if hint := hint_at_shell_line(word):
+        raise cannot_start(word, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)), hint)
 
 
 run_command = Command(

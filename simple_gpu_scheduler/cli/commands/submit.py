@@ -69,6 +69,8 @@ def _submit(to: str | None, run: str, quiet: bool, as_json: bool, command: tuple
     _check(to, run, quiet=quiet, as_json=as_json)
     journals = [find.choose(run, find.only_active)] if run else find.all_runs()
     path = _queue_of(journals[0]) if run else to or _find_queue()
+    if len(command) == 1:
+        _refuse_file(command[0], ("--run", run) if run else ("--to", to) if to else ())
     try:
         queue = open_queue(path)  # before the user types in vain
         submission = _cut(_join(command) if command else _read_stdin())
@@ -81,6 +83,13 @@ def _submit(to: str | None, run: str, quiet: bool, as_json: bool, command: tuple
         return 0
     found = numbers(receiver, written, len(submission.jobs)) if receiver else {}
     return _tell(path, receiver, {line: found.get(line) for line in submission.jobs}, as_json=as_json)
+
+
+def _refuse_file(word: str, options: Sequence[str]) -> None:
+    from simple_gpu_scheduler.cli.hints import hint_at_submitted  # noqa: PLC0415 - most commands have several words
+
+    if hint := hint_at_submitted(word, options):
+        raise UserError(f"nothing was submitted: {safe(hint)}")
 
 
 def _check(to: str | None, run: str, *, quiet: bool, as_json: bool) -> None:

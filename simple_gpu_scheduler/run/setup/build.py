@@ -86,6 +86,7 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     layout = plan_layout(options)
     cap = read_machine_file().cap
     typed = gather.open_typed(options.input, resumed.state if resumed else None)
+    gather.refuse_programs(typed, options.execution.shell)
     open_inputs = [each for _, each in typed]
     gather.refuse_errors(open_inputs, LineParser(lambda: _totals(machine), cap), by_null=options.input.null)
     gather.keep_input(open_inputs, options.records.joblog)

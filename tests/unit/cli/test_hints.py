@@ -9,7 +9,7 @@ from simple_gpu_scheduler.cli import hints
 from simple_gpu_scheduler.cli.click_extras import _from_first_word
 from simple_gpu_scheduler.cli.commands import COMMANDS
 from simple_gpu_scheduler.cli.commands.schedule import run
-from simple_gpu_scheduler.cli.hints import hint_at_first, options_like
+from simple_gpu_scheduler.cli.hints import hint_at_first, hint_at_shell_line, hint_at_submitted, options_like
 
 OPTIONS = [name for param in run.params for name in param.opts if name.startswith("--")]
 
@@ -137,3 +137,32 @@ def test_the_words_from_the_first_that_is_no_option(line: str, words: str) -> No
 def test_nothing_is_asked_of_the_file_system_that_may_hang(tmp_path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert hint_at_first(["pipe"], is_command_line=True) == ""
+
+
+def test_a_file_that_is_submitted_like_a_command_is_one_of_lines_or_of_another_language(tmp_path) -> None:
+    (tmp_path / "more.txt").write_text("echo one\n")
+    said = "more.txt is a file, not a command; to add its lines: simple_gpu_scheduler submit"
+    assert hint_at_submitted("more.txt") == f"{said} < more.txt"
+    assert hint_at_submitted("more.txt", ("--to", "my q")) == f"{said} --to 'my q' < more.txt"
+    (tmp_path / "train").write_text("#!/usr/bin/env python3\n")
+    assert hint_at_submitted("train").endswith("to run it: simple_gpu_scheduler submit -- python3 train")
+    (tmp_path / "train.py").touch()
+    assert hint_at_submitted("train.py").endswith("to run it: simple_gpu_scheduler submit -- python3 train.py")
+
+
+def test_what_may_be_a_command_is_submitted(tmp_path) -> None:
+    (tmp_path / "python").touch()
+    (tmp_path / "run.sh").touch(0o755)
+    (tmp_path / "more.txt").touch()
+    for word in ("python", "./run.sh", "missing", str(tmp_path), "more.txt #: gpus=0", "cat more.txt"):
+        assert hint_at_submitted(word) == ""
+
+
+def test_a_shell_line_is_no_program(tmp_path) -> None:
+    (tmp_path / "my program").touch()
+    assert hint_at_shell_line("echo hi; echo 'a b'") == (
+        "to run a shell line: simple_gpu_scheduler run -- sh -c 'echo hi; echo '\"'\"'a b'\"'\"''"
+    )
+    assert hint_at_shell_line("true|true").endswith(" -- sh -c 'true|true'")
+    for word in ("no-such-command", "my program", "./plain", "python"):
+        assert hint_at_shell_line(word) == ""
