@@ -4,6 +4,7 @@ It numbers jobs and remembers the names and defaults of earlier lines. It does n
 end, or when their jobs run.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,11 @@ LONGEST_COMMAND = 131_071
 LONGEST_LINE = LONGEST_COMMAND + 64 * 1024
 
 _OPTIONS = b"#:"
+
+_CHOICE = b"CUDA_VISIBLE_DEVICES="
+# An assignment, or an argument of `env`, of a GPU's name or of another variable. Hiding all GPUs, as with -1, disturbs
+# nobody; a part of what the job was given is its own; and in a container (`-e`), other numbers count.
+_CHOOSES = rb"""(?<![^\s;&|()`"'])(?<!-e )(?<!--env )CUDA_VISIBLE_DEVICES=["']?(?:\d|GPU-|MIG-|\$\{?(?!CUDA_VIS)\w)"""
 
 
 class Refusal(NamedTuple):
@@ -154,6 +160,11 @@ def _is_comment(stripped: bytes) -> bool:
 def has_command(text: bytes) -> bool:
     """Whether any line is more than a comment. (For a shell, a carriage return ends no line.)"""
     return not all(part.lstrip().startswith(b"#") for part in text.split(b"\n") if part.strip())
+
+
+def chooses_gpus(command: bytes) -> bool:
+    """Whether it seems to set CUDA_VISIBLE_DEVICES to other GPUs than those that it is given."""
+    return _CHOICE in command and re.search(_CHOOSES, command) is not None
 
 
 def split_options(text: bytes) -> tuple[bytes, dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
+from simple_gpu_scheduler.base.text import show_job
 from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine, Refused
 from simple_gpu_scheduler.events import (
     AllRead,
@@ -24,7 +25,7 @@ from simple_gpu_scheduler.events import (
     StatusAsked,
 )
 from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, EndOfInput, FileRead
-from simple_gpu_scheduler.jobfile.parse import Refusal
+from simple_gpu_scheduler.jobfile.parse import Refusal, chooses_gpus
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.scheduling.backfill import Choice
 from simple_gpu_scheduler.scheduling.estimates import PastLengths
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
 _UNFIT = (
     "some waiting jobs need more GPUs, or larger ones, than this run may use at once; to run them, stop this run and "
     "resume it with more GPUs"
+)
+_CHOOSES_ITSELF = (
+    "sets CUDA_VISIBLE_DEVICES itself, so it may use a GPU that is not its own; remove that from the command"
 )
 _WITHDRAWN = {"error": "the request was withdrawn"}
 # The system's own limit for a wait is not much longer.
@@ -135,10 +139,20 @@ def _on_batch(state: State, batch: Batch) -> None:
     for refusal in (job for job in batch.jobs if isinstance(job, Refusal)):  # first: the mark is after them
         state.publish(LineRefused(refusal.place, refusal.problem, refusal.number))
     state.publish(JobsRead(jobs, batch.mark))
+    if not state.has_told_of_choice:
+        _tell_of_choice(state, jobs)
     now = state.clock.now()
     for job in jobs:
         ends.drop(state, state.scheduler.add(job, now))
     state.reader_waits = True
+
+
+def _tell_of_choice(state: State, jobs: Iterable[Job]) -> None:
+    """Once: in an old script, every line may be of this kind."""
+    chooser = next((job for job in jobs if chooses_gpus(job.command) and job.gpus), None)
+    if chooser:
+        state.has_told_of_choice = True
+        state.publish(Noticed(f"{show_job(chooser)} {_CHOOSES_ITSELF}"))
 
 
 def _on_end_of_input(state: State, ended: EndOfInput) -> None:

@@ -87,6 +87,7 @@ class State:
         self.wake = NEVER  # when the engine wants to be called again
         self.signal, self.signalled_at = 0, float("-inf")  # the signal that stopped the run
         self.ends_running = False  # whether running jobs were asked to end
+        self.has_told_of_choice = False  # of a job that sets CUDA_VISIBLE_DEVICES itself
         self.reader_waits = self.reader_has_ended = self.may_read_more = False
 
     @property

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.jobs import GpuCap, Job, Place
 from simple_gpu_scheduler.jobfile.options import KEYS
-from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LineParser, Refusal
+from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LineParser, Refusal, chooses_gpus
 
 GIB = 2**30
 
@@ -202,3 +202,41 @@ def test_a_job_that_needs_more_gpus_than_a_run_may_hold_is_refused_with_who_says
     assert isinstance(refused, Refusal)
     assert refused.problem == "gpus=3: a run uses at most 2 at once (/etc/it.toml, gpus-per-run)"
     assert isinstance(parser.parse(2, b"true #: gpus=2", 14), Job)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "CUDA_VISIBLE_DEVICES=0 python train.py",
+        "cd a && CUDA_VISIBLE_DEVICES='1' python train.py",
+        "cd a;CUDA_VISIBLE_DEVICES=GPU-12ab python train.py",
+        "export CUDA_VISIBLE_DEVICES=0,1; python train.py",
+        "env LANG=C CUDA_VISIBLE_DEVICES=$i python train.py",
+        "bash -c 'CUDA_VISIBLE_DEVICES=0 python train.py'",
+        "(CUDA_VISIBLE_DEVICES=MIG-1 python train.py)",
+        "echo one\nCUDA_VISIBLE_DEVICES=${GPU} python train.py",
+        "MY_CUDA_VISIBLE_DEVICES=0 CUDA_VISIBLE_DEVICES=3 python train.py",
+    ],
+)
+def test_a_command_that_chooses_its_gpus(command: str) -> None:
+    assert chooses_gpus(command.encode())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python train.py",
+        "python train.py --gpus $CUDA_VISIBLE_DEVICES",
+        "echo CUDA_VISIBLE_DEVICES=$CUDA_VISIBLE_DEVICES",
+        'CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES%%,*}" python train.py',
+        "MY_CUDA_VISIBLE_DEVICES=0 python train.py",
+        "x=$CUDA_VISIBLE_DEVICES=0",
+        "python train.py --CUDA_VISIBLE_DEVICES=0",
+        "CUDA_VISIBLE_DEVICES= python eval.py",
+        "CUDA_VISIBLE_DEVICES='' python eval.py",
+        "CUDA_VISIBLE_DEVICES=-1 python eval.py",
+        'docker run --gpus "device=$CUDA_VISIBLE_DEVICES" -e CUDA_VISIBLE_DEVICES=0 image',
+    ],
+)
+def test_a_command_that_leaves_its_gpus_as_they_are(command: str) -> None:
+    assert not chooses_gpus(command.encode())

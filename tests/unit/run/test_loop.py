@@ -790,3 +790,17 @@ def test_no_gpu_is_set_aside_unless_that_was_asked_for() -> None:
     world.engine.takes = {2: 20}
     world.run()
     assert world.of(GpuSetAside) == []
+
+
+def test_a_command_that_chooses_its_gpus_is_told_of_once() -> None:
+    chooser = b"CUDA_VISIBLE_DEVICES=0 python train.py"
+    jobs = [job(1), job(2)._replace(command=chooser, gpus=0), job(3)._replace(command=chooser)]
+    world = World().jobs(*jobs, job(4)._replace(command=chooser), ends=False)
+    world.jobs(job(5)._replace(command=chooser))
+    assert world.run() == 0
+    assert world.of(Noticed) == [
+        Noticed(
+            "job 3 (line 3) sets CUDA_VISIBLE_DEVICES itself, so it may use a GPU that is not its own; "
+            "remove that from the command"
+        )
+    ]
