@@ -191,16 +191,18 @@ class _Process:
         return next((held for held in reversed(self._leases) if held.gpus), None)
 
     def release(self, *done: _LeasedGpus) -> None:
-        """Close each as soon as no later lease is nested in it: a lease of the same GPU, which it alone protects."""
+        """Give back the GPUs of each, except those of a later lease that is nested in it, which it alone protects."""
         with self._guard:
             for held in done:
                 held.is_released = True
             before, needed = self.newest(), set[str]()
             for each in reversed(self._leases.copy()):
-                if each.is_released and needed.isdisjoint(each.gpus):
-                    self._close(each)
-                else:
+                if not each.is_released:
                     needed.update(each.gpus)
+                elif needed.isdisjoint(each.gpus):
+                    self._close(each)
+                elif each.pool:
+                    each.pool.close(needed)
             if self.newest() is not before:
                 self._show()
 

@@ -6,6 +6,7 @@ that others use. It knows nothing of the order of jobs, how a lease works, or ho
 
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
@@ -265,10 +266,12 @@ class Pool:
             del self._places[place.gpu.id]
             place.lease.close()
 
-    def close(self) -> None:
-        """Give back everything, and all places in line."""
-        for place in self._in_order:
-            place.lease.close()
+    def close(self, but: Collection[str] = ()) -> None:
+        """Give back everything `but` these GPUs, and all places in line. It can be called again for the rest."""
+        for place in [place for place in self._in_order if place.gpu.id not in but]:
+            with suppress(ValueError):  # the handler of a signal has just done it
+                self._in_order.remove(place)
+                place.lease.close()
 
     def leave_out(self, gpus: Collection[str]) -> None:
         """Stop using these, and use all others again."""

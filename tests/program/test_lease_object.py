@@ -140,8 +140,26 @@ def test_a_gpu_is_leased_until_the_last_lease_of_this_process_for_it_has_ended(p
         again.release()
         say()
     """
-    shared: list[list[object]] = [["2", [2, 3], ["2"]], ["2", [2, 3]], ["2", [2, 3], ["2"]], ["2,3", []]]
+    shared: list[list[object]] = [["2", [2, 3], ["2"]], ["2", [2]], ["2", [2], ["2"]], ["2,3", []]]
     assert said_by(python, code) == (shared, "")
+
+
+def test_a_gpu_that_only_a_released_lease_had_is_free_for_this_process_too(python: Python) -> None:
+    code = """
+        first, second = lease(3), lease(gpus=[1])
+        third = lease(gpus=[1])
+        first.release()
+        say()
+        other = lease(gpus=[0])
+        second.release()
+        say()
+        other.release()
+        say()
+        third.release()
+        first.release()
+        say()
+    """
+    assert said_by(python, code) == ([["1", [1]], ["0", [0, 1]], ["1", [1]], [None, []]], "")
 
 
 def test_at_a_prompt_a_release_ends_earlier_leases_of_the_same_gpus_too(python: Python) -> None:
