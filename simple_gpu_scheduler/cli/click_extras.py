@@ -170,7 +170,9 @@ def _from_first_word(args: Iterable[str], params: Sequence[click.Parameter]) -> 
     rest = list(args)
     while rest and rest[0].startswith("-") and rest[0] != "--":
         option = by_name.get(rest.pop(0))
-        if isinstance(option, SeveralValues | OptionalValue):
+        if isinstance(option, OptionalValue):
+            del rest[: int(bool(rest) and option.takes(rest[0]))]
+        elif isinstance(option, SeveralValues):
             while rest and option.takes(rest[0]):
                 rest.pop(0)
         elif option and not option.is_flag:

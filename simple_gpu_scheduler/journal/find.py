@@ -103,7 +103,8 @@ def choose(word: str, default: Callable[[Sequence[str]], str] = newest_here) -> 
         return default(runs) if not word else newest_here(runs)
     named = [path for path in runs if _is_called(files.run_of(path), word)]
     if not named:
-        raise UserError(f"no run matches '{safe(word)}'; list runs with: {PROGRAM} history")
+        no_file = ", and there is no such file" if "." in word else ""  # no run has a dot in its ID
+        raise UserError(f"no run matches '{safe(word)}'{no_file}; list runs with: {PROGRAM} history")
     if len(named) > 1:
         raise UserError(f"'{safe(word)}' is ambiguous: {_listed(named, 'or')}; use a longer prefix")
     return named[0]

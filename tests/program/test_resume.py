@@ -231,6 +231,41 @@ def test_a_run_is_named_by_its_id_or_a_prefix_and_resumes_in_its_own_directory(s
         (scene.directory / "go").unlink()
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["--resume-failed RUN", "--resume-failed=RUN", "--resume RUN --resume-failed", "--resume-failed --resume RUN"],
+)
+def test_a_run_is_named_after_resume_failed_as_after_resume(scene: Scene, words: str) -> None:
+    assert scene.run(*OURS, scene.lines(f"{RAN}; [ -e go ]")).returncode == 1
+    run = scene.journals()[0].stem
+    assert scene.run(*OURS, scene.lines("exit 3", name="newer.txt")).returncode == 1
+    scene.go()
+    done = scene.run(*words.replace("RUN", run).split(), "-q")
+    assert (done.returncode, done.stderr, scene.ran()) == (0, "", ["1.1", "1.2"])
+
+
+def test_files_after_resume_failed_are_files(scene: Scene) -> None:
+    assert scene.run(*OURS, scene.lines(f"{RAN}; [ -e go ]")).returncode == 1
+    scene.go()
+    assert scene.run("--resume-failed", scene.lines(RAN, name="more"), "-q").returncode == 0
+    assert scene.ran() == ["1.1", "1.2", "2.1"]
+
+
+def test_two_different_runs_are_refused(scene: Scene) -> None:
+    done = scene.run("--resume", "2b4a", "--resume-failed", "c0ff")
+    assert done.returncode == 2
+    assert "two runs are given, --resume 2b4a and --resume-failed c0ff; choose one" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--resume", "--resume-failed"])
+def test_a_word_that_is_no_file_is_a_run(scene: Scene, option: str) -> None:
+    assert scene.run(*OURS, scene.lines(RAN)).returncode == 0
+    listed = "list runs with: simple_gpu_scheduler history"
+    assert f"no run matches 'nosuchrun'; {listed}" in scene.run(option, "nosuchrun").stderr
+    assert f"no run matches 'job.txt', and there is no such file; {listed}" in scene.run(option, "job.txt").stderr
+    assert scene.ran() == ["1.1"]
+
+
 def test_a_file_that_is_named_from_another_directory_is_that_directorys(scene: Scene) -> None:
     elsewhere = scene.directory / "elsewhere"
     elsewhere.mkdir()

@@ -1,13 +1,13 @@
 """Which run is resumed, and with which options: those that are typed now, else the earlier ones."""
 
 import os
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.click_extras import OptionalValue, Section
 from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.resume import ResumeOptions
@@ -23,10 +23,10 @@ _OF_A_POLICY = {"ageing", "fair_by"}
 
 
 def looks_like_run(word: str) -> bool:
-    """Whether a word after `--resume` names a run: by its ID, or a prefix of one, not by a file's name."""
-    if os.path.exists(word):
-        return word.endswith(".jsonl")
-    return bool(re.fullmatch(r"\d{4,8}(-\d{0,6}(-[0-9a-f]{0,6})?)?|[0-9a-f]{3,6}", word)) or word.endswith(".jsonl")
+    """Whether a word after `--resume` names a run and not a file: it is a journal, or there is no such file."""
+    if not word or word.startswith("-"):
+        return False
+    return word.endswith(".jsonl") or not os.path.lexists(word)
 
 
 SECTION = Section(
@@ -39,29 +39,43 @@ SECTION = Section(
             help="Resume a run that did not finish; jobs that succeeded are not run again.  [default: the newest "
             "unfinished run in this directory]",
         ),
-        click.Option(["--resume-failed"], is_flag=True, help="Like --resume, and retry failed jobs too."),
+        OptionalValue(
+            ["--resume-failed"],
+            takes=looks_like_run,
+            metavar="[RUN]",
+            help="Like --resume, and retry failed jobs too.  [default: the newest run in this directory that is "
+            "unfinished or has failed jobs]",
+        ),
     ),
 )
 
 
 def take_resume(typed: dict[str, Any]) -> ResumeOptions:
     """What these options say, taken out of all that was typed."""
-    return ResumeOptions(typed.pop("resume"), typed.pop("resume_failed"))
+    return _asked(typed.pop("resume"), typed.pop("resume_failed"))
+
+
+def _asked(run: str | None, with_failed: str | None) -> ResumeOptions:
+    """Either may name the run; an empty one names none, and None was not given."""
+    if run and with_failed and run != with_failed:
+        both = f"--resume {safe(run)} and --resume-failed {safe(with_failed)}"
+        raise click.UsageError(f"two runs are given, {both}; choose one")
+    return ResumeOptions(with_failed or run if run is not None else with_failed, with_failed is not None)
 
 
 def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
     """The run to resume; its own options apply unless they are typed again."""
-    is_asked = options["resume"] is not None or options["resume_failed"]
+    asked = _asked(options["resume"], options["resume_failed"])
     typed = _typed(context)
-    if not is_asked:
+    if not asked.is_asked:
         return _follower(options)
     if _keeps_nothing(options):
         raise click.UsageError("--resume needs a journal: leave out --no-journal, --dry-run and --engine.")
-    if "joblog" in typed and not options["resume"] and not options["journal"]:
+    if "joblog" in typed and not asked.run and not options["journal"]:
         return None  # the job log tells what was done
     from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - 6 ms that --help needs not
 
-    path = find.find(options["resume"] or options["journal"] or "", failed_too=options["resume_failed"])
+    path = find.find(asked.run or options["journal"] or "", failed_too=asked.failed_too)
     if not path:
         _first(options)
         return None
