@@ -16,7 +16,7 @@ from simple_gpu_scheduler.base.text import safe
 from . import files
 from .fields import is_sound
 from .read import Contents, Record, read_records
-from .run_state import JobState, RunState, state_of
+from .run_state import JobState, RunState, is_refusal, may_have_no_job, state_of
 
 _MOST_LISTED = 5
 _RUN_BEGAN = b'{"event":"run began"'
@@ -42,22 +42,33 @@ def all_runs() -> list[str]:
     return [path for path in files.find_runs(files.runs_directory(os.environ)) if os.path.exists(path)]
 
 
-def newest_here(runs: Sequence[str]) -> str:
-    """The run of this directory that was started or resumed last, else that of any directory."""
+def newest_here(runs: Sequence[str], *, refused_too: bool = False) -> str:
+    """The run of this directory that was started or resumed last, else that of any directory.
+
+    One that was refused has nothing to show, so it counts only if it is `refused_too` or there is no other.
+    """
     if not runs:
         where = files.runs_directory(os.environ)
         raise UserError(f"no runs yet; their journals are kept in {safe(where)} by default")
     here, by_change = os.getcwd(), sorted(runs, key=_changed, reverse=True)
-    return _began_last(path for path in by_change if began(path).get("directory") == here) or _began_last(by_change)
+
+    def found() -> Iterator[str]:
+        for is_ours in (True, False):
+            for with_refused in (True,) if refused_too else (False, True):
+                paths = (path for path in by_change if not is_ours or began(path).get("directory") == here)
+                yield _began_last(paths, refused_too=with_refused)
+
+    return next(filter(None, found()), "")
 
 
-def _began_last(by_change: Iterable[str]) -> str:
+def _began_last(by_change: Iterable[str], *, refused_too: bool) -> str:
     """Of runs in the order of their last changes, newest first, the one that was started or resumed last."""
     last = (0.0, "")
     for path in by_change:
         if _changed(path) < last[0]:  # and so are all that follow
             break
-        last = max(last, (_number(began(path, newest=True).get("at")), path))
+        if refused_too or ending(path) != "refused":
+            last = max(last, (_number(began(path, newest=True).get("at")), path))
     return last[1]
 
 
@@ -73,8 +84,8 @@ def _changed(path: str) -> float:
 
 
 def active_first(runs: Sequence[str]) -> str:
-    """The newest that is active; if none is, the same as `newest_here`."""
-    return next(_active(runs), "") or newest_here(runs)
+    """The newest that is active; if none is, the newest of this directory, else of any, even if it was refused."""
+    return next(_active(runs), "") or newest_here(runs, refused_too=True)
 
 
 def only_active(runs: Sequence[str]) -> str:
@@ -241,6 +252,35 @@ def standing(state: RunState, alive: bool) -> str:
     if state.ended:
         return "refused" if state.is_refused else "finished" if state.is_finished else "stopped"
     return f"died, or is running on {state.began.get('host')}" if is_elsewhere(state) else "died"
+
+
+def ending(path: str) -> str:
+    """How a run that is not active ended, in the same words, by the end of its journal."""
+    return read_ending(path)[0]
+
+
+def read_ending(path: str) -> tuple[str, Record]:
+    """The same, and the last record of the run."""
+    last = newest_records(path, "run began", "run ended", "job requeued")
+    if not last or last[-1]["event"] != "run ended":
+        return "died", {}
+    ended = last[-1]
+    if (len(last) > 1 and is_refusal(last[-2], ended)) or (may_have_no_job(ended) and _has_no_job(path)):
+        return "refused", ended
+    return "finished" if ended.get("all_read") and not ended.get("left") else "stopped", ended
+
+
+def _has_no_job(path: str) -> bool:
+    state = peek(path)
+    return state is not None and not state.jobs
+
+
+def peek(path: str) -> RunState | None:
+    """The state of a run among others, of which nothing is reported; None if it cannot be read."""
+    try:
+        return state_of(read_records(files.read(path)))
+    except (OSError, ValueError, UserError):
+        return None
 
 
 def is_elsewhere(state: RunState) -> bool:

@@ -29,6 +29,12 @@ def is_refusal(began: Record, ended: Record) -> bool:
     return ended.get("code") == BAD_INPUT and not ended.get("elapsed") and not began.get("is_resumed")
 
 
+def may_have_no_job(ended: Record) -> bool:
+    """Whether each line of a run that has finished may have been wrong, by how it ended."""
+    ran = any(ended.get(name) for name in ("succeeded", "failed", "timed_out", "left"))
+    return ended.get("code") == BAD_INPUT and bool(ended.get("all_read")) and not ran
+
+
 class JobState:
     """A job and its state. `attempts` counts those that started, `interrupted` those without a result."""
 
@@ -152,8 +158,9 @@ class RunState:
 
     @property
     def is_refused(self) -> bool:
-        """Whether it ended before anything started."""
-        return bool(self.ended) and is_refusal(self.began, self.ended or {})
+        """Whether it ended before anything started, or had nothing to start since each of its lines is wrong."""
+        ended = self.ended or {}
+        return is_refusal(self.began, ended) or (may_have_no_job(ended) and not self.jobs)
 
     def waiting_or_running(self) -> Iterable[JobState]:
         """The jobs that have not ended."""

@@ -9,9 +9,18 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.journal.find import all_runs, began, choose, has_followed, load, newest_record, newest_records
-from simple_gpu_scheduler.journal.read import Record
-from simple_gpu_scheduler.journal.run_state import RunState, is_refusal
+from simple_gpu_scheduler.journal.find import (
+    all_runs,
+    began,
+    choose,
+    ending,
+    has_followed,
+    load,
+    newest_record,
+    peek,
+    read_ending,
+)
+from simple_gpu_scheduler.journal.run_state import RunState
 from simple_gpu_scheduler.keeper.survivors import find_alive
 
 _PATIENCE = 10.0
@@ -43,12 +52,12 @@ def find(word: str, *, failed_too: bool) -> str:
 
 
 def _unfinished_here(runs: Sequence[str], *, failed_too: bool) -> str:
-    """Of the runs of this directory, the newest that did not finish; else the newest.
+    """Of the runs of this directory, the newest with something left to do; else the newest that was not refused.
 
     A UserError says that one is running, which is most likely what is meant.
     """
     here, host = os.getcwd(), os.uname().nodename
-    newest = ""
+    newest = refused = ""
     for path in runs:
         start = began(path)
         if start.get("directory") != here or start.get("host") != host:
@@ -57,8 +66,10 @@ def _unfinished_here(runs: Sequence[str], *, failed_too: bool) -> str:
             raise _still_running(path)
         if not is_done(path, failed_too=failed_too):
             return path
-        newest = newest or path
-    return newest
+        if not newest and ending(path) != "refused":
+            newest = path
+        refused = refused or path
+    return newest or refused
 
 
 def find_follower(path: str) -> str:
@@ -104,23 +115,18 @@ def _wait_for_keeper(fd: int, path: str) -> None:
 
 
 def is_done(path: str, *, failed_too: bool) -> bool:
-    """Whether nothing is left to do, by the end of a journal."""
-    ending, counts = _ending(path)
-    failed = any(counts.get(name) for name in ("failed", "timed_out", "not_started"))
-    return ending == "refused" or (ending == "finished" and not (failed_too and failed))
+    """Whether nothing is left to do, by the end of a journal; `failed_too` counts failed jobs as left."""
+    how, counts = read_ending(path)
+    if how not in ("finished", "refused"):
+        return False
+    if how == "refused" or not failed_too:
+        return True
+    if counts.get("failed") or counts.get("timed_out"):
+        return False
+    # A refused line is counted like a job that was not started, but cannot be retried.
+    return not (counts.get("not_started") and _has_unstarted(path))
 
 
-def ending(path: str) -> str:
-    """How a run that is not active ended, by the end of its journal, in the words of `journal.find.standing`."""
-    return _ending(path)[0]
-
-
-def _ending(path: str) -> tuple[str, Record]:
-    """The same, and the last record of the run."""
-    last = newest_records(path, "run began", "run ended", "job requeued")
-    if not last or last[-1]["event"] != "run ended":
-        return "died", {}
-    ended = last[-1]
-    if len(last) > 1 and is_refusal(last[-2], ended):
-        return "refused", ended
-    return "finished" if ended.get("all_read") and not ended.get("left") else "stopped", ended
+def _has_unstarted(path: str) -> bool:
+    state = peek(path)
+    return state is None or any(each.state == "not started" for each in state.jobs.values())

@@ -20,6 +20,7 @@ class Resumption(NamedTuple):
     ended: tuple[tuple[Job, Fate, NextAttempt], ...] = ()
     refused: tuple[int, ...] = ()
     lengths: tuple[float, ...] = ()  # of the jobs that succeeded
+    retries_failed: bool = False
 
     def as_event(self, runtimes: Iterable[tuple[Attempt, float]]) -> RunResumed:
         """The same as an event, with the runtimes of running attempts."""
@@ -40,10 +41,13 @@ class Resumption(NamedTuple):
         counts.update(
             "did not succeed" if each.status else "succeeded" for each in self.survivors if each.status is not None
         )
-        failed = counts["did not succeed"] + len(self.refused)
+        failed = counts["did not succeed"]
         parts = [f"{counts['succeeded']} succeeded"]
         if failed:
-            parts.append(f"{failed} did not (to retry: --resume-failed)")
+            parts.append(f"{failed} did not" + ("" if self.retries_failed else " (to retry: --resume-failed)"))
+        if self.refused:
+            lines = "1 line was" if len(self.refused) == 1 else f"{len(self.refused)} lines were"
+            parts.append(f"{lines} refused (once corrected: --resume FILE)")
         if counts["cancelled"]:
             parts.append(f"{counts['cancelled']} cancelled")
         running = [str(each.attempt.job.number) for each in self.survivors if each.status is None]
@@ -72,7 +76,7 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
         else:
             ended.append((job, _fate(each), NextAttempt(each.attempts + 1, each.attempts)))
     lengths = tuple(each.length for each in state.jobs.values() if each.exited is None and each.state == "succeeded")
-    return Resumption(tuple(waiting), tuple(survivors), tuple(ended), tuple(state.refused), lengths)
+    return Resumption(tuple(waiting), tuple(survivors), tuple(ended), tuple(state.refused), lengths, failed_too)
 
 
 def _next_attempt(each: JobState, *, failed_too: bool) -> NextAttempt:

@@ -257,6 +257,25 @@ def test_two_different_runs_are_refused(scene: Scene) -> None:
     assert "two runs are given, --resume 2b4a and --resume-failed c0ff; choose one" in done.stderr
 
 
+@pytest.mark.parametrize("newer", [b"x #: mem=10\n", b"true\n", b"true\nx #: mem=10\n"])
+def test_a_newer_run_with_nothing_to_retry_hides_no_failed_one(scene: Scene, newer: bytes) -> None:
+    assert scene.run("--gpus", "0", scene.lines(f"{RAN}; [ -e go ]")).returncode == 1
+    sweep = scene.journals()[0].stem
+    scene.program.run(*OURS, stdin=newer)
+    scene.go()
+    done = scene.run("--resume-failed")
+    assert f"resuming run {sweep}: 0 succeeded, 1 waiting\n" in done.stderr
+    assert (done.returncode, scene.ran()) == (0, ["1.1", "1.2"])
+
+
+def test_a_refused_run_is_not_the_newest_to_look_at(scene: Scene) -> None:
+    assert scene.run(*OURS, "--output", "files", scene.lines("echo of the sweep; exit 3")).returncode == 1
+    assert scene.program.run(*OURS, stdin=b"x #: mem=10\n").returncode == 2
+    assert "of the sweep" in scene.run("logs", "--failed").stdout
+    assert scene.run("report").stdout.startswith(f"run {scene.journals()[0].stem}: finished with exit code 1")
+    assert "refused" in scene.run("history").stdout
+
+
 @pytest.mark.parametrize("option", ["--resume", "--resume-failed"])
 def test_a_word_that_is_no_file_is_a_run(scene: Scene, option: str) -> None:
     assert scene.run(*OURS, scene.lines(RAN)).returncode == 0

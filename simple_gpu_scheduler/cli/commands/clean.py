@@ -17,8 +17,8 @@ from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
 from simple_gpu_scheduler.cli.options.which_run import runs_params
 from simple_gpu_scheduler.display.table import aligned, cut, width_of_stdout
 from simple_gpu_scheduler.journal import disk, files, find
+from simple_gpu_scheduler.journal.find import ending
 from simple_gpu_scheduler.journal.removals import RunOnDisk, Unwanted, choose_removals
-from simple_gpu_scheduler.resume.find import ending
 
 _HEADINGS = ("RUN", "LAST CHANGED", "STATE", "DISK", "ELSEWHERE")
 _EXAMPLES = r"""

@@ -8,13 +8,18 @@ import pytest
 
 from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.jobs import Outcome, Place
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.records import encode
 from simple_gpu_scheduler.journal.run_state import read_state
-from simple_gpu_scheduler.resume.find import ending, is_done
+from simple_gpu_scheduler.resume.find import is_done
 from tests.support.runs import DONE, FIRST, SECOND, THIRD, began, ended, job, journal_of, write
 
 REFUSED = events.RunEnded(0, 0, 0, 0, 0.0, all_read=False, code=2)
+WRONG = events.LineRefused(Place(1), "mem: 10 bytes? write 10G", 1)
+NONE_RAN = events.RunEnded(0, 0, 0, 1, 0.1, all_read=True, code=2)
+FAILURE = Outcome("failed", 3)
+DROPPED = (events.JobDropped(job(2), "its dependency failed"),)
 
 
 def test_standing_tells_a_run_that_finished_from_one_that_was_stopped_paused_or_killed() -> None:
@@ -39,6 +44,11 @@ def test_standing_tells_a_run_that_finished_from_one_that_was_stopped_paused_or_
         ([events.JobsRead([job(1)]), *ended(job(1)), DONE], "finished"),
         ([events.JobsRead([job(1)]), *ended(job(1)), DONE._replace(code=2)], "finished"),
         ([events.JobsRead([job(1)]), began(FIRST)._replace(is_resumed=True), REFUSED], "stopped"),
+        ([WRONG, NONE_RAN], "refused"),
+        ([WRONG, NONE_RAN, began(FIRST)._replace(is_resumed=True), NONE_RAN], "refused"),
+        ([WRONG, NONE_RAN._replace(all_read=False, code=143)], "stopped"),
+        ([WRONG, events.JobsRead([job(2)]), *DROPPED, NONE_RAN._replace(not_started=2)], "finished"),
+        ([WRONG, events.JobsRead([job(2)]), *ended(job(2)), NONE_RAN._replace(succeeded=1)], "finished"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -48,8 +58,25 @@ def test_the_end_of_a_journal_tells_the_same_as_all_of_it(
     """A run that was resumed and refused still has the jobs it had, and can be resumed again."""
     journal = tmp_path / "journal"
     journal.write_bytes(journal_of(began(FIRST), *happened))
-    assert (ending(str(journal)), find.standing(find.load(str(journal)), alive=False)) == (how, how)
+    assert (find.ending(str(journal)), find.standing(find.load(str(journal)), alive=False)) == (how, how)
     assert is_done(str(journal), failed_too=False) == (how in ("finished", "refused"))
+
+
+@pytest.mark.parametrize(
+    ("happened", "is_left"),
+    [
+        ([WRONG, NONE_RAN], False),
+        ([WRONG, events.JobsRead([job(2)]), *ended(job(2)), NONE_RAN._replace(succeeded=1)], False),
+        ([WRONG, events.JobsRead([job(2)]), *DROPPED, NONE_RAN._replace(not_started=2)], True),
+        ([events.JobsRead([job(1)]), *ended(job(1), FAILURE), NONE_RAN._replace(failed=1, not_started=0)], True),
+    ],
+)
+def test_a_job_that_failed_or_was_not_started_can_be_retried_and_a_refused_line_cannot(
+    happened: list[events.Event], is_left: bool, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    journal.write_bytes(journal_of(began(FIRST), *happened))
+    assert is_done(str(journal), failed_too=True) != is_left
 
 
 class TestChoosing:
@@ -96,6 +123,19 @@ class TestChoosing:
         os.utime(first, (3500.0, 3500.0))
         os.utime(second, (4500.0, 4500.0))  # it may have run for longer
         assert find.choose("") == str(first)
+        first.unlink()
+        assert find.choose("") == str(second)
+
+    def test_the_newest_is_none_that_was_refused_unless_there_is_no_other_or_it_is_waited_for(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        first = write(FIRST, events.JobsRead([job(1)]), *ended(job(1)), DONE, directory=str(tmp_path))
+        second = write(SECOND, WRONG, NONE_RAN, directory=str(tmp_path))
+        for path, at in ((first, 1000.0), (second, 2000.0)):
+            os.utime(path, (at, at))
+        assert find.choose("") == str(first)
+        assert find.choose("", find.active_first) == find.choose(SECOND) == str(second)
         first.unlink()
         assert find.choose("") == str(second)
 

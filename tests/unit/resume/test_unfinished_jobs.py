@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.jobs import Job, Place
 from simple_gpu_scheduler.events import JobsRead, LineRefused, ReadMark
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
 from simple_gpu_scheduler.journal import VERSION
@@ -266,4 +266,23 @@ def test_the_sentence_tells_what_a_person_should_know() -> None:
     state = state_of(started(1), started(2), jobs=2)
     assert what_is_left(state, {(1, 1): 0, (2, 1): 0}, failed_too=False).sentence("r") == (
         "resuming run r: 0 succeeded, 2 still running (jobs 1, 2), 0 waiting"
+    )
+
+
+def test_the_sentence_names_no_option_that_was_given_and_counts_refused_lines_apart() -> None:
+    state = written(
+        [Refusal(1, Place(1), "unknown option", is_bad_option=True), Job(2, b"true", Place(2))],
+        started(2),
+        ended(2, "failed"),
+    )
+    refused = "1 line was refused (once corrected: --resume FILE)"
+    assert what_is_left(state, {}, failed_too=False).sentence("r") == (
+        f"resuming run r: 0 succeeded, 1 did not (to retry: --resume-failed), {refused}, 0 waiting"
+    )
+    assert (
+        what_is_left(state, {}, failed_too=True).sentence("r") == f"resuming run r: 0 succeeded, {refused}, 1 waiting"
+    )
+    exited = state_of(started(1), record("job exited", 9.0, job=1, attempt=1, status=256), jobs=1)
+    assert what_is_left(exited, {}, failed_too=True).sentence("r") == (
+        "resuming run r: 0 succeeded, 1 did not, 0 waiting"
     )
