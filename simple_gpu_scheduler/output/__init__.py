@@ -1,9 +1,11 @@
 """What jobs print: their log files, and showing them grouped or line by line."""
 
+import re
 from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
 
+_LOG = re.compile(r"\d{4,}(-[\w.-]+)?\.log", re.ASCII)
 # A file's name may have 255 bytes.
 _LONGEST_NAME = 200
 
@@ -29,3 +31,8 @@ def log_of(directory: str, job: Job) -> str:
         return ""
     name = "".join(each if each.isascii() and (each.isalnum() or each in "._-") else "_" for each in job.name)
     return f"{directory}/{job.number:04}{'-' if name else ''}{name[:_LONGEST_NAME]}.log"
+
+
+def is_log(name: str) -> bool:
+    """Whether the name of a file is one that `log_of` gives."""
+    return bool(_LOG.fullmatch(name))

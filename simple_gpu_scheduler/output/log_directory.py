@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Attempt, Job
+from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.system.processes import Streams
 
-from . import log_of
+from . import is_log, log_of
 
 
 def log_directory(logs: str | None, journal: str) -> str:
@@ -31,8 +33,8 @@ def log_directory(logs: str | None, journal: str) -> str:
     return tempfile.mkdtemp(prefix="simple_gpu_scheduler-")
 
 
-def make_directory(logs: str) -> None:
-    """Create the directory of `--logs` and hold it for this run."""
+def make_directory(logs: str, run: str = "") -> None:
+    """Create the directory of `--logs` and hold it for this run; if that is resumed, `run` is its ID."""
     directory = os.path.abspath(logs)
     try:
         os.makedirs(directory, exist_ok=True)
@@ -42,6 +44,7 @@ def make_directory(logs: str) -> None:
     except OSError as error:
         raise UserError(f"--logs {logs}: {error.strerror}; name another directory") from None
     _hold(directory, fd)
+    _refuse_survivors(directory, run)
 
 
 def _hold(directory: str, fd: int) -> None:
@@ -52,6 +55,29 @@ def _hold(directory: str, fd: int) -> None:
         raise UserError(f"another active run keeps its logs in {directory}; name another one: --logs DIR") from None
     except OSError:  # a file system without locks, where this is unknown
         os.close(fd)
+
+
+def _refuse_survivors(directory: str, run: str) -> None:
+    """Refuse logs that a job of another run still prints to, although the scheduler of that run is gone.
+
+    This costs some 5 us for each log there, and nothing without `--logs`.
+    """
+    with os.scandir(directory) as entries:
+        logs = [entry.path for entry in entries if is_log(entry.name)]
+    if not logs:
+        return
+    from .log_file import run_that_prints  # noqa: PLC0415 - most runs have no logs
+
+    for log in logs:
+        holder = run_that_prints(log)
+        if holder is None or (run and holder in (run, "")):
+            continue
+        which = f"run {safe(holder)}" if holder else "an earlier run"
+        resume = f"continue that run with: {PROGRAM} --resume {safe(holder or 'RUN')}"
+        raise UserError(
+            f"a job of {which} is still running and prints to {safe(log)}, although the scheduler of that run is gone; "
+            f"{resume}, or name another directory: --logs DIR"
+        )
 
 
 class LogDirectory(NamedTuple):

@@ -4,11 +4,13 @@ It knows the form of the file and reads it; not when an attempt starts and ends,
 """
 
 import errno
+import fcntl
 import os
 import re
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome
 from simple_gpu_scheduler.base.text import show_command, show_gpus, show_job, show_outcome
@@ -23,6 +25,7 @@ _BLOCK = 1 << 20
 _MARK = "[simple_gpu_scheduler] "
 _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
 _HEADER = f"{_MARK}job ".encode()
+_RUN = re.compile(rb"%s[^\n]* of run (\S+), attempt \d" % re.escape(_HEADER))
 _OWN = re.compile(rf"^{re.escape(_MARK)}(?:job \d|command: |ended ).*\n?", re.MULTILINE)
 # Colours and the like: what a terminal takes as commands.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -42,8 +45,13 @@ def footer(outcome: Outcome, length: float, at: float) -> bytes:
 
 
 def create(path: str, its_header: bytes) -> int:
-    """Create the log and open it for appending; readable only by its owner: it shows commands. May raise OSError."""
+    """Create the log and open it for appending; readable only by its owner: it shows commands. May raise OSError.
+
+    It is locked as long as a process has what this opens, as the job and its children do: see `run_that_prints`.
+    """
     fd = _open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     try:
         size = os.fstat(fd).st_size
         is_torn = size and os.pread(fd, 1, size - 1) != b"\n"  # the end of the last attempt was not seen
@@ -52,6 +60,24 @@ def create(path: str, its_header: bytes) -> int:
         os.close(fd)
         raise
     return fd
+
+
+def run_that_prints(path: str) -> str | None:
+    """The run of which a process still prints to this log, empty if that is unknown; None if no process does."""
+    try:
+        fd = open_to_finish(path)
+    except OSError:  # it is not ours to print to
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        found = _RUN.search(os.pread(fd, _LONGEST_HEADER, newest_header(fd)))
+        return found[1].decode() if found else ""
+    except OSError:  # as in `create`
+        return None
+    finally:
+        os.close(fd)
+    return None
 
 
 def open_to_read(path: str) -> int:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import resource
+import signal
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 from simple_gpu_scheduler.output.log_file import output_of
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, until
+from tests.support.processes import children_of
 
 RUN = r"\d{8}-\d{6}-[0-9a-f]{6}"
 MOMENT = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d [+-]\d{4}"
@@ -206,6 +208,37 @@ def test_two_runs_do_not_write_to_one_directory_at_a_time(program: Program) -> N
     assert not (program.directory / "started").exists()
     (program.directory / "go").touch()
     assert process.wait(timeout=120) == 0
+
+
+@pytest.mark.parametrize("keeper_too", [False, True])
+def test_no_other_run_writes_where_a_job_of_a_killed_one_still_prints(program: Program, keeper_too: bool) -> None:
+    process = program.start("--gpus", "0", "--logs", "logs", env=UNMEASURED)
+    program.feed(process, "true\necho before; until test -e go; do sleep 0.01; done; echo after #: name=a\n")
+    log = program.directory / "logs" / "0002-a.log"
+    until(has_text(log, "before\n"))
+    keepers = children_of(process.pid) if keeper_too else []
+    for pid in (process.pid, *keepers):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    (journal,) = (program.directory / "state" / "simple_gpu_scheduler" / "runs").glob("*.jsonl")
+    other = ("--gpus", "1", "--logs", "logs")
+    done = program.run(*other, stdin="touch started\n")
+    said = (
+        f"a job of run {journal.stem} is still running and prints to {log}, although the scheduler of that run is gone"
+    )
+    assert done.returncode == 2
+    assert (
+        f"{said}; continue that run with: simple_gpu_scheduler --resume {journal.stem}, or name" in done.stderr.decode()
+    )
+    assert not (program.directory / "started").exists()
+    resumed = program.start("--resume", "--progress", "plain", stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    assert resumed.stderr
+    assert b"1 still running (job 2)" in resumed.stderr.readline()
+    (program.directory / "go").touch()
+    assert resumed.wait(timeout=120) == 0
+    resumed.stderr.close()
+    assert "before\nafter\n" in log.read_text()
+    assert program.run(*other, stdin="touch started\n").returncode == 0
 
 
 def test_the_logs_of_several_jobs_and_of_all_that_failed_are_printed(program: Program) -> None:

@@ -83,7 +83,7 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     """Run all jobs of the input, and the remaining jobs of a resumed run; returns the exit code."""
     machine = MachineOfRun(options.wants, os.environ, is_patient=not options.execution.runs_nothing)
     options = options._replace(execution=_checked(options.execution))
-    layout = plan_layout(options)
+    layout = plan_layout(options, resumed.run_id if resumed else "")
     cap = read_machine_file().cap
     typed = gather.open_typed(options.input, resumed.state if resumed else None)
     gather.refuse_programs(typed, options.execution.shell)

@@ -29,12 +29,15 @@ class Outlets(NamedTuple):
     notifier_children: "NotifierChildren | None"
 
 
-def plan_layout(options: Options) -> Layout:
-    """What shows the run, and where jobs print; a directory given for their logs is now held by this run."""
+def plan_layout(options: Options, run: str) -> Layout:
+    """What shows the run, and where jobs print; a directory given for their logs is now held by this run.
+
+    `run` is the ID of a resumed run, which may continue its logs.
+    """
     runs_nothing = options.execution.runs_nothing
     layout = choose_layout(options.display, options.output, look_at_streams(os.environ), runs_nothing=runs_nothing)
     if options.output.logs and not runs_nothing:
-        make_directory(options.output.logs)
+        make_directory(options.output.logs, run)
     return layout
 
 

@@ -1,8 +1,13 @@
-"""What was printed last."""
+"""What was printed last, and who still prints."""
+
+import os
+from pathlib import Path
 
 import pytest
 
-from simple_gpu_scheduler.output.log_file import last_lines, last_shown
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
+from simple_gpu_scheduler.output import is_log, log_of
+from simple_gpu_scheduler.output.log_file import create, header, last_lines, last_shown, run_that_prints
 
 
 @pytest.mark.parametrize(
@@ -21,3 +26,26 @@ def test_the_last_that_a_terminal_would_show(printed: str, shown: str) -> None:
 
 def test_the_last_lines_are_those_with_something_in_them() -> None:
     assert last_lines("a\n\nb\r\nc\rd\n \n", 2) == ["b", "d"]
+
+
+def test_a_log_is_held_as_long_as_a_process_may_print_there(tmp_path: Path) -> None:
+    job = Job(1, b"true", Place(1), name="of run x, attempt 7")
+    log = log_of(str(tmp_path), job)
+    assert is_log(os.path.basename(log))
+    for run in ("one", "two"):
+        fd = create(log, header(Attempt(job, 1, (), ()), run, 0.0))
+        inherited = os.dup(fd)
+        os.close(fd)
+        assert run_that_prints(log) == run
+        if run == "two":
+            os.truncate(log, 0)  # as a job does that opens /dev/stdout
+            assert run_that_prints(log) == ""
+        os.close(inherited)
+        assert run_that_prints(log) is None
+
+
+@pytest.mark.parametrize("name", ["0001.log.gz", "notes.log", "001.log", "0001 .log", "0001.LOG"])
+def test_other_files_are_no_logs(name: str, tmp_path: Path) -> None:
+    assert not is_log(name)
+    os.mkfifo(tmp_path / "0001.log")
+    assert run_that_prints(str(tmp_path / "0001.log")) is None
