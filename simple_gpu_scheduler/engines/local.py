@@ -117,7 +117,7 @@ class LocalEngine:
         pool = self._pool
         if pool.has_idle:
             pool.let_go(now, demand.gpus)
-        has_looked = pool.look_again(now, at_all=bool(demand.memory))
+        has_looked = pool.look_again(now, demand)
         pool.look_beside(now)
         self._children.recorded()
         remarks = pool.remarks() if pool.has_looked() else ()

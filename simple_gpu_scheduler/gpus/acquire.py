@@ -55,7 +55,7 @@ def acquire(
         if acquired or now >= until:
             return acquired
         pool.let_go(now, count)
-        if pool.look_again(now, at_all=False):
+        if pool.look_again(now, demand):
             waits = waiting.say(pool.waits(demand), now)
             if waits:
                 say(waits)

@@ -23,7 +23,7 @@ from .vacancy import AT_REST, NOBODY, observe
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
 # The same for a GPU that others have just left.
 _PAUSE_AT_REST = 1.0
-# The same for a GPU of ours, on which others may arrive.
+# The same for a GPU on which others may arrive: one of ours, or a free one that a waiting job does not start on yet.
 _PAUSE_BESIDE = 5.0
 # How long an idle lease is kept for a job that needs several and waits for the next.
 _PATIENCE = 2.0
@@ -50,12 +50,13 @@ class GpuState:
         self.lease = lease
         self.look = Look()
         self.vacancy = NOBODY
-        self.looked_at = 0.0
+        self.looked_at = -_NEVER
         self.met: set[str] = set()  # users who came while attempts of ours were on it
         self.room = _UNKNOWN
         self.marks: list[bytes] = []  # how many of our attempts are on it
         self.is_held = self.in_line = self.was_free_behind_line = False
         self.is_wanted = False  # by another scheduler, so no more of our attempts may join
+        self.is_anothers = False  # another scheduler was seen to have its lease; we do not stand in line
         self.idle_since = 0.0
         self.gone = False  # it is set aside
         self.unleasable = ""  # what is wrong with its lease files
@@ -71,10 +72,15 @@ class GpuState:
         is_at_rest = self.look.reason and self.look.reason.cause == AT_REST
         return bool(is_at_rest and not (self.gone or self.in_line or self.unleasable))
 
+    @property
+    def is_unused(self) -> bool:
+        """Whether nobody is known to use it, we included; it may be long ago that it was looked at."""
+        return self.may_be_used and not self.is_held
+
     def wait(self, demand: Demand) -> Wait | None:
         """Why it is not free, if that is not because of us."""
         gpu, reason = self.gpu.id, self.look.reason
-        holder = self.lease.holder() if self.in_line else None
+        holder = self.lease.holder() if self.in_line or (self.is_anothers and not self.is_held) else None
         if self.gone:
             return None
         if holder:
@@ -137,7 +143,9 @@ class Pool:
     def rooms(self) -> dict[str, Room]:
         """The GPUs that may be used, as far as is known; only `take` makes sure."""
         rooms = {id_: place.room for id_, place in self._places.items() if place.may_be_used}
-        self._are_all_usable = len(rooms) == len(self._places)
+        self._are_all_usable = len(rooms) == len(self._places) and not any(
+            place.is_anothers for place in self._places.values()
+        )
         return rooms
 
     def take(self, mark: bytes, gpus: Sequence[str], now: float) -> Hold | None:
@@ -198,11 +206,15 @@ class Pool:
         else:
             self._has(place, now)
 
-    def look_again(self, now: float, *, at_all: bool) -> bool:
-        """If it is time, look at the GPUs that others use, or `at_all`; returns whether it was."""
+    def look_again(self, now: float, demand: Demand) -> bool:
+        """If it is time, look at the GPUs that others use or may have come to; returns whether it was.
+
+        If the memory matters, it looks at all.
+        """
         if now < self._look_at:
             return False
-        before = [place.may_be_used for place in self._places.values()]
+        before = self._known()
+        unused = self._unused(demand)
         for place in self._places.values():
             if place.in_line:
                 self._look_past_line(place, now)
@@ -210,9 +222,14 @@ class Pool:
                 self._look_at_files(place, now)
             elif self._is_anothers_now(place):
                 self._stand_in_line(place, now)
-            elif (place.look.reason or at_all) and not place.gone:
+            elif (place.look.reason or demand.memory) and not place.gone:
                 self._look(place, now)
-        changed = before != [place.may_be_used for place in self._places.values()]
+            elif place in unused and (place.is_anothers or now >= place.looked_at + _PAUSE_BESIDE):
+                self._look_from_outside(place, now)
+        known = self._known()
+        changed = before != known
+        # Only `rooms` says that they are: whoever asks for them is to be woken once more.
+        self._are_all_usable &= all(may_be_used and not is_anothers for may_be_used, is_anothers in known)
         self._pause = _FIRST_PAUSE if changed else min(2 * self._pause, _LONGEST_PAUSE)
         self._look_at = min([now + self._pause, *self._ends_of_rests(now)])
         return True
@@ -237,8 +254,10 @@ class Pool:
 
     def next_wake(self, now: float, demand: Demand) -> float:
         """When to look again, or to give back a kept lease."""
-        if (self._are_all_usable and not demand.memory) or not demand.gpus:
+        if not demand.gpus:
             self._look_at = _NEVER
+        elif self._are_all_usable and not demand.memory:
+            self._look_at = min([place.looked_at + _PAUSE_BESIDE for place in self._unused(demand)], default=_NEVER)
         elif self._look_at == _NEVER:
             self._look_soon(now)
         return min([self._look_at, self._beside_at, *[place.idle_since + _PATIENCE for place in self._idle]])
@@ -278,6 +297,31 @@ class Pool:
         for id_, place in self._places.items():
             place.gone = id_ in gpus
 
+    def _known(self) -> list[tuple[bool, bool]]:
+        return [(place.may_be_used, place.is_anothers) for place in self._places.values()]
+
+    def _unused(self, demand: Demand) -> list[GpuState]:
+        """The GPUs that nobody is known to use and that a wide job could have once it gets the others that it needs.
+
+        A job that needs one GPU would have been offered them.
+        """
+        there = sum(not place.gone for place in self._places.values())
+        ours = sum(bool(place.marks) for place in self._places.values())
+        if not 1 < demand.gpus <= there or (self._cap and ours >= self._cap.gpus):
+            return []
+        return [place for place in self._places.values() if place.is_unused]
+
+    def _look_from_outside(self, place: GpuState, now: float) -> None:
+        """Look at a GPU without its lease, which nobody should have to wait for as long as no job of ours can start."""
+        try:
+            place.is_anothers = place.lease.holder() is not None
+        except LeaseError as error:
+            self._cannot_lease(place, str(error))
+            return
+        place.looked_at = now
+        if not place.is_anothers:
+            self._look(place, now)
+
     def _lease(self, place: GpuState, now: float) -> bool:
         if place.is_held:
             place.is_wanted = bool(place.marks) and place.lease.is_wanted()
@@ -287,7 +331,7 @@ class Pool:
         except LeaseError as error:  # another user put something else in their place
             self._cannot_lease(place, str(error))
             return False
-        place.unleasable = ""
+        place.unleasable, place.is_anothers = "", False
         if taken:
             self._has(place, now)
         else:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
+from simple_gpu_scheduler.base.jobs import GpuCap
 from simple_gpu_scheduler.gpus import USED_MEMORY, Gpu, Look, Neighbour, Reason
 from simple_gpu_scheduler.gpus.leases import Holder, LeaseFileError
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
@@ -70,7 +71,7 @@ class World:
 
     sees_others = True
 
-    def __init__(self, gpus: str = "012", free_for: float = 0) -> None:
+    def __init__(self, gpus: str = "012", free_for: float = 0, cap: GpuCap | None = None) -> None:
         self.line_is_anothers = False
         self.leases = {gpu: Lease(self) for gpu in gpus}
         self.looks: dict[str, Look] = {}
@@ -78,7 +79,7 @@ class World:
         self.uuids: dict[str, str] = {}  # that were unknown at first
         self.opened: list[str] = []  # leases, by name
         self.bad: dict[str, str] = {}  # what is wrong with lease files, by UUID
-        self.subject = Pool([Gpu(gpu) for gpu in gpus], self.open_lease, self, free_for=free_for)
+        self.subject = Pool([Gpu(gpu) for gpu in gpus], self.open_lease, self, cap, free_for)
 
     def open_lease(self, gpu: Gpu) -> Lease:
         self.opened.append(gpu.lease_name)
@@ -140,14 +141,14 @@ def test_it_is_looked_at_again_in_ever_longer_pauses_and_only_while_a_job_waits(
         wake = world.subject.next_wake(now, Demand(1))
         pauses.append(round(wake - now, 6))
         now = wake
-        assert world.subject.look_again(now, at_all=False)
+        assert world.subject.look_again(now, Demand(1))
         world.subject.rooms()
     assert pauses == sorted(pauses)
     assert pauses[0] <= 0.1
     assert pauses[-1] == 4
     del world.looks["0"]
     now = world.subject.next_wake(now, Demand(1))
-    world.subject.look_again(now, at_all=False)
+    world.subject.look_again(now, Demand(1))
     assert list(world.subject.rooms()) == ["0"]
     assert world.subject.next_wake(now, Demand(1)) == float("inf")
 
@@ -159,7 +160,7 @@ def test_a_wide_job_has_all_of_its_gpus_or_none_for_long() -> None:
     world.subject.let_go(0, 2)
     assert world.held() == "0"  # for a moment, since the other may come
     wake = world.subject.next_wake(0, Demand(2))
-    world.subject.look_again(2.0, at_all=False)
+    world.subject.look_again(2.0, Demand(1))
     assert wake <= 2.0
     world.subject.let_go(2.0, 2)
     assert world.held() == ""
@@ -207,7 +208,7 @@ def test_one_that_is_stopped_in_line_does_not_keep_a_free_gpu_from_us() -> None:
     while not world.subject.rooms():
         assert now < 10
         now = world.subject.next_wake(now, Demand(1))
-        world.subject.look_again(now, at_all=False)
+        world.subject.look_again(now, Demand(1))
         assert world.held() in ("", "0")
     assert now > 1
     assert world.held() == "0"
@@ -243,7 +244,7 @@ def test_a_gpu_that_does_not_work_is_waited_for_and_used_again() -> None:
     assert list(world.subject.rooms()) == ["1"]
     assert world.subject.waits(Demand(1)) == [Wait("0", "fallen off the bus", "problem")]
     world.looks.clear()
-    world.subject.look_again(world.subject.next_wake(0, Demand(1)), at_all=False)
+    world.subject.look_again(world.subject.next_wake(0, Demand(1)), Demand(1))
     assert list(world.subject.rooms()) == ["0", "1"]
     assert world.subject.waits(Demand(1)) == []
 
@@ -281,10 +282,10 @@ def test_a_gpu_whose_lease_files_are_bad_is_left_out_and_reported_once_until_the
     assert list(world.subject.rooms()) == ["0"]
     assert (world.subject.has_looked(), world.subject.remarks()) == (True, ["gpu 1 is left out: it is a symlink"])
     now = world.subject.next_wake(0, Demand(2))
-    world.subject.look_again(now, at_all=False)
+    world.subject.look_again(now, Demand(1))
     assert (list(world.subject.rooms()), world.subject.remarks()) == (["0"], [])
     world.leases["1"].problem = ""
-    world.subject.look_again(world.subject.next_wake(now, Demand(2)), at_all=False)
+    world.subject.look_again(world.subject.next_wake(now, Demand(2)), Demand(1))
     assert (list(world.subject.rooms()), world.held()) == (["0", "1"], "")
 
 
@@ -310,7 +311,7 @@ def test_others_who_come_to_a_gpu_of_ours_are_reported_once_each_for_as_long_as_
     assert list(world.subject.rooms()) == ["1"], "nothing more of ours starts there"
     world.subject.give_back(b"/r.1.1", ["0"])
     world.looks.clear()
-    world.subject.look_again(now + 1, at_all=True)
+    world.subject.look_again(now + 1, Demand(1, memory=1))
     assert world.subject.take(b"/r.2.1", ["0"], now + 1) is not None
     world.looks["0"] = ALICE
     world.subject.look_beside(now + 6)
@@ -363,7 +364,7 @@ def looks(world: World, now: float, until: float, demand: Demand = Demand(1)) ->
     found = []
     world.subject.rooms()
     while not world.subject.rooms() and (now := world.subject.next_wake(now, demand)) < until:
-        world.subject.look_again(now, at_all=False)
+        world.subject.look_again(now, Demand(1))
         found.append(now)
     return found
 
@@ -409,12 +410,12 @@ def test_a_gap_in_somebodys_loop_is_not_taken_and_the_wait_is_said() -> None:
     world.subject.rooms()
     for now in range(10, 1000, 90):
         world.looks.clear()
-        world.subject.look_again(now, at_all=False)
-        world.subject.look_again(now + 5, at_all=False)
+        world.subject.look_again(now, Demand(1))
+        world.subject.look_again(now + 5, Demand(1))
         assert world.subject.rooms() == {}
         assert world.subject.waits(Demand(1)) == [Wait("0", "free for less than 10 s after alice python", "free for")]
         world.looks["0"] = ALICE
-        world.subject.look_again(now + 8, at_all=False)
+        world.subject.look_again(now + 8, Demand(1))
 
 
 def test_a_gpu_that_another_scheduler_leased_after_somebody_is_waited_for_in_line_and_had_at_once() -> None:
@@ -435,9 +436,9 @@ def test_a_job_of_another_scheduler_is_nobody_who_might_come_back() -> None:
     world = World("0", free_for=10)
     world.leases["0"].owner, world.looks["0"] = "bob", ALICE
     world.subject.next_wake(0, Demand(1, memory=1))
-    assert world.subject.look_again(1, at_all=True)
+    assert world.subject.look_again(1, Demand(1, memory=1))
     world.leases["0"].owner, world.looks = "", {}
-    assert world.subject.look_again(2, at_all=True)
+    assert world.subject.look_again(2, Demand(1, memory=1))
     assert world.subject.take(b"/r.1.1", ["0"], 2)
 
 
@@ -476,6 +477,85 @@ def test_what_is_set_aside_while_it_is_waited_for_is_given_back_when_it_comes() 
     world.subject.leave_out({"0"})
     world.came("0", 1)
     assert world.held() == ""
+
+
+def tend(world: World, now: float, demand: Demand) -> float:
+    """As before each sleep of the loop; when it wakes."""
+    world.subject.rooms()
+    world.subject.look_again(now, demand)
+    return world.subject.next_wake(now, demand)
+
+
+def beside_one_of_ours(world: World) -> World:
+    """An attempt of ours is on the first GPU, and a job that needs two waits."""
+    assert world.subject.take(b"/r.1.1", ["0"], 0)
+    world.asked.clear()
+    return world
+
+
+def test_the_neighbour_that_a_wide_job_waits_for_is_known_while_a_job_of_ours_has_the_other_gpu() -> None:
+    world = beside_one_of_ours(World("01"))
+    world.looks["1"] = Look(BUSY)
+    assert tend(world, 0, Demand(2)) <= 0
+    assert tend(world, 0, Demand(2)) <= 0.1
+    assert world.asked == ["1"]
+    assert world.subject.waits(Demand(2)) == [Wait("1", "alice python", "alice")]
+    assert list(world.subject.rooms()) == ["0"], "what it cannot have is not reserved for it"
+    assert world.leases["1"].owner == ""
+    del world.looks["1"]
+    tend(world, 4, Demand(2))
+    assert world.subject.waits(Demand(2)) == []
+
+
+def test_a_free_gpu_that_a_wide_job_waits_to_use_is_looked_at_every_five_seconds() -> None:
+    world = beside_one_of_ours(World("01"))
+    tend(world, 0, Demand(2))
+    tend(world, 0, Demand(2))
+    assert [tend(world, now, Demand(2)) for now in (0.1, 2, 4.9)] == [5, 5, 5]
+    assert world.asked == ["1"]
+    world.looks["1"] = Look(BUSY)
+    tend(world, 5, Demand(2))
+    assert [wait.gpu for wait in world.subject.waits(Demand(2))] == ["1"]
+
+
+def test_no_gpu_is_looked_at_that_no_waiting_job_could_use() -> None:
+    for demand, cap in ((Demand(0), 2), (Demand(1), 2), (Demand(3), 2), (Demand(2), 1)):
+        world = beside_one_of_ours(World("01", cap=GpuCap(cap, "the file")))
+        assert tend(world, 0, demand) == 5, "for those who come to ours"
+        assert world.asked == []
+    world = beside_one_of_ours(World("012"))
+    world.subject.leave_out(["1"])
+    tend(world, 0, Demand(2))
+    tend(world, 1, Demand(2))
+    assert world.asked == ["2"]
+
+
+def test_who_leases_a_gpu_that_a_wide_job_will_need_is_known_without_a_place_in_line() -> None:
+    world = beside_one_of_ours(World("01"))
+    world.leases["1"].owner = "bob"
+    tend(world, 0, Demand(2))
+    assert 0 < tend(world, 0, Demand(2)) <= 0.1
+    assert [wait.sentence for wait in world.subject.waits(Demand(2))] == ["leased by bob"]
+    assert not world.leases["1"].in_line, "or it would be idle when bob returns it, until job 1 ends"
+    assert list(world.subject.rooms()) == ["0", "1"]
+    world.leases["1"].owner = ""
+    tend(world, 4, Demand(2))
+    assert world.subject.waits(Demand(2)) == []
+    assert world.asked == ["1"]
+    world.leases["1"].owner = "bob"
+    tend(world, 9, Demand(2))
+    world.subject.give_back(b"/r.1.1", ["0"])
+    assert world.subject.take(b"/r.2.1", ["0", "1"], 9) is None
+    assert world.leases["1"].in_line
+
+
+def test_a_bad_lease_file_of_a_gpu_that_a_wide_job_will_need_is_reported() -> None:
+    world = beside_one_of_ours(World("01"))
+    world.leases["1"].problem = "it is a symbolic link"
+    tend(world, 0, Demand(2))
+    tend(world, 0, Demand(2))
+    assert world.subject.remarks() == ["gpu 1 is left out: it is a symbolic link"]
+    assert list(world.subject.rooms()) == ["0"]
 
 
 def test_closing_gives_everything_back() -> None:

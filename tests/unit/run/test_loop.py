@@ -28,6 +28,7 @@ from simple_gpu_scheduler.events import (
     StartRefused,
     StatusAsked,
     StopAsked,
+    Waited,
 )
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus import Gpu, Look, Reason
@@ -168,7 +169,7 @@ class FakeEngine:
     def tend(self, demand: Demand, now: float) -> Tended:
         self.pool.leave_out(demand.without)
         self.pool.let_go(now, demand.gpus)
-        has_looked = self.pool.look_again(now, at_all=bool(demand.memory))
+        has_looked = self.pool.look_again(now, demand)
         return Tended(self.pool.next_wake(now, demand), has_looked)
 
     def close(self) -> None:
@@ -291,6 +292,17 @@ def test_a_gpu_is_given_to_the_next_job_as_soon_as_one_ends() -> None:
     assert world.run() == 0
     assert world.starts() == [(0, 1), (0, 2), (1, 3), (2, 4)]
     assert world.summary() == RunEnded(4, 0, 0, 0, 3, all_read=True)
+
+
+def test_why_a_wide_job_waits_is_said_while_other_jobs_run_and_these_do_not_wait_for_it() -> None:
+    world = World("012").jobs(job(1), job(2, gpus=3), job(3), job(4))
+    world.others["1"] = Reason("alice python", "alice", by_occupancy=True)
+    world.engine.takes = {1: 60, 3: 60}
+    world.at(30, Signalled(signal.SIGUSR1))
+    world.at(90, Signalled(signal.SIGINT))
+    world.run()
+    assert world.of(Waited) == [Waited([Wait("1", "alice python", "alice")])] * 2, "once, and once when it was asked"
+    assert world.starts() == [(0, 1), (pytest.approx(0, abs=0.2), 3), (60, 4)]
 
 
 def gpus_of_starts(world: World) -> list[tuple[float, int, str]]:
