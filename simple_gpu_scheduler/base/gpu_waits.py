@@ -37,3 +37,8 @@ class Waiting:
             return None
         self._said = causes
         return waits
+
+    @property
+    def are_said(self) -> bool:
+        """Whether the last waits were reported, if with other times and sizes."""
+        return self._now == self._said

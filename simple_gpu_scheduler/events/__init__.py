@@ -177,6 +177,15 @@ class Waited(NamedTuple):
     waits: Sequence[Wait]
 
 
+class WaitsSeen(NamedTuple):
+    """The reasons that were sent last, as a newer look shows them: for how long, with how much memory.
+
+    Empty while no job waits, so that nobody looks. Not in the journal.
+    """
+
+    waits: Sequence[Wait]
+
+
 class NeighbourCame(NamedTuple):
     """Somebody else's process started on a GPU on which these jobs run: `who` is its user and program."""
 
@@ -248,6 +257,7 @@ Event = (
     | StopAsked
     | StatusAsked
     | Waited
+    | WaitsSeen
     | NeighbourCame
     | GpuSetAside
     | GpuReturned

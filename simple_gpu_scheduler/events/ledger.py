@@ -29,6 +29,7 @@ from . import (
     StartRefused,
     StopAsked,
     Waited,
+    WaitsSeen,
 )
 from .eta import Eta, Lengths, eta_of
 
@@ -145,6 +146,7 @@ class Ledger:
             StartRefused: lambda event, _now: self._requeue(event.attempt.job),
             JobRequeued: lambda event, _now: self._requeue(event.job),
             Waited: lambda event, _now: setattr(self, "waits", event.waits),
+            WaitsSeen: lambda event, _now: setattr(self, "waits", event.waits),
             Paused: lambda event, _now: setattr(self, "is_paused", event.is_paused),
             StopAsked: lambda _event, _now: setattr(self, "is_stopping", True),
             LeftBehind: lambda event, _now: self._trouble(is_one=bool(event.beyond_us)),

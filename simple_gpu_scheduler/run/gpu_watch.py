@@ -4,9 +4,10 @@ something on those that its jobs use.
 The quarantine knows which GPUs are faulty, the engine which are free.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from simple_gpu_scheduler.events import GpuReturned, GpuSetAside, JobEnded, NeighbourCame, Noticed, Waited
+from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.events import GpuReturned, GpuSetAside, JobEnded, NeighbourCame, Noticed, Waited, WaitsSeen
 from simple_gpu_scheduler.scheduling import Dropped
 from simple_gpu_scheduler.scheduling.quarantine import Aside, Failure
 from simple_gpu_scheduler.scheduling.slots import Rooms
@@ -62,14 +63,22 @@ def tend(state: State) -> None:
     now, demand = state.clock.now(), state.demand
     state.wake, has_looked, remarks, arrived = state.engine.tend(demand, now)
     if has_looked:
-        waits = state.waiting.say(state.engine.waits(demand), now)
-        if waits is not None:
-            state.publish(Waited(waits))
+        _report(state, state.engine.waits(demand), now)
+    elif state.ledger.waits and not demand.gpus:  # no job waits, so nobody looks whether this is still so
+        state.publish(WaitsSeen(()))
     for remark in remarks:
         state.publish(Noticed(remark))
     for gpu, who in arrived:
         beside = [run.attempt.job for run in state.attempts.values() if gpu in run.attempt.gpus]
         state.publish(NeighbourCame(gpu, who, beside))
+
+
+def _report(state: State, waits: Sequence[Wait], now: float) -> None:
+    news = state.waiting.say(waits, now)
+    if news is not None:
+        state.publish(Waited(news))
+    elif state.waiting.are_said and waits != state.ledger.waits:
+        state.publish(WaitsSeen(waits))
 
 
 def tell(state: State) -> None:

@@ -74,7 +74,7 @@ def test_it_has_a_row_for_each_gpu_with_its_job_and_what_it_printed_last(
     vitals = r"97 %  0\.0 / 80\.0 GiB  71 °C  312 W"
     assert re.fullmatch(rf"0    1 resnet +1  \d\.\d s  {vitals}  45%", shown[1])
     assert re.fullmatch(rf"1    2 test.{{1,30}} +2  \d\.\d s  {vitals}  second", shown[2])
-    assert re.fullmatch(rf"2 +{vitals}  idle", shown[3])
+    assert re.fullmatch(rf"2 +{vitals}  no job", shown[3])
     assert re.fullmatch(r"cpu  3 echo.{1,30} +1  \d\.\d s +one", shown[4])
     assert shown[-1].endswith("0 of 3 done, 3 running, 0 waiting")
     go()

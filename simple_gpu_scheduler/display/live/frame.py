@@ -91,7 +91,7 @@ def _rows(picture: Picture) -> Iterator[_Row]:
             cells = {"GPU": ""}
         if not here:
             wait = waits.get(vitals.gpu)
-            yield _Row(cells, safe(wait.sentence) if wait else "idle", "yellow" if wait else "dim")
+            yield _Row(cells, safe(wait.sentence) if wait else "no job", "yellow" if wait else "dim")
     known = {vitals.gpu for vitals in picture.gpus}
     for gpu in waits.keys() - known:
         yield _Row({"GPU": safe(gpu)}, safe(waits[gpu].sentence), "yellow")

@@ -30,6 +30,7 @@ from simple_gpu_scheduler.events import (
     RunResumed,
     StopAsked,
     Waited,
+    WaitsSeen,
 )
 from simple_gpu_scheduler.events.eta import Eta
 from simple_gpu_scheduler.events.ledger import Counts, End, Ledger, Started, State, fate_of, state_after
@@ -211,6 +212,8 @@ class TestARun:
         waits = [Wait("1", "leased by bob", "bob")]
         assert ledger(Waited(waits)).waits == waits
         assert ledger(Waited(waits), Waited([])).waits == []
+        longer = [Wait("1", "leased by bob for 2 h", "bob")]
+        assert ledger(Waited(waits), WaitsSeen(longer)).waits == longer
 
     @pytest.mark.parametrize(
         ("event", "code"),

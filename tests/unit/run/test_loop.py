@@ -29,6 +29,7 @@ from simple_gpu_scheduler.events import (
     StatusAsked,
     StopAsked,
     Waited,
+    WaitsSeen,
 )
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus import Gpu, Look, Reason
@@ -187,6 +188,7 @@ class World:
         self.queue: list[tuple[float, int, Message]] = []
         self.events: list[tuple[float, Event]] = []
         self.others: dict[str, Reason] = {}
+        self.tells_time = False  # whether a reason says for how long
         self.free: dict[str, float] = {}
         self.reads = 0
         self.leases = {gpu: FakeLease() for gpu in gpus}
@@ -237,7 +239,10 @@ class World:
     sees_others = False
 
     def look(self, gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
-        return Look(self.others.get(gpu.id), self.free.get(gpu.id, float("inf")))
+        reason = self.others.get(gpu.id)
+        if reason and self.tells_time:
+            reason = reason._replace(sentence=f"{reason.sentence} for {self.time:.1f} s")
+        return Look(reason, self.free.get(gpu.id, float("inf")))
 
     def identify(self, gpu: Gpu) -> Gpu:
         return gpu
@@ -303,6 +308,29 @@ def test_why_a_wide_job_waits_is_said_while_other_jobs_run_and_these_do_not_wait
     world.run()
     assert world.of(Waited) == [Waited([Wait("1", "alice python", "alice")])] * 2, "once, and once when it was asked"
     assert world.starts() == [(0, 1), (pytest.approx(0, abs=0.2), 3), (60, 4)]
+
+
+def test_the_time_in_a_reason_that_was_said_stays_true_while_a_job_waits() -> None:
+    world = World("0").jobs(job(1))
+    world.others["0"] = Reason("alice python", "alice", by_occupancy=True)
+    world.tells_time = True
+    world.at(60, Signalled(signal.SIGINT))
+    world.run()
+    [said] = world.of(Waited)
+    assert said.waits[0].sentence.startswith("alice python for 1.")
+    *shown, (_, at_last) = [(time, event.waits) for time, event in world.events if isinstance(event, WaitsSeen)]
+    assert (shown[0][0] > 1, at_last) == (True, ()), "nothing waits once the run is stopped"
+    assert all(wait.sentence == f"alice python for {time:.1f} s" for time, [wait] in shown)
+    assert 50 < shown[-1][0] < 60
+
+
+def test_a_reason_is_not_shown_for_ever_when_no_job_waits_any_more() -> None:
+    world = World("01").jobs(job(1), job(2, gpus=0), job(3))
+    world.others["1"] = Reason("alice python", "alice", by_occupancy=True)
+    world.engine.takes = {1: 10, 3: 60}
+    world.run()
+    assert world.of(Waited) == [Waited([Wait("1", "alice python", "alice")])], "its end is not known"
+    assert [time for time, event in world.events if isinstance(event, WaitsSeen) and not event.waits] == [10]
 
 
 def gpus_of_starts(world: World) -> list[tuple[float, int, str]]:
