@@ -9,11 +9,12 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.errors import Broken, UserError
+from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.text import show_gpus, show_waits
 from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration
 from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, Tolerance
@@ -29,6 +30,7 @@ from simple_gpu_scheduler.system.users import user_id
 
 _VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 _NEVER = float("inf")
+_OVERRIDE = "share_with='me'"  # for a GPU on which only the user's own processes are
 
 
 class LeaseTimeout(TimeoutError):  # noqa: N818 - as TimeoutError itself; the name says enough
@@ -102,6 +104,8 @@ def lease(
     `free_memory` ("10G") must be free; processes of the users in `share_with` ("me") do not matter, and with
     `ignore_occupancy` no processes do. Once others were seen on a GPU, they must have left it alone for `free_for`
     (seconds, or "30s").
+
+    While it waits, the logger "simple_gpu_scheduler" says why, as a warning, once for each change.
 
     A `LeaseTimeout` is raised when the time is over, a `UserError` when it cannot be done at all, as while another
     thread of this process has a lease. Forked workers may each call it.
@@ -256,11 +260,11 @@ def _take(held: _LeasedGpus, count: int, seconds: float, wants: Wants) -> None:
         warnings.warn(remark, RuntimeWarning, stacklevel=3)
     remarks: list[str] = []
     held.pool = pool = open_pool(machine, wants, inbox.put, Family(outer_tree=tree), tree)
-    got = acquire(count, pool, mark, inbox, clock, until, lambda _waits: None, remarks.append)
+    got = acquire(count, pool, mark, inbox, clock, until, _say, remarks.append)
     for remark in remarks:
         warnings.warn(remark, RuntimeWarning, stacklevel=3)
     if not isinstance(got, Acquired):
-        waits = show_waits(pool.waits(Demand(count)), "share_with='me'")
+        waits = show_waits(pool.waits(Demand(count)), _OVERRIDE)
         what = "no GPU was" if count == 1 else f"fewer than {count} GPUs were"
         when = f" within {show_duration(seconds)}" if seconds else ""
         raise LeaseTimeout(f"{what} free{when}: {waits}")
@@ -268,6 +272,13 @@ def _take(held: _LeasedGpus, count: int, seconds: float, wants: Wants) -> None:
     if outer and outer.gpus != got.gpus:
         _warn_if_too_late()
     _ours.add(held, got.gpus, _changes(got.gpus, tree + mark))
+
+
+def _say(waits: Sequence[Wait]) -> None:
+    """Once per change. The program decides where it goes; without a word from it, to stderr."""
+    import logging  # noqa: PLC0415 - most leases never wait
+
+    logging.getLogger("simple_gpu_scheduler").warning("lease() waits: %s", show_waits(waits, _OVERRIDE))
 
 
 def _changes(gpus: tuple[str, ...], tree: bytes) -> Mapping[str, str]:

@@ -32,7 +32,7 @@ def is_in_line(process: "subprocess.Popen[str]") -> bool:
 def test_the_package_loads_next_to_nothing_and_lease_loads_no_library(python: Python) -> None:
     code = """
         libraries = {"click", "rich", "pynvml", "simple_gpu_scheduler.api", "multiprocessing", "subprocess"}
-        print(sorted(libraries & seen), sorted({"click", "rich", "pynvml"} & sys.modules.keys()))
+        print(sorted(libraries & seen), sorted({"click", "rich", "pynvml", "logging"} & sys.modules.keys()))
     """
     code = f"import sys, simple_gpu_scheduler\nseen = set(sys.modules)\n{HEAD}{textwrap.dedent(code)}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=UNMEASURED)
@@ -248,6 +248,28 @@ def test_a_time_out_names_the_users_of_the_gpus(python: Python, idle_gpus: Stand
     idle_gpus.show([a_gpu(0, used=100 * MIB)])
     code = "try:\n    with lease(timeout=0, free_memory='80G'): pass\nexcept LeaseTimeout as error: print(error)"
     assert re.search(r"gpu 0: 79\.9 GiB free, less than the", out := python.run(code)[0]), out
+
+
+def test_a_lease_that_waits_says_why_once_to_a_logger_whose_warnings_go_to_stderr(python: Python) -> None:
+    holder = python.hold()
+    said = rf"lease\(\) waits: gpu 0: leased by \w+ \(pid {holder.pid}, lease\(\)\) for \S+ s\n"
+    patiently = "try:\n    with lease(gpus=[0], timeout=4): pass\nexcept LeaseTimeout: pass\n"
+    loud, silent, own = (
+        python.start(setting + patiently)
+        for setting in (
+            "",
+            "import logging\nlogging.getLogger('simple_gpu_scheduler').setLevel('ERROR')\n",
+            "import logging\nlogging.basicConfig(stream=sys.stdout, format='%(levelname)s %(name)s %(message)s')\n",
+        )
+    )
+    out, complaint = loud.communicate(timeout=120)
+    assert re.fullmatch(said, complaint), complaint
+    assert (out, *silent.communicate(timeout=120)) == ("", "", "")
+    out, complaint = own.communicate(timeout=120)
+    assert re.fullmatch(f"WARNING simple_gpu_scheduler {said}", out), out
+    assert complaint == ""
+    end(holder)
+    assert python.run("with lease(gpus=[0]): print('logging' in sys.modules)") == ("False\n", ""), "if it never waits"
 
 
 @pytest.mark.parametrize("more", ["gpus=[0]", "gpus=[0], ignore_occupancy=True", "ignore_occupancy=True"])
