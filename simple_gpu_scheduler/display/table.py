@@ -61,6 +61,23 @@ def with_commands(
     return cut(aligned([heading, *body], sides), width)
 
 
+def with_room(rows: Sequence[Sequence[str]], width: int, dispensable: Sequence[str]) -> list[list[str]]:
+    """The same table without what would take the room of the last column, which is to have a third of the width.
+
+    Without columns that are empty (`-`), and, as long as that is too little, without the dispensable ones, in order.
+    """
+    heading, *body = rows
+    columns = list(zip(*body, strict=True))
+    kept = [at for at in range(len(heading)) if at == len(heading) - 1 or not body or set(columns[at]) != {"-"}]
+    sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    needed = min(sizes[-1], width // 3)
+    for name in dispensable:
+        at = heading.index(name)
+        if at in kept and width - sum(sizes[each] + len(_BETWEEN) for each in kept[:-1]) < needed:
+            kept.remove(at)
+    return [[row[at] for at in kept] for row in rows]
+
+
 def cut(lines: Sequence[str], width: int | None) -> list[str]:
     """The same lines, cut to this width."""
     if width is None:

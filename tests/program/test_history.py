@@ -59,6 +59,18 @@ def as_json(*args: str, cwd: Path | None = None) -> list[dict[str, object]]:
     return rows
 
 
+def on_terminal(columns: int, *args: str) -> list[str]:
+    """The lines that it prints to a terminal of this width."""
+    leader, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    subprocess.run([*HISTORY, *args], stdout=terminal, env=environment, check=True, timeout=120)
+    os.close(terminal)
+    lines = os.read(leader, 100_000).decode().splitlines()
+    os.close(leader)
+    return lines
+
+
 def refusal(*args: str) -> str:
     done = ask(*args)
     assert (done.returncode, done.stdout) == (2, b"")
@@ -201,15 +213,26 @@ class TestJobs:
         long = b"echo \xff\x1b[2J \xe6\x97\xa5 " + b"x" * 5000
         write(FIRST, events.JobsRead([job(1, long)]))
         assert told(FIRST).decode().endswith(r"  echo \xff\x1b[2J 日 " + "x" * 5000 + "\n")
-        leader, terminal = pty.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
-        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        done = subprocess.run([*HISTORY, FIRST], stdout=terminal, env=environment, check=True, timeout=120)
-        os.close(terminal)
-        lines = os.read(leader, 100_000).decode().splitlines()
-        os.close(leader)
-        assert done.returncode == 0
-        assert [(len(line), line[-1]) for line in lines] == [(60, "…")] * 2
+        heading, line = on_terminal(60, FIRST)
+        assert heading.split() == ["JOB", "STATE", "ATTEMPTS", "COMMAND"], "without what is empty"
+        assert (len(line), "…" in line) == (60, True)
+        assert [(len(line), line[-1]) for line in on_terminal(16, FIRST)] == [(16, "…")] * 2
+
+    def test_leave_a_third_of_a_terminal_to_their_commands(self) -> None:
+        jobs = [job(number, b"python3 train.py --data imagenet --lr 0.%d" % number) for number in (1, 2)]
+        write(FIRST, events.JobsRead(jobs), *ended(jobs[0]), *ended(jobs[1], Outcome("failed", 1)), DONE)
+        heading, first, second = on_terminal(80, FIRST)
+        assert heading.split() == ["JOB", "STATE", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND"]
+        assert 80 - heading.index("COMMAND") >= 26
+        assert re.fullmatch(r"1    succeeded  -            0     \d\d:\d\d:\d\d  2\.5 s  python3 .*--lr 0\.1", first), (
+            first
+        )
+        assert re.match(r"2    failed     exit code 1  0     \d\d:\d\d:\d\d  ", second), second
+        columns = told(FIRST).decode().splitlines()[2]
+        assert re.fullmatch(r"2    -     failed     1 +failed with exit code 1  0     \d{4}-.*", columns), "in a pipe"
+        late = ended(jobs[1])[1]._replace(started_at=1000.0 + 90_000)
+        write(SECOND, events.JobsRead(jobs), *ended(jobs[0]), ended(jobs[1])[0], late, DONE)
+        assert re.search(r"  \d{4}-\d\d-\d\d \d\d:", on_terminal(80, SECOND)[1]), "the dates differ"
 
     def test_of_a_damaged_journal_are_shown_with_a_warning(self) -> None:
         more = b'nonsense\n{"event":"moon rose","at":1}\n{"event":"job ended","at":1}\n{"event":"torn'

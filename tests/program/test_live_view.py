@@ -360,8 +360,7 @@ def test_at_80_columns_what_the_commands_of_a_sweep_share_is_cut_first(
     *_, failures = terminal.screen().split("last failures:")
     shown = rows(terminal)
     for row, lr in zip(shown[1:3], ("0.25", "0.75"), strict=True):
-        assert re.match(rf"\d +\d … {lr}; … ", row)
-        assert f"--lr {lr}; " in row.split("GiB")[1]
+        assert re.match(rf"\d +\d .*--lr {lr}; .*GiB$", row), "nothing was printed, so it has more room"
     assert all(re.search(rf"\d s: .*{lr}", failures) for lr in ("33", "66"))
     go()
     terminal.shows("2 succeeded, 2 failed")

@@ -16,7 +16,7 @@ from simple_gpu_scheduler.base.text import print_bytes, print_text, safe, show_m
 from simple_gpu_scheduler.base.units import show_bytes, show_duration
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
 from simple_gpu_scheduler.cli.options.which_run import run_params
-from simple_gpu_scheduler.display.table import width_of_stdout, with_commands
+from simple_gpu_scheduler.display.table import width_of_stdout, with_commands, with_room
 from simple_gpu_scheduler.journal import disk, files
 from simple_gpu_scheduler.journal.find import FoundRun, all_runs, choose, is_elsewhere, look
 from simple_gpu_scheduler.journal.rows import JobRow, RunRow, job_rows, run_row
@@ -26,6 +26,8 @@ _FILTERS = ("failed", "waiting", "running", "succeeded", "not_started", "cancell
 _DEFAULT_COUNT = 20
 _RUN_HEADINGS = ("RUN", "STARTED", "TOOK", "STATE", "JOBS", "DISK", "DIRECTORY")
 _JOB_HEADINGS = ("JOB", "NAME", "STATE", "ATTEMPTS", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND")
+_DISPENSABLE = ("ATTEMPTS", "GPUS", "STARTED")
+_DATE = len("2026-01-31 ")
 _EXAMPLES = r"""
 simple_gpu_scheduler history --here
 simple_gpu_scheduler history 2b4a4e --failed
@@ -146,7 +148,7 @@ def _show_jobs(run: str, groups: Sequence[str], *, commands: bool, null: bool, a
     elif as_json:
         print_text(json.dumps([row.to_json() for row in rows], indent=2))
     else:
-        _print_table(_JOB_HEADINGS, [_job_cells(row) for row in rows])
+        _print_jobs(rows)
 
 
 def _if_running(seen: FoundRun) -> str:
@@ -196,6 +198,24 @@ def _job_cells(row: JobRow) -> tuple[str, ...]:
         show_duration(row.runtime) if row.runtime is not None else "-",
         row.job.command.decode("utf-8", "backslashreplace").strip() if row.job else "-",
     )
+
+
+def _print_jobs(rows: Sequence[JobRow]) -> None:
+    cells, width = [_job_cells(row) for row in rows], width_of_stdout()
+    if width is None:
+        _print_table(_JOB_HEADINGS, cells)
+        return
+    dates = {show_moment(row.started)[:_DATE] for row in rows if row.started}
+    short = [_shortened(row, is_one_day=len(dates) == 1) for row in cells]
+    headings, *fitting = with_room([_JOB_HEADINGS, *short], width, _DISPENSABLE)
+    _print_table(headings, fitting)
+
+
+def _shortened(cells: tuple[str, ...], *, is_one_day: bool) -> tuple[str, ...]:
+    """Without what another column says, or the ID of the run."""
+    *before, outcome, gpus, started, took, command = cells
+    outcome = outcome.removeprefix("failed with ").removeprefix("was ")
+    return (*before, outcome, gpus, started[_DATE:] if is_one_day and started != "-" else started, took, command)
 
 
 def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

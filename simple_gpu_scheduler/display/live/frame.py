@@ -25,6 +25,7 @@ _FEWEST_LINES = 3  # of failures, or they would mean nothing
 # Columns left out if there is too little room for a job's output, the last of these first.
 _HEADINGS = ("GPU", "JOB", "TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER")
 _ALIGNED_RIGHT = {"TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER"}
+_LAST = "LAST OUTPUT"
 _NAMES = ("GPU", "JOB")  # may be cut; half a number would be a wrong one
 _DISPENSABLE = ("POWER", "TEMP", "TRY", "UTIL", "MEMORY")
 
@@ -87,7 +88,7 @@ def _rows(picture: Picture) -> Iterator[_Row]:
         here = [each for each in picture.running if vitals.gpu in each.attempt.gpus]
         cells = {"GPU": safe(vitals.gpu), **_vitals(vitals)}
         for each in here:
-            yield _Row({**cells, **_job(each)}, *_last(each), each.attempt.job)
+            yield _Row({**cells, **_job(each)}, safe(each.printed), job=each.attempt.job)
             cells = {"GPU": ""}
         if not here:
             wait = waits.get(vitals.gpu)
@@ -98,7 +99,7 @@ def _rows(picture: Picture) -> Iterator[_Row]:
     for each in picture.running:
         if not known.intersection(each.attempt.gpus):
             where = ",".join(each.attempt.gpus) or "cpu"
-            yield _Row({"GPU": safe(where), **_job(each)}, *_last(each), each.attempt.job)
+            yield _Row({"GPU": safe(where), **_job(each)}, safe(each.printed), job=each.attempt.job)
 
 
 def _job(each: RunningJob) -> dict[str, str]:
@@ -112,10 +113,6 @@ def _job(each: RunningJob) -> dict[str, str]:
 
 def _name(job: Job) -> str:
     return safe(job.name) or show_command(job.command)
-
-
-def _last(each: RunningJob) -> tuple[str, str]:
-    return (safe(each.printed), "") if each.printed else (show_command(each.attempt.job.command), "dim")
 
 
 def _vitals(vitals: GpuVitals) -> dict[str, str]:
@@ -135,8 +132,8 @@ def _table(rows: Sequence[_Row], width: int, height: int) -> list[Line]:
     """The rows in columns, with headings; rows without room are counted."""
     shown = rows if len(rows) + 1 <= height else rows[: max(0, height - 2)]
     widths = _widths(shown, width)
-    shown = _told_apart(shown, widths, width)
-    lines: list[Line] = [[*_headings(widths), ("LAST OUTPUT", "dim")]]
+    shown = _told_apart(shown, widths)
+    lines: list[Line] = [[*_headings(widths), (_LAST, "dim")]]
     for row in shown:
         line: Line = []
         for name, size in widths.items():
@@ -165,21 +162,20 @@ def _widths(rows: Sequence[_Row], width: int) -> dict[str, int]:
         if width - sum(widths.values()) - len(_BETWEEN) * len(widths) >= _LEAST_OUTPUT:
             break
         widths.pop(name, None)
+    if not any(row.job and row.last for row in rows):  # no job has printed anything, so its command has more room
+        last = max(map(cell_len, (_LAST, *(row.last for row in rows))))
+        room = width - sum(widths.values()) - len(_BETWEEN) * len(widths) - last
+        longest = max((cell_len(row.cells.get("JOB", "")) for row in rows), default=0)
+        widths["JOB"] = max(widths["JOB"], min(longest, widths["JOB"] + room))
     return widths
 
 
-def _told_apart(rows: Sequence[_Row], widths: dict[str, int], width: int) -> Sequence[_Row]:
-    """With what the commands of a sweep share left out first, in the column of jobs and where nothing was printed."""
+def _told_apart(rows: Sequence[_Row], widths: dict[str, int]) -> Sequence[_Row]:
+    """With what the commands of a sweep share left out first."""
     jobs = [row.job for row in rows if row.job]
-    room = max(0, width - sum(widths.values()) - len(_BETWEEN) * len(widths))
     names = shorten(tuple(map(_name, jobs)), tuple(widths["JOB"] - len(f"{job.number} ") for job in jobs))
-    commands = shorten(tuple(show_command(job.command) for job in jobs), (room,) * len(jobs))
-    short = {job: (f"{job.number} {name}", command) for job, name, command in zip(jobs, names, commands, strict=True)}
-    return [_with(row, *short[row.job]) if row.job else row for row in rows]
-
-
-def _with(row: _Row, name: str, command: str) -> _Row:
-    return row._replace(cells={**row.cells, "JOB": name}, last=command if row.style == "dim" else row.last)
+    short = {job: f"{job.number} {name}" for job, name in zip(jobs, names, strict=True)}
+    return [row._replace(cells={**row.cells, "JOB": short[row.job]}) if row.job else row for row in rows]
 
 
 def _fit(text: str, size: int, name: str) -> str:

@@ -71,21 +71,33 @@ def test_what_has_ended_is_reported_with_how_it_ended() -> None:
     assert [(len(text.strip()), style) for text, style in bar] == [(8, "green"), (11, "red"), (11, "dim")]
 
 
-def test_at_80_columns_what_commands_share_is_cut_first() -> None:
+SWEEP = [(lr, seed) for lr in ("0.1", "0.01") for seed in "12"]
+
+
+def sweep(printed: str) -> list[str]:
+    """The rows of four jobs with the values of `SWEEP`, at 80 columns."""
     shared = "python3 train.py --data /data/imagenet --model resnet50 --epochs 100 --output /scratch/me/runs"
-    values = [(lr, seed) for lr in ("0.1", "0.01") for seed in "12"]
     jobs = [
         Job(number, f"{shared} --lr {lr} --amp --seed {seed}".encode(), Place(number))
-        for number, (lr, seed) in enumerate(values, 97)
+        for number, (lr, seed) in enumerate(SWEEP, 97)
     ]
-    running = [RunningJob(Attempt(job, 1, (str(at),), (at,)), 5.0) for at, job in enumerate(jobs)]
-    rows = texts(frame(picture(4, running=running), 79, 30))[2:6]
-    for row, job, (lr, seed) in zip(rows, jobs, values, strict=True):
+    running = [RunningJob(Attempt(job, 1, (str(at),), (at,)), 5.0, printed) for at, job in enumerate(jobs)]
+    return texts(frame(picture(4, running=running), 79, 30))[2:6]
+
+
+def test_at_80_columns_what_commands_share_is_cut_first() -> None:
+    for at, (row, (lr, seed)) in enumerate(zip(sweep("epoch 3"), SWEEP, strict=True)):
         gpu, number, *words = row.split()
-        assert (gpu, number) == (str(job.number - 97), str(job.number))
-        column = words[: words.index("5.0")]
-        assert {lr, seed} <= {*column}
-        assert f"--lr {lr} … --seed {seed}" in row
+        assert (gpu, number) == (str(at), str(97 + at))
+        assert {lr, seed} <= {*words[: words.index("5.0")]}
+        assert row.endswith("  epoch 3")
+
+
+def test_before_jobs_have_printed_anything_their_commands_have_that_room_and_are_not_repeated() -> None:
+    for row, (lr, seed) in zip(sweep(""), SWEEP, strict=True):
+        command, _, rest = row.partition(" 5.0 s")
+        assert f"--lr {lr} … --seed {seed}" in command
+        assert not set(rest) & set("plr"), "LAST OUTPUT is empty"
 
 
 def test_no_picture_is_higher_than_the_terminal() -> None:
