@@ -2,7 +2,9 @@
 
 import json
 import os
+import re
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -16,6 +18,7 @@ from simple_gpu_scheduler.gpus.discover import find_machine
 from simple_gpu_scheduler.gpus.survey import HEADINGS, GpuReport, cells, survey
 
 _FREE, _NOT_FREE = "32", "33"  # green, yellow
+_LIMIT = re.compile(r" / \d+(?= W)")
 _EXAMPLES = r"""
 simple_gpu_scheduler gpus
 simple_gpu_scheduler gpus --watch
@@ -58,9 +61,38 @@ def _print(rows: list[GpuReport], *, as_json: bool, watches: bool = False) -> No
     if as_json:
         print(json.dumps([row.to_json() for row in rows], indent=None if watches else 2), flush=True)
         return
-    lines = table.aligned([HEADINGS, *(list(map(safe, cells(row))) for row in rows)])
+    lines = lines_of([HEADINGS, *([safe(cell) for cell in cells(row)] for row in rows)], table.width_of_stdout())
     colours = ["1", *(_FREE if row.is_free else _NOT_FREE for row in rows)]
     table.show(lines, colours=colours, redraws=watches)
+
+
+def lines_of(rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
+    """The table; if it is too wide for a terminal, at the cost of what is the same for every GPU, and of details."""
+    lines = table.aligned(rows)
+    if width is None or lines == table.cut(lines, width):
+        return lines
+    short = _shortened(rows, width)
+    lines = table.aligned(short)
+    if lines != table.cut(lines, width):
+        lines = table.aligned(table.with_room(short, width, _dispensable(short)))
+    return table.cut(lines, width)
+
+
+def _shortened(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Without the maker of the GPUs and the limit of their power; and the state has a third of the width."""
+    heading, *body = map(list, rows)
+    name, power, state = map(heading.index, ("NAME", "POWER", "STATE"))
+    for row in body:
+        row[name] = row[name].removeprefix("NVIDIA ")
+        row[power] = _LIMIT.sub("", row[power])
+        [row[state]] = table.cut([row[state]], max(width // 3, len("STATE")))
+    return [heading, *body]
+
+
+def _dispensable(rows: Sequence[Sequence[str]]) -> Sequence[str]:
+    """The columns that may be left out, the first of these first: the name says least where all are the same."""
+    models = {row[rows[0].index("NAME")] for row in rows[1:]}
+    return ("NAME", "POWER", "TEMP") if len(models) == 1 else ("POWER", "TEMP", "NAME")
 
 
 gpus_command = Command(
