@@ -19,6 +19,7 @@ Line = list[tuple[str, str]]  # pieces of text, each with the name of its style
 _BETWEEN = "  "
 _WIDEST_BAR, _NARROWEST_BAR = 30, 5
 _LEAST_OUTPUT = 22
+_SHARE_OF_REASON = 0.4  # of the width
 _SHARE_OF_JOB = 5  # of the width
 _NARROWEST_JOB = 10
 _FEWEST_LINES = 3  # of failures, or they would mean nothing
@@ -158,8 +159,10 @@ def _widths(rows: Sequence[_Row], width: int) -> dict[str, int]:
         if longest or name in ("GPU", "JOB", "TIME"):
             most = max(_NARROWEST_JOB, width // _SHARE_OF_JOB) if name in _NAMES else longest
             widths[name] = max(len(name), min(most, longest))
+    reasons = max((cell_len(row.last) for row in rows if not row.job), default=0)  # end with for how long
+    least = max(_LEAST_OUTPUT, min(reasons, int(_SHARE_OF_REASON * width)))
     for name in _DISPENSABLE:
-        if width - sum(widths.values()) - len(_BETWEEN) * len(widths) >= _LEAST_OUTPUT:
+        if width - sum(widths.values()) - len(_BETWEEN) * len(widths) >= least:
             break
         widths.pop(name, None)
     if not any(row.job and row.last for row in rows):  # no job has printed anything, so its command has more room

@@ -100,6 +100,13 @@ def test_before_jobs_have_printed_anything_their_commands_have_that_room_and_are
         assert not set(rest) & set("plr"), "LAST OUTPUT is empty"
 
 
+def test_at_80_columns_a_reason_to_wait_says_for_how_long() -> None:
+    reason = Wait("1", "alice python 9.0 GiB for 26 min", "alice")
+    running = [RunningJob(Attempt(job(1), 1, ("0",), (0,)), 14.0, "epoch 3")]
+    lines = texts(frame(picture(2, running=running, waits=[reason]), 79, 23))
+    assert lines[3].endswith("  1.0 / 80.0 GiB  alice python 9.0 GiB for 26 min")
+
+
 def test_no_picture_is_higher_than_the_terminal() -> None:
     picture = Picture([], [], Counts(waiting=3), True, Eta(None))
     assert [len(frame(picture, 80, height)) <= height for height in range(4)] == [True] * 4
