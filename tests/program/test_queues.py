@@ -150,8 +150,8 @@ class TestNamedPipe:
         fifo.write(line("whole"))
         fifo.has_run("half", "whole")
         said = "a writer of the named pipe left its last line without a newline; that line is a job of its own\n"
-        assert fifo.said.count(said) == 1
         terminate(process)
+        assert fifo.said.count(said) == 1
 
     def test_follow_makes_it_for_its_owner_alone(self, fifo: Queue) -> None:
         fifo.start(umask=0)
@@ -662,7 +662,8 @@ class TestRestart:
         until(lambda: HELD in fifo.said)
         fifo.write(line("two"))
         fifo.has_run("one", "two")
-        assert "was cut off when the scheduler ended, and is not run: echo half >> ran; rm -rf /tmp/x" in fifo.said
+        cut_off = "was cut off when the scheduler ended, and is not run: echo half >> ran; rm -rf /tmp/x"
+        until(lambda: cut_off in fifo.said)
 
     def test_after_ctrl_c_what_was_in_the_pipe_and_not_run_is_run_on_resume(self, fifo: Queue) -> None:
         process = fifo.start("--cpu-slots", "1")
