@@ -460,10 +460,11 @@ def test_what_runs_never_declared_more_than_there_is_room_and_the_first_is_not_p
 
 
 @settings(max_examples=200)
-@given(st.integers(1, 5), st.integers(1, 2), st.randoms(use_true_random=False))
+@given(st.integers(1, 5), st.integers(1, 2), st.integers(0, 2**32))
 def test_never_more_gpus_are_held_at_once_than_the_cap_allows_and_all_jobs_run(
-    cap: int, jobs_per_gpu: int, chance: Random
+    cap: int, jobs_per_gpu: int, seed: int
 ) -> None:
+    chance = Random(seed)  # hypothesis' own draws each number by itself, which takes ten times as long
     limits = Limits(tuple("01234"), jobs_per_gpu, at_once=cap)
     subject = Scheduler(limits, POLICIES["fifo"](), Rules())
     for number in range(1, 30):
