@@ -3,7 +3,6 @@ run its earlier inputs, each from where it was left."""
 
 import errno
 import os
-import shlex
 import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -188,6 +187,8 @@ def refuse_programs(typed: "Sequence[Typed]", shell: str) -> None:
         if not isinstance(opened.feed, Content):
             continue
         if words := foreign_interpreter(opened.feed.first(_FIRST_LINE)):
+            import shlex  # noqa: PLC0415 - only an error needs it
+
             path = opened.name or (each.path if os.path.exists(each.path) else "")
             raise UserError(
                 f"{safe(path) or 'stdin'} is not a list of commands: its first line says that it is a program for "

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
 
-_LOG = re.compile(r"\d{4,}(-[\w.-]+)?\.log", re.ASCII)
+_LOG = r"\d{4,}(-[\w.-]+)?\.log"
 # A file's name may have 255 bytes.
 _LONGEST_NAME = 200
 
@@ -35,4 +35,4 @@ def log_of(directory: str, job: Job) -> str:
 
 def is_log(name: str) -> bool:
     """Whether the name of a file is one that `log_of` gives."""
-    return bool(_LOG.fullmatch(name))
+    return bool(re.fullmatch(_LOG, name, re.ASCII))

@@ -260,7 +260,10 @@ def _run(
 
 def _can_be_resumed(journal: str) -> bool:
     """Whether lines of its input would be lost with it, or run again, as those of a growing file."""
-    from simple_gpu_scheduler.journal.find import began  # noqa: PLC0415 - only if there are more runs than are kept
+    is_finished = disk.is_finished(journal)
+    if is_finished is not None:
+        return not is_finished
+    from simple_gpu_scheduler.journal.find import began  # noqa: PLC0415 - hardly any run comes here
     from simple_gpu_scheduler.resume.find import is_done  # noqa: PLC0415 - as above
 
     return bool(began(journal)) and not is_done(journal, failed_too=False)
