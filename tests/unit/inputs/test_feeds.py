@@ -57,9 +57,9 @@ class TestFollowed:
             again._file.close()
 
     def test_a_change_is_not_over_while_old_lines_come_again(self, tmp_path: Path, monkeypatch) -> None:
-        monkeypatch.setattr(following, "_PATIENCE", 1.0)
+        monkeypatch.setattr(following, "_PATIENCE", 2.0)
         monkeypatch.setattr(following, "_QUIET", 5.0)
-        path, lines = tmp_path / "queue", [b"%d\n" % number for number in range(20)]
+        path, lines = tmp_path / "queue", [b"%d\n" % number for number in range(30)]
         path.write_bytes(b"".join(lines))
         held = HeldLines(str(path))
         feed = Followed(str(path), None, lambda: held.kept)

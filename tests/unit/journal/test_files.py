@@ -4,6 +4,7 @@ from pathlib import Path
 
 from simple_gpu_scheduler.events import JobRequeued, RunEnded
 from simple_gpu_scheduler.journal import disk, files
+from simple_gpu_scheduler.journal.find import ending
 from simple_gpu_scheduler.journal.records import encode
 from tests.support.runs import job
 
@@ -36,6 +37,7 @@ def test_the_last_line_of_a_journal_tells_whether_anything_is_left(tmp_path: Pat
     for end, tells in cases:
         journal.write_text("x" * 5000 + "\n" + encode(end, 1.0))
         assert disk.is_finished(str(journal)) is tells
+        assert tells is None or tells == (ending(str(journal)) == "finished")  # the same rule
     for torn in "", "x\n", encode(done, 1.0)[5:], encode(done, 1.0) + encode(JobRequeued(job(1), ""), 2.0):
         journal.write_text(torn)
         assert disk.is_finished(str(journal)) is None
