@@ -3,7 +3,7 @@
 The command line is the interface; the names here are what a Python program may rely on.
 """
 
-from typing import TYPE_CHECKING, Any
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 

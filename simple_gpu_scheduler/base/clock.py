@@ -1,7 +1,8 @@
 """The clock of this machine. The loop takes its time only from here, so that a test can pass another clock."""
 
 import time
-from typing import Protocol
+
+from simple_gpu_scheduler.base.values import Protocol
 
 
 class Clock(Protocol):

@@ -1,6 +1,6 @@
 """Exit codes, and the error that a user can fix. Imports no other file."""
 
-from typing import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple
 
 SUCCEEDED = 0
 SOME_DID_NOT_SUCCEED = 1

@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any
+
+from simple_gpu_scheduler.base.values import Any
 
 from .errors import UserError
 

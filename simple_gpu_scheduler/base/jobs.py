@@ -4,7 +4,7 @@ They are NamedTuples because a million of them are made and they must load quick
 written, where GPUs come from or what a process is.
 """
 
-from typing import Literal, NamedTuple
+from simple_gpu_scheduler.base.values import Literal, NamedTuple
 
 Kind = Literal["succeeded", "failed", "timed out", "killed", "not started"]
 # What became of a job: how its last attempt ended, unless it was cancelled.

@@ -4,11 +4,11 @@ It knows how arguments are written, not what any of them is for.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import click
 
 from simple_gpu_scheduler.base.program import LONG, PROGRAM
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 
 _BETWEEN = "\0"  # the one character that no argument can hold
 

@@ -10,11 +10,11 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import BAD_INPUT, BUG, SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.keeper.client import KeeperClient

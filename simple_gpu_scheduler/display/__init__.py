@@ -1,6 +1,6 @@
 """What a run prints on the terminal."""
 
-from typing import Literal, NamedTuple
+from simple_gpu_scheduler.base.values import Literal, NamedTuple
 
 Progress = Literal["live", "plain", "none"]
 

@@ -13,9 +13,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 _MARK = "…"
 _WORD = re.compile(r"[^\s/=]+[\s/=]*|[\s/=]+")

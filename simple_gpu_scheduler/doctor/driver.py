@@ -8,8 +8,8 @@ import os
 import select
 import signal
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.gpus import Gpu, Tolerance
 from simple_gpu_scheduler.gpus.discover import open_nvml
 from simple_gpu_scheduler.gpus.nvml import Nvml

@@ -15,10 +15,10 @@ from contextlib import suppress
 from fnmatch import fnmatch
 from glob import glob
 from importlib import metadata
-from typing import NamedTuple
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles, SharedDirectory, shared_directory
 from simple_gpu_scheduler.gpus.machine_file import MACHINE_FILE, MachineFile, read_machine_file
 from simple_gpu_scheduler.journal.files import make_directory, runs_directory

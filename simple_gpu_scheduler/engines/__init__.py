@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # the table is read for --help too
     from .protocol import Setting, World

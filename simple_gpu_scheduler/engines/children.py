@@ -11,10 +11,10 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome, outcome_of
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.keeper.launcher import Launcher
 from simple_gpu_scheduler.system import leftovers, processes

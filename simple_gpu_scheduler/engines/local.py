@@ -5,11 +5,11 @@ started: they hold their own leases and are not children of this process.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, outcome_of
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.gpus.discover import open_pool
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool

@@ -11,10 +11,10 @@ import time
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from queue import Empty
-from typing import Any
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.scheduling.slots import Room, Rooms

@@ -4,10 +4,10 @@ An event says what happened, not how it is shown or recorded. Times are in secon
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome, Place
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 
 
 class RunBegan(NamedTuple):

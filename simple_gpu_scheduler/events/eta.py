@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import NamedTuple
 
 
 class Eta(NamedTuple):

@@ -5,11 +5,11 @@ million jobs. It has no clock: `now` is passed in, and only tells since when som
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
 
 from simple_gpu_scheduler.base.errors import BAD_INPUT, BY_SIGNAL, SOME_DID_NOT_SUCCEED, SUCCEEDED
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Kind
+from simple_gpu_scheduler.base.values import Any, Literal, NamedTuple
 
 from . import (
     AllRead,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Protocol
+
+from simple_gpu_scheduler.base.values import Protocol
 
 from . import Event, Noticed
 from .ledger import Ledger

@@ -4,9 +4,9 @@ A GPU is known by its id, as in a job's CUDA_VISIBLE_DEVICES, and by its UUID, w
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.base.jobs import Key
+from simple_gpu_scheduler.base.values import NamedTuple, Protocol
 
 NO_LIMIT = float("inf")
 # A bare CUDA context takes more than this, an idle GPU and a small desktop less.

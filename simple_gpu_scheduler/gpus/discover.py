@@ -6,11 +6,11 @@ It asks NVML if needed, otherwise the driver's files, and says in a sentence wha
 import os
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import GpuCap
 from simple_gpu_scheduler.base.units import show_size
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
 from simple_gpu_scheduler.gpus.leases import Put
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles, shared_directory
 from simple_gpu_scheduler.gpus.leases.lease import open_lease

@@ -10,11 +10,11 @@ import os
 import stat
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import GpuCap
 from simple_gpu_scheduler.base.units import parse_size
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 
 from .names import parse_gpus
 

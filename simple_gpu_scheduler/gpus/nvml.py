@@ -8,7 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 
 from . import NO_LIMIT, Device, Gpu
 

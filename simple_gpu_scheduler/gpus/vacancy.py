@@ -4,9 +4,8 @@ A GPU that is idle between two processes of somebody's loop is not free. So once
 left it alone for a while. It knows only what was seen: a GPU that was free at the first look is used at once.
 """
 
-from typing import NamedTuple
-
 from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from . import USED_MEMORY, Look, Reason
 

@@ -4,10 +4,10 @@ import keyword
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
 from unicodedata import normalize
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
 
 from .points import Order, Point, points
 from .space import Space

@@ -1,9 +1,9 @@
 """A sweep as a mapping, as in files, and back. The keys are the names of the command-line options."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import Any
 
 from .order import SAMPLERS
 from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, WrittenValues, meant, shown

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from math import exp, floor, log, log10
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .sweep import WrittenValues, shown
 from .values import LISTED, MOST, Computed, Draw, Fixed, Values, is_number, parse_fixed, show_fixed

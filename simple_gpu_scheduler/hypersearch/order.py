@@ -5,10 +5,10 @@ The order of n things takes no memory, however large n is. Only this file knows 
 import warnings
 from collections.abc import Iterator
 from math import isqrt
-from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.extras import install
+from simple_gpu_scheduler.base.values import Any
 
 _MASK = 2**64 - 1
 _FEW = 1024  # up to this many are sorted by random numbers, which makes all orders equally likely

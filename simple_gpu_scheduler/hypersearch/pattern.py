@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .shell_quotes import COMMANDS, COMMENT, ENDS_ESCAPED, OPTIONS, SINGLE, WORD, WORDS, left_open, place_behind, quoted
 from .sweep import bare, meant, shown

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from itertools import count
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .order import mix, quasi_points, shuffled, unit
 from .space import Space

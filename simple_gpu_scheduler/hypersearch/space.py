@@ -5,9 +5,9 @@ It knows how parameters are combined, not in which order points are visited or w
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .sweep import Rows, meant, shown
 from .values import LISTED, MOST, NUMBER, Draw, Values, kind_of

@@ -1,7 +1,8 @@
 """A sweep as written on the command line or in a file. Nothing in it is checked yet."""
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 SHUFFLED, IN_ORDER = "shuffled_grid", "grid"
 

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 
 from .sweep import shown
 

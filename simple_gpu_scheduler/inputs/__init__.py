@@ -1,6 +1,6 @@
 """What commands are read from: files, pipes, growing files, and the thread that reads them."""
 
-from typing import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple
 
 # `--follow` creates a named pipe with such a name without `--make-fifo`.
 PIPE_SUFFIX = ".fifo"

@@ -19,8 +19,8 @@ import stat
 import time
 import zlib
 from contextlib import suppress
-from typing import Literal, NamedTuple
 
+from simple_gpu_scheduler.base.values import Literal, NamedTuple
 from simple_gpu_scheduler.system.inotify import Watch
 
 _QUIET = 1.0

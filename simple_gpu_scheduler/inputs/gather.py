@@ -7,11 +7,11 @@ import stat
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.interpreter import foreign_interpreter
 from simple_gpu_scheduler.jobfile.parse import LineParser

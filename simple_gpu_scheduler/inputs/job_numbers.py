@@ -9,8 +9,8 @@ that is not recorded in time has no number.
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.jobfile.split import count_lines
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.read import Record, read_records

@@ -6,8 +6,8 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
 
+from simple_gpu_scheduler.base.values import Protocol
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
 from simple_gpu_scheduler.keeper.messages import Socket, pair, receive, send

@@ -7,10 +7,10 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple, Protocol
 from simple_gpu_scheduler.events import Noticed, ReadMark
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.jobfile.split import Line, LineCutter

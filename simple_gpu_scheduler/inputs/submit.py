@@ -14,10 +14,10 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.jobfile.split import SUBMITTED
 
 from . import PIPE_SUFFIX

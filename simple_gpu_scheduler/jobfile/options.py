@@ -5,9 +5,9 @@ It knows the keys and the form of their values, not where in a line they are, no
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from simple_gpu_scheduler.base.units import parse_duration, parse_size
+from simple_gpu_scheduler.base.values import Any
 
 NOT_IN_NAMES = r"\s,'\"`\\\x00-\x1f\x7f"
 _NAME = re.compile(f"[^{NOT_IN_NAMES}]+")

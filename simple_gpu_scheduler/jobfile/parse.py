@@ -6,10 +6,10 @@ end, or when their jobs run.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import GpuCap, Job, Place
 from simple_gpu_scheduler.base.units import show_size
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.events import ReadMark
 
 from .options import parse_options

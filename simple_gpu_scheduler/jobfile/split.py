@@ -1,7 +1,8 @@
 """Bytes -> logical lines, as they arrive. It knows how lines end and continue, not what they mean."""
 
 import re
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .parse import LONGEST_LINE as _LONGEST_LINE
 from .shell_comments import CommentScanner

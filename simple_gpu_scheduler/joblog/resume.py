@@ -6,10 +6,10 @@ A row is a job that has ended. Only numbers count: with `--resume` a job that ha
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal, split_options
 

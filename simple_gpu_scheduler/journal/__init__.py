@@ -4,7 +4,7 @@
 knows where runs are kept, `append` writes. Its format is documented in `docs/journal.md`.
 """
 
-from typing import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple
 
 VERSION = 1
 

@@ -5,7 +5,8 @@ type are checked without a call.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+
+from simple_gpu_scheduler.base.values import Any
 
 _MOST = 10**40  # more than any option can say
 _FAR = 2**36  # seconds: from the epoch to the year 4147; beyond, calendars fail

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from . import files
 from .fields import is_sound

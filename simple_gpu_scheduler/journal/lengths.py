@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from io import BytesIO
 from itertools import islice
-from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, RUNS_KEPT, PastLengths
 from simple_gpu_scheduler.scheduling.templates import template_of
 

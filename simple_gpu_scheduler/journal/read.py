@@ -4,7 +4,8 @@ It does not know what the records mean. Pure.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 
 _BEGIN = b'{"event":"'
 _AT_ONCE = 2_000

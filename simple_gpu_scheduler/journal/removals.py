@@ -1,7 +1,8 @@
 """Which runs `clean` deletes, and why it leaves others. Pure."""
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 
 class RunOnDisk(NamedTuple):

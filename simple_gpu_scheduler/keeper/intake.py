@@ -11,7 +11,8 @@ import os
 import select
 import termios
 from contextlib import suppress
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .messages import Socket, receive, send
 

@@ -5,7 +5,8 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 # A command may have 131,071 bytes, plus the variables of a job.
 _LONGEST = 512 * 1024

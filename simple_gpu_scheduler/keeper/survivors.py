@@ -9,10 +9,10 @@ import signal
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Attempt, Key
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.system.leftovers import PATIENCE, read_variable, server_among

@@ -1,6 +1,6 @@
 """Notifications when a run or a job has ended."""
 
-from typing import Literal, NamedTuple, get_args
+from simple_gpu_scheduler.base.values import Literal, NamedTuple, get_args
 
 Trigger = Literal["end", "fail", "each"]
 TRIGGERS: tuple[Trigger, ...] = get_args(Trigger)

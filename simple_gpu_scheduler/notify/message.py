@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome
 from simple_gpu_scheduler.base.text import safe, visible
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.events import JobDropped, JobEnded, RunEnded
 from simple_gpu_scheduler.events.ledger import fate_of
 

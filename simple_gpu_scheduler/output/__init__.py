@@ -1,9 +1,9 @@
 """What jobs print: their log files, and showing them grouped or line by line."""
 
 import re
-from typing import Literal, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import Literal, NamedTuple
 
 _LOG = r"\d{4,}(-[\w.-]+)?\.log"
 # A file's name may have 255 bytes.

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from queue import Empty
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.system.threads import MessageQueue, need_thread
 
 from .log_file import UNKNOWN, after_header, open_to_read

@@ -5,10 +5,10 @@ import json
 import os
 import socket
 import time
-from typing import Any
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.run_state import read_state
 

@@ -17,8 +17,8 @@ from _socket import AF_UNIX, MSG_NOSIGNAL, SHUT_RDWR, SO_PEERCRED, SOCK_STREAM, 
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, NamedTuple
 
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.system.threads import start_thread
 
 from . import TAKEN

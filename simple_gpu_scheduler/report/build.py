@@ -4,9 +4,9 @@ It puts together what the other files take from the journal and the logs. It doe
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.text import visible
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.rows import JobRow, job_rows
 from simple_gpu_scheduler.journal.run_state import JobState, RunState

@@ -2,11 +2,11 @@
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from simple_gpu_scheduler.base.extras import figure_maker
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.units import axis_unit
+from simple_gpu_scheduler.base.values import Any
 
 from .numbers import CPU, STATES, in_order
 

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .timeline import Span
 

@@ -4,8 +4,8 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import Any
 
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.display.abbreviation import in_turn, shorten
 
 # Of a command, in characters: what is looked at, what is shown in one line, and what fits into any line.

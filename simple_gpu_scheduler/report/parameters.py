@@ -11,8 +11,8 @@ says nothing about the others.
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.scheduling.templates import PLACEHOLDER, template_of
 
 PRESENT = "yes"  # the value of an option that has none

@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from simple_gpu_scheduler.base.jobs import Outcome
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe, show_gpus, show_moment, show_outcome
 from simple_gpu_scheduler.base.units import show_duration, show_percent
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.display.abbreviation import shorten
 from simple_gpu_scheduler.display.table import aligned, cut, with_commands
 

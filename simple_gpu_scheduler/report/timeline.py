@@ -5,9 +5,9 @@ dead: the caller says when the run was last heard of.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import outcome_of
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.journal.fields import is_sound
 from simple_gpu_scheduler.journal.read import Record
 

@@ -1,6 +1,6 @@
 """Finding a run to resume, what is left of it, and which of its jobs are still running."""
 
-from typing import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple
 
 
 class ResumeOptions(NamedTuple):

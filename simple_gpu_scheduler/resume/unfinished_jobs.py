@@ -2,9 +2,9 @@
 
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Key
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.events import ReadMark, RunResumed
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
 from simple_gpu_scheduler.journal.run_state import UNFINISHED, JobState, RunState

@@ -7,11 +7,11 @@ order, the engine places and processes, and the sinks how things are shown.
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from queue import Empty
-from typing import TYPE_CHECKING, Any
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
 from simple_gpu_scheduler.base.text import show_job
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
 from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine, Refused
 from simple_gpu_scheduler.events import (
     AllRead,

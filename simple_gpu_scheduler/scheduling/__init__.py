@@ -3,9 +3,8 @@
 This file has the values that the scheduler takes and returns.
 """
 
-from typing import NamedTuple
-
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import NamedTuple
 
 
 class Rules(NamedTuple):

@@ -3,9 +3,8 @@
 Choosing changes nothing: asked again, it gives the same answer until something happens. Pure.
 """
 
-from typing import NamedTuple
-
 from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.scheduling.policies import WaitingJob
 
 from .queues import Gap, Lineup

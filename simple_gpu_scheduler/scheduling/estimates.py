@@ -7,9 +7,9 @@ clock, and does not know where earlier runs are kept. Pure.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .templates import template_of_job
 

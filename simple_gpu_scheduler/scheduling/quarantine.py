@@ -6,9 +6,9 @@ there is up to the loop.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
+from simple_gpu_scheduler.base.values import NamedTuple
 
 # Returns what is running, and for how long.
 Running = Callable[[], Sequence[tuple[Attempt, float]]]

@@ -7,9 +7,9 @@ policy for the order and the estimates for the lengths. It knows nothing of GPUs
 from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from math import frexp
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, WaitingJob
 
 from .estimates import UNKNOWN, Estimates, History

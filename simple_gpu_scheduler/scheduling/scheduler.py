@@ -8,9 +8,9 @@ threads or processes; what others use is in `rooms`, the GPUs that they leave fr
 
 from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.scheduling.policies import Policy, WaitingJob
 
 from . import AT_FIRST, Dropped, NextAttempt, Rules, Verdict

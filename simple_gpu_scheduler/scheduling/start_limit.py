@@ -4,7 +4,7 @@ A limit on processes is shared with everything else that its user runs: there ma
 as one of our own jobs ends.
 """
 
-from typing import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple
 
 _NEVER = float("inf")
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 30.0

@@ -1,8 +1,8 @@
 """Policies compared on the same workloads. Pure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.scheduling.estimates import Estimates
 from simple_gpu_scheduler.scheduling.policies.names import Chosen
 from simple_gpu_scheduler.scheduling.queues import Label

@@ -7,7 +7,8 @@ a multiple of the length, taken as at least ten seconds, since for a very short 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import ceil
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .simulate import Workload
 

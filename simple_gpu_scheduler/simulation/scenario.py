@@ -4,10 +4,10 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.journal import find
 from simple_gpu_scheduler.journal.run_state import RunState, read_state
 from simple_gpu_scheduler.simulation.workloads.csv import read_csv

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 _NOTHING = 0.02  # percent
 

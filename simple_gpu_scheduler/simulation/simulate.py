@@ -6,9 +6,9 @@ It does not know where workloads come from or what the result is for. Pure.
 from array import array
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Place
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Room
 

@@ -6,8 +6,8 @@ results are shown, nor of learned policies.
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.scheduling.policies import MAY_STARVE
 from simple_gpu_scheduler.scheduling.queues import Label
 

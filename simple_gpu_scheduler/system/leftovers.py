@@ -11,7 +11,8 @@ import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal, NamedTuple
+
+from simple_gpu_scheduler.base.values import Literal, NamedTuple
 
 # The attempt of a process by its mark: a running one, an ended one, or no mark.
 Owner = Literal["running", "ended", "unknown"]

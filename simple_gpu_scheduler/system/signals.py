@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .threads import need_thread
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Generic, TypeVar
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import Generic, TypeVar
 
 T = TypeVar("T")
 _ALL = signal.valid_signals()

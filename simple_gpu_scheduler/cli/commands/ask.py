@@ -2,13 +2,13 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import click
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Command
 from simple_gpu_scheduler.cli.options.which_run import run_option, run_params
 from simple_gpu_scheduler.journal.files import run_of

@@ -5,11 +5,11 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.cli.machine_defaults import machine_defaults
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
 from time import monotonic
-from typing import Any
 
 import click
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section, SeveralValues, version_option
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
 from simple_gpu_scheduler.hypersearch.definitions import combine, parse_whole, parse_zip

@@ -6,7 +6,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
 
 import click
 
@@ -16,6 +15,7 @@ from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place, outcome_of
 from simple_gpu_scheduler.base.text import show_waits
 from simple_gpu_scheduler.base.units import parse_duration
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
 from simple_gpu_scheduler.cli.machine_defaults import machine_defaults
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from simple_gpu_scheduler import __version__
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
 from simple_gpu_scheduler.cli.click_extras import Command, version_option
 from simple_gpu_scheduler.cli.commands import COMMANDS
 from simple_gpu_scheduler.cli.machine_defaults import machine_defaults

@@ -4,13 +4,13 @@ import gc
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.extras import figure_maker
 from simple_gpu_scheduler.base.text import print_text, safe
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Command, Section, SeveralValues
 from simple_gpu_scheduler.cli.options.order import choose_policy
 from simple_gpu_scheduler.cli.options.workload import take_scenario, trace_argument, workload_section

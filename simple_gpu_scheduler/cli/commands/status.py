@@ -4,7 +4,6 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import click
 
@@ -12,6 +11,7 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe, show_command, show_gpus, show_wait
 from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Command
 from simple_gpu_scheduler.cli.options.which_run import run_params
 from simple_gpu_scheduler.display import table

@@ -10,13 +10,13 @@ import select
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import click
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.cli.options.which_run import run_option
 from simple_gpu_scheduler.inputs.job_numbers import Numbered, Receiver, find_receiver, numbers

@@ -5,12 +5,12 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import print_text, safe
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.cli.click_extras import Command, Section
 from simple_gpu_scheduler.cli.options.order import choose_policy
 from simple_gpu_scheduler.cli.options.workload import take_scenario, trace_argument, workload_section

@@ -1,9 +1,8 @@
 """What a run prints about itself on the terminal."""
 
-from typing import Any, get_args
-
 import click
 
+from simple_gpu_scheduler.base.values import Any, get_args
 from simple_gpu_scheduler.cli.click_extras import Section
 from simple_gpu_scheduler.display import DisplayOptions, Progress
 

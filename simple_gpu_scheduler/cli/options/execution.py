@@ -1,9 +1,8 @@
 """How commands are run, or that none is run."""
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
 from simple_gpu_scheduler.cli.click_extras import Section
 from simple_gpu_scheduler.engines import ENGINES
 

@@ -1,10 +1,9 @@
 """What happens when jobs fail or take too long."""
 
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from simple_gpu_scheduler.base.units import parse_duration
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
 from simple_gpu_scheduler.cli.click_extras import Parsed, Section
 from simple_gpu_scheduler.scheduling.halt import parse_halt
 

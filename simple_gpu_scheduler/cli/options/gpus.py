@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from simple_gpu_scheduler.base.units import parse_duration, parse_size
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
 from simple_gpu_scheduler.cli.click_extras import Parsed, Section, SeveralValues
 from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, DEFAULT_MAX_USED, Tolerance
 from simple_gpu_scheduler.gpus.names import looks_like_gpus, parse_gpus

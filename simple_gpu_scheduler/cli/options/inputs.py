@@ -1,10 +1,10 @@
 """Where commands are read from, and how they are separated."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Section
 from simple_gpu_scheduler.inputs import InputOptions
 

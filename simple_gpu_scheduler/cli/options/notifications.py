@@ -1,9 +1,8 @@
 """Whether, how and when to notify the user of a run."""
 
-from typing import Any
-
 import click
 
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Parsed, Section
 from simple_gpu_scheduler.notify import NotifyOptions, Trigger, parse_triggers
 

@@ -1,11 +1,10 @@
 """The order in which jobs start."""
 
-from typing import Any
-
 import click
 
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.units import parse_duration
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Parsed, Section
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.policies.names import (

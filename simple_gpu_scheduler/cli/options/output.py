@@ -1,9 +1,8 @@
 """Where the jobs' output goes."""
 
-from typing import Any, get_args
-
 import click
 
+from simple_gpu_scheduler.base.values import Any, get_args
 from simple_gpu_scheduler.cli.click_extras import Section
 from simple_gpu_scheduler.output import Mode, OutputOptions
 

@@ -1,9 +1,8 @@
 """What is kept of a run."""
 
-from typing import Any
-
 import click
 
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Section
 from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.journal import RecordOptions

@@ -1,13 +1,13 @@
 """Which run is resumed, and with which options: those that are typed now, else the earlier ones."""
 
 import os
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
 from simple_gpu_scheduler.cli.click_extras import OptionalValue, Section
 from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.resume import ResumeOptions

@@ -1,11 +1,10 @@
 """The options of `simulate` and `tune` that say which workload to simulate, and on how many GPUs."""
 
-from typing import Any
-
 import click
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.click_extras import Parsed, Section
 from simple_gpu_scheduler.scheduling.estimates import Estimates
 from simple_gpu_scheduler.scheduling.templates import LABELS

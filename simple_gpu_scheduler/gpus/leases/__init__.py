@@ -5,9 +5,9 @@ what a lease is for.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.base.errors import Broken, UserError
+from simple_gpu_scheduler.base.values import NamedTuple, Protocol
 
 
 class LeaseError(UserError):

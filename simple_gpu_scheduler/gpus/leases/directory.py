@@ -10,8 +10,8 @@ import stat
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.system.users import user_name
 
 from . import LeaseError, LeaseFileError

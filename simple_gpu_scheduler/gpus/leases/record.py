@@ -5,9 +5,9 @@ a job if it has one. Of what a user typed, it holds only names, never commands.
 """
 
 import re
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.system.leftovers import is_hidden
 from simple_gpu_scheduler.system.users import owner, user_name
 

@@ -6,11 +6,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, NamedTuple
 from simple_gpu_scheduler.display.layout import Layout
 from simple_gpu_scheduler.engines.protocol import Setting
 from simple_gpu_scheduler.events import Noticed, RunEnded

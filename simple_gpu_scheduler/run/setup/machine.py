@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from queue import Empty
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.events import Event, Waited
 from simple_gpu_scheduler.gpus.discover import Machine, NotReadyError, Wants, find_machine
 from simple_gpu_scheduler.remote.server import Asked

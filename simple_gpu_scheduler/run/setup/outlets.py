@@ -3,9 +3,9 @@
 import os
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
 from simple_gpu_scheduler.display.failsafe import Failsafe
 from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_streams
 from simple_gpu_scheduler.display.lines import EventWords, PlainLines

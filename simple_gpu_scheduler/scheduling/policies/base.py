@@ -1,9 +1,9 @@
 """What a policy is, and what it sees of a job. Of the policies it knows only the simplest kind."""
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple, Protocol
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import NamedTuple, Protocol
 
 Kind = tuple[int, int, int, str]  # GPUs, memory on each, rough length, and the label if the policy asks for it
 

@@ -6,7 +6,8 @@ It knows neither how weights are found nor where the file is, and needs no NumPy
 import json
 from math import isfinite, log
 from operator import mul
-from typing import NamedTuple
+
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from .base import Load, WaitingJob
 from .scored import LEAST, Scored

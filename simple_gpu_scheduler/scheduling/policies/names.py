@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import NamedTuple
 
 from . import POLICIES, Policy, aged
 

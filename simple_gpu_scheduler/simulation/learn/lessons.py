@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from random import Random
-from typing import NamedTuple
 
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.simulation.significance import Standing
 from simple_gpu_scheduler.simulation.simulate import Workload
 

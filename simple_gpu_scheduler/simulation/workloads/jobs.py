@@ -4,9 +4,9 @@ It does not know where jobs come from or how arrivals are used. Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.jobs import Job, Place
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.simulation.simulate import Arrival
 
 

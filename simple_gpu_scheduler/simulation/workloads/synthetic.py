@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Mapping
 from math import log
 from random import Random
-from typing import NamedTuple
 
 from simple_gpu_scheduler.base.units import parse_duration
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS
 
 from .cells import shown

@@ -2,7 +2,6 @@
 
 import random
 from collections import Counter
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Fate, Job, Kind, Outcome, Place
+from simple_gpu_scheduler.base.values import get_args
 from simple_gpu_scheduler.display.lines import EventWords
 from simple_gpu_scheduler.events import (
     AllRead,
