@@ -44,22 +44,19 @@ def simple_gpu_scheduler() -> NoReturn:
 
 def _may_run_jobs(args: Sequence[str]) -> bool:
     """A quick look; when it errs, there is a keeper that has nothing to do and leaves with us."""
-    if {"--no-journal", "--dry-run", "--help", "-h", "--version"}.intersection(args):
+    if {"--dry-run", "--help", "-h", "--version"}.intersection(args):
         return False
     return not args or not args[0].isalpha() or os.path.exists(args[0])
 
 
-def _make_keeper() -> "KeeperClient | None":
-    """Make it before the rest is loaded: that takes half the time, and less memory is shared with the fork."""
+def _make_keeper() -> "KeeperClient":
+    """Create it before the rest is loaded: so both are loaded at once, and less memory is shared with the fork."""
     from simple_gpu_scheduler.keeper.client import KeeperClient  # noqa: PLC0415 - as below
 
-    try:
-        return KeeperClient()
-    except (
-        OSError,
-        RuntimeError,
-    ):  # there can be no more processes; jobs can run without it, though exit codes may be lost
-        return None
+    keeper = KeeperClient()
+    with suppress(OSError):  # there can be no more processes; it is tried again for the first job
+        keeper.create()
+    return keeper
 
 
 def simple_hypersearch() -> NoReturn:

@@ -1,25 +1,38 @@
-"""This machine as an engine: leased GPUs that are looked at, and attempts as processes.
+"""This machine as an engine: leased GPUs that are looked at, and attempts as processes of a keeper.
 
-The pool knows the GPUs, and the children the processes. Survivors are attempts that an earlier scheduler of this run
-started: they hold their own leases and are not children of this process.
+The pool knows the GPUs, and the keeper the processes. Survivors are attempts that outlived their keeper or an earlier
+scheduler of this run.
 """
 
-from collections.abc import Callable, Sequence
+import errno
+import os
+import select
+from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.clock import SystemClock
+from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import Attempt, Key, outcome_of
+from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome, outcome_of
 from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.gpus.discover import open_pool
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
-from simple_gpu_scheduler.keeper import survivors
-from simple_gpu_scheduler.keeper.survivors import SurvivorExited
+from simple_gpu_scheduler.keeper import messages, survivors
+from simple_gpu_scheduler.keeper.client import KeeperClient, KeeperGone
+from simple_gpu_scheduler.keeper.messages import key_of, name_of
+from simple_gpu_scheduler.keeper.survivors import SurvivorExited, Traces
 from simple_gpu_scheduler.scheduling.slots import Rooms
+from simple_gpu_scheduler.system import processes
+from simple_gpu_scheduler.system.job_environment import own, unbuffered
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
 
-from .children import ChildExited, Children
-from .protocol import Ended, Exited, ForEngine, Refused, Report, Setting, Stopped, Tended, World
+from .protocol import Ended, Exited, ForEngine, Refused, Report, Setting, Tended, Unstoppable, World
+
+_WITHOUT_KEEPER = (
+    "the keeper process was killed; its jobs continue, and a new keeper starts the next ones, but a job that ended at "
+    "that moment runs again"
+)
 
 
 class LocalEngine:
@@ -27,22 +40,44 @@ class LocalEngine:
 
     queues = False
 
-    def __init__(self, setting: Setting, pool: Pool, children: Children, put: Callable[[object], None]) -> None:
-        """Starts watching the survivors, whose ends it will `put` on the inbox."""
-        self._run_id = setting.run_id.encode()
-        self._grace = setting.grace
-        self._put = put
+    def __init__(self, setting: Setting, pool: Pool, keeper: KeeperClient) -> None:
+        """Starts watching the survivors, whose ends will come to the inbox."""
+        self._setting = setting
         self._pool = pool
-        self._children = children
+        self._keeper = keeper
+        self._shell = os.fsencode(setting.shell)
+        self._outer_tree = setting.environment.get(TREE, b"")
         self._left_out: frozenset[str] = frozenset()
         self._taken: dict[Key, Hold] = {}  # places of attempts that have not started yet
-        self._left_something: set[Key] = set()  # attempts whose leftovers are being ended
+        self._started: dict[Key, tuple[Attempt, int]] = {}  # whose ends the keeper will tell, and their numbers
+        self._traces = Traces(setting.run_id.encode())
         self._survivors = {each.attempt.key: each.attempt for each in setting.survivors}
         pids = {each.attempt.key: each.pid for each in setting.survivors if each.status is None}
         for each in setting.survivors:
             if each.status is not None:
-                put(SurvivorExited(each.attempt.key, each.status))
-        survivors.watch(setting.journal, setting.journal_size, self._run_id, pids, put)
+                self._put(SurvivorExited(each.attempt.key, each.status))
+        survivors.watch(setting.journal, setting.journal_size, self._traces, pids, self._put)
+        self._watch_keeper()
+
+    def _put(self, message: object) -> None:
+        """Send ourselves a message through the loop; also from threads, whose errors the loop raises."""
+        self._setting.inbox.put(message if isinstance(message, Broken) else ForEngine(message))
+
+    def _watch_keeper(self) -> None:
+        if self._keeper.fileno() >= 0:
+            self._setting.inbox.watch(self._keeper.fileno(), self._read, writes=self._keeper.has_unsent)
+
+    def _read(self, ready: int) -> ForEngine | None:
+        """The next message of the keeper; or send it more, if there is room again."""
+        if not ready & ~select.POLLOUT:
+            self._keeper.send_rest()
+            self._watch_keeper()
+            return None
+        fd = self._keeper.fileno()
+        message = self._keeper.receive()
+        if isinstance(message, KeeperGone):
+            self._setting.inbox.forget(fd)
+        return ForEngine(message)
 
     def rooms(self, without: frozenset[str]) -> Rooms:
         """See `Engine`."""
@@ -57,28 +92,53 @@ class LocalEngine:
 
     def take(self, attempt: Attempt, now: float) -> bool:
         """Lease its GPUs, and look at each once more."""
-        hold = self._pool.take(mark(attempt, self._run_id), attempt.gpus, now)
+        hold = self._pool.take(mark(attempt, self._traces.run_id), attempt.gpus, now)
         if hold:
             self._taken[attempt.key] = hold
         return hold is not None
 
     def start(self, attempt: Attempt) -> None:
         """See `Engine`."""
-        self._children.start(attempt, self._taken.pop(attempt.key))
+        try:
+            self._keeper.create()  # the last one may have been killed
+            number = self._send_start(attempt, self._taken.pop(attempt.key))
+        except OSError as error:
+            self._put(messages.Ended(name_of(attempt.key), errno=error.errno or errno.EAGAIN))
+            number = 0
+        self._started[attempt.key] = attempt, number
+        self._watch_keeper()
 
-    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> Sequence[Stopped]:
+    def _send_start(self, attempt: Attempt, hold: Hold) -> int:
+        job = attempt.job
+        # Before it starts: a scheduler inside it will look for its mark.
+        hold.sign(os.getpid(), job.number, job.name)
+        # Only where it is needed: a shell that is not POSIX may take `--` for the command.
+        guard = (b"--",) if job.command[:1] in (b"-", b"+") else ()
+        streams = self._setting.open_streams(attempt)
+        numbers = [number for _, number in streams]
+        prints = unbuffered(self._setting.environment, numbers)
+        start = messages.Start(
+            name_of(attempt.key),
+            (self._shell, b"-c", *guard, job.command),
+            (*prints, *own(attempt, self._traces.run_id, self._outer_tree)),
+            b"".join([b"%d" % number for number in numbers]),
+            hold.signatures(messages.PID, job.number, job.name),
+        )
+        try:
+            return self._keeper.send(start, [*(fd for fd, _ in streams), *hold.descriptors])
+        finally:
+            for fd in {fd for fd, _ in streams}:
+                os.close(fd)
+
+    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> None:
         """See `Engine`. Survivors are told all at once, since that looks through the processes of the machine."""
         keys = [attempt.key for attempt in attempts if attempt.key in self._survivors]
         if keys:
-            survivors.end(self._run_id, keys, force=force)
-        return ["stopping" if each.key in self._survivors else self._stop(each, force=force) for each in attempts]
-
-    def _stop(self, attempt: Attempt, *, force: bool) -> Stopped:
-        has_ended = self._children.has_ended(attempt)
-        if has_ended and attempt.key not in self._left_something:
-            return "ended"  # the loop does not know yet, so it cannot mean what may be left
-        may = self._children.stop(attempt, force=force)
-        return "ended" if has_ended else "stopping" if may else "not allowed"
+            survivors.end(self._traces, keys, force=force)
+        for attempt in attempts:
+            if attempt.key in self._started:
+                self._keeper.send(messages.Stop(name_of(attempt.key), int(force)))
+        self._watch_keeper()
 
     def received(self, message: Any, now: float) -> Sequence[Report]:
         """See `Engine`."""
@@ -87,29 +147,55 @@ class LocalEngine:
             return ()
         if isinstance(message, SurvivorExited):
             return [self._survivor_exited(message)]
-        exited: ChildExited = message
-        if not self._children.settle(exited):
-            self._left_something.add(exited.attempt.key)
-            return [Exited(exited.attempt)]
-        self._left_something.discard(exited.attempt.key)
-        if exited.is_refused:
-            return [Refused(exited.attempt, exited.outcome.reason)]
-        return [Ended(exited.attempt, exited.outcome, "", exited.swept, exited.beyond_us, exited.server)]
+        if isinstance(message, KeeperGone):
+            return self._keeper_gone(message)
+        if isinstance(message, messages.Numbered):
+            self._keeper.known = message.number
+            message = message.message
+        return self._keeper_said(message)
+
+    def _keeper_said(self, message: messages.Message) -> Sequence[Report]:
+        if isinstance(message, messages.Ended):
+            return [self._ended(message)]
+        if isinstance(message, messages.Exited | messages.BeyondUs):
+            attempt, _ = self._started[key_of(message.attempt)]
+            return [Exited(attempt) if isinstance(message, messages.Exited) else Unstoppable(attempt)]
+        return ()
+
+    def _ended(self, ended: messages.Ended) -> Report:
+        attempt, _ = self._started.pop(key_of(ended.attempt))
+        if ended.errno:
+            return _not_started(attempt, ended.errno)
+        beyond_us, server = ended.beyond_us.decode(), ended.server.decode()
+        outcome = outcome_of(ended.status)
+        return Ended(attempt, outcome, "", ended.swept, beyond_us, server, by_itself=not ended.was_told)
+
+    def _keeper_gone(self, gone: KeeperGone) -> Sequence[Report]:
+        """What it ran outlives it. If it never worked, it has run nothing."""
+        started, self._started = self._started, {}
+        if not gone.has_worked:
+            return [_not_started(attempt, errno.EAGAIN) for attempt, _ in started.values()]
+        self._setting.inbox.put(Noticed(_WITHOUT_KEEPER, is_failure=True))
+        self._survivors |= {key: attempt for key, (attempt, _) in started.items()}
+        numbers = {key: number for key, (_, number) in started.items()}
+        self._traces = self._traces.more(numbers)
+        survivors.watch_orphans(self._traces, numbers, self._put)
+        return ()
 
     def _survivor_exited(self, exited: SurvivorExited) -> Report:
         attempt = self._survivors[exited.key]
-        if not exited.is_settled and survivors.sweep(self._run_id, exited, self._grace, self._put):
+        if not exited.is_settled and survivors.sweep(self._traces, exited, self._setting.grace, self._put):
             return Exited(attempt)
         del self._survivors[exited.key]
-        if exited.status is None:
-            return Ended(attempt, None, "its exit code is unknown", swept=exited.swept, server=exited.server)
-        return Ended(attempt, outcome_of(exited.status), swept=exited.swept, server=exited.server)
+        outcome = None if exited.status is None else outcome_of(exited.status)
+        why = "" if outcome else "its exit code is unknown"
+        return Ended(attempt, outcome, why, swept=exited.swept, server=exited.server)
 
     def release(self, attempt: Attempt) -> None:
-        """See `Engine`. A survivor has no lease of ours."""
+        """See `Engine`. A survivor of an earlier scheduler has no lease of ours."""
         if attempt.slots:
             is_unused = self._taken.pop(attempt.key, None) is not None
-            self._pool.give_back(mark(attempt, self._run_id), attempt.gpus, unused=is_unused)
+            self._pool.give_back(mark(attempt, self._traces.run_id), attempt.gpus, unused=is_unused)
 
     def tend(self, demand: Demand, now: float) -> Tended:
         """See `Engine`."""
@@ -119,13 +205,12 @@ class LocalEngine:
             pool.let_go(now, demand.gpus)
         has_looked = pool.look_again(now, demand)
         pool.look_beside(now)
-        self._children.recorded()
+        self._keeper.tell_what_is_recorded()
         remarks = pool.remarks() if pool.has_looked() else ()
         return Tended(pool.next_wake(now, demand), has_looked, remarks, pool.arrived())
 
     def close(self) -> None:
         """See `Engine`."""
-        self._children.close()
         self._pool.close()  # or a lease that it still waits for would come
 
     def _leave_out(self, gpus: frozenset[str]) -> None:
@@ -134,15 +219,21 @@ class LocalEngine:
             self._pool.leave_out(gpus)
 
 
+def _not_started(attempt: Attempt, number: int) -> Refused | Ended:
+    refused = processes.why_refused(number)
+    if refused:
+        return Refused(attempt, refused)
+    reason = "it was stopped before it could start" if number == errno.ECANCELED else os.strerror(number)
+    return Ended(attempt, Outcome("not started", reason=reason))
+
+
 def build(setting: Setting) -> World:
     """The engine of this machine, with real time."""
+    tree = setting.environment.get(TREE, b"")
 
     def put(message: object) -> None:
-        is_ours = isinstance(message, LeaseCame | ChildExited | SurvivorExited)
-        setting.inbox.put(ForEngine(message) if is_ours else message)
+        setting.inbox.put(ForEngine(message) if isinstance(message, LeaseCame) else message)
 
-    tree = setting.environment.get(TREE, b"")
     pool = open_pool(setting.machine, setting.wants, put, Family(setting.run_id, tree), tree)
-    return World(
-        LocalEngine(setting, pool, Children(setting, put), put), setting.inbox, SystemClock(), setting.read_more
-    )
+    engine = LocalEngine(setting, pool, setting.keeper or KeeperClient())
+    return World(engine, setting.inbox, SystemClock(), setting.read_more)

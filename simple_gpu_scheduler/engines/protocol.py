@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from simple_gpu_scheduler.base.clock import Clock
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:  # only named here; an engine loads what it uses
     from simple_gpu_scheduler.gpus.discover import Machine, Wants
@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # only named here; an engine loads what it uses
     from simple_gpu_scheduler.keeper.client import KeeperClient
     from simple_gpu_scheduler.keeper.survivors import Survivor
     from simple_gpu_scheduler.scheduling.slots import Rooms
+    from simple_gpu_scheduler.system.inbox import SystemInbox
     from simple_gpu_scheduler.system.processes import Streams
-    from simple_gpu_scheduler.system.threads import MessageQueue
 
 
 NEVER = float("inf")
@@ -50,7 +50,7 @@ class Ended(NamedTuple):
     Without an outcome it was interrupted: preempted, lost with its node, refused late by the cluster, or ended in an
     unknown way; `why` says which, and the job runs again. `swept` counts processes that it left behind and that were
     ended; `beyond_us` lists the pids of those that this user may not end; `server` is the terminal multiplexer among
-    them, such as tmux.
+    them, such as tmux. `by_itself`: it is known that it ended before it could be told to.
     """
 
     attempt: Attempt
@@ -59,6 +59,7 @@ class Ended(NamedTuple):
     swept: int = 0
     beyond_us: str = ""
     server: str = ""
+    by_itself: bool = False
 
 
 class Refused(NamedTuple):
@@ -68,10 +69,13 @@ class Refused(NamedTuple):
     why: str
 
 
-Report = Began | Exited | Ended | Refused
+class Unstoppable(NamedTuple):
+    """This user may not end the attempt, for which that was asked."""
 
-# The result of stopping an attempt: it will end, its main process had already ended, or this user may not stop it.
-Stopped = Literal["stopping", "ended", "not allowed"]
+    attempt: Attempt
+
+
+Report = Began | Exited | Ended | Refused | Unstoppable
 
 
 class Tended(NamedTuple):
@@ -104,8 +108,8 @@ class Engine(Protocol):
     def start(self, attempt: Attempt) -> None:
         """Start an attempt whose places are taken."""
 
-    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> Sequence[Stopped]:
-        """Ask these attempts and what they left behind to end, or with `force` kill them; the result for each."""
+    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> None:
+        """Ask these attempts and what they left behind to end, or with `force` kill them."""
 
     def received(self, message: Any, now: float) -> Sequence[Report]:
         """Translate a message from one of its threads into what it means for the run."""
@@ -121,7 +125,7 @@ class Engine(Protocol):
 
 
 class Inbox(Protocol):
-    """Where the loop waits. The real one is a `MessageQueue`."""
+    """Where the loop waits. The real one is a `SystemInbox`."""
 
     def get(self, *, timeout: float | None = None) -> Any:
         """The next message; `Empty` if none came in time."""
@@ -142,13 +146,12 @@ class Setting(NamedTuple):
     run_id: str
     machine: "Machine"
     wants: "Wants"
-    inbox: "MessageQueue[Any]"
+    inbox: "SystemInbox"
     read_more: Callable[[], object] = lambda: None
     shell: str = "/bin/sh"
     grace: float = 10.0
     environment: Mapping[bytes, bytes] = {}
     open_streams: "Callable[[Attempt], Streams]" = lambda _attempt: ()
-    spared: Callable[[], frozenset[int]] = frozenset  # children of this process that belong to no attempt
     keeper: "KeeperClient | None" = None
     journal: str = ""
     journal_size: int = 0  # what was read of it

@@ -20,7 +20,7 @@ from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.scheduling.slots import Room, Rooms
 from simple_gpu_scheduler.system.signals import Signalled
 
-from .protocol import NEVER, Ended, ForEngine, Report, Setting, Stopped, Tended, World
+from .protocol import NEVER, Ended, ForEngine, Report, Setting, Tended, World
 
 _SLEEP = re.compile(rb"(?<![\w./-])sleep((?:[ \t]+[0-9.]\S*)+)")
 _LENGTH = re.compile(rb"([0-9]*\.?[0-9]+)([smhd]?)(?![\w.<>])")
@@ -105,19 +105,16 @@ class Simulated:
     def start(self, attempt: Attempt) -> None:
         """Plan its end."""
         if self._has_lengths:
-            self._end_at(self._now + _length_of(attempt.job), attempt, _outcome(attempt.job))
+            self._end_at(self._now + _length_of(attempt.job), Ended(attempt, _outcome(attempt.job), by_itself=True))
         else:
-            self._end_at(self._now + _MOMENT, attempt, SUCCESS)
+            self._end_at(self._now + _MOMENT, Ended(attempt, SUCCESS, by_itself=True))
 
-    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> Sequence[Stopped]:
+    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> None:
         """They end at once."""
-        return [self._stop(attempt, force=force) for attempt in attempts]
-
-    def _stop(self, attempt: Attempt, *, force: bool) -> Stopped:
-        if self._has_ended(attempt):
-            return "ended"
-        self._end_at(self._now, attempt, Outcome("killed", signal.SIGKILL if force else signal.SIGTERM))
-        return "stopping"
+        killed = Outcome("killed", signal.SIGKILL if force else signal.SIGTERM)
+        for attempt in attempts:
+            if not self._has_ended(attempt):
+                self._end_at(self._now, Ended(attempt, killed))
 
     def received(self, message: Any, _now: float) -> Sequence[Report]:
         """See `Engine`."""
@@ -130,10 +127,10 @@ class Simulated:
         """There is nothing to look after."""
         return Tended()
 
-    def _end_at(self, at: float, attempt: Attempt, outcome: Outcome) -> None:
+    def _end_at(self, at: float, ended: Ended) -> None:
         self._count += 1
-        self._ending[attempt.key] = self._count
-        heappush(self._ends, (at, self._count, Ended(attempt, outcome)))
+        self._ending[ended.attempt.key] = self._count
+        heappush(self._ends, (at, self._count, ended))
 
     def _has_ended(self, attempt: Attempt) -> bool:
         count = self._ending.get(attempt.key)

@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from simple_gpu_scheduler.base.values import Protocol
 from simple_gpu_scheduler.events import ReadMark
+from simple_gpu_scheduler.keeper.connection import Socket, pair, receive, send
 from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
-from simple_gpu_scheduler.keeper.messages import Socket, pair, receive, send
 from simple_gpu_scheduler.system.threads import start_thread
 
 from .feeds import CHUNK, Piece
@@ -98,22 +98,23 @@ class Spooled:
         while self._at >= self._size:
             if self._is_over:
                 return Piece()
-            message = receive(self._notify) if self._notify else None
-            if message is None:
+            received = receive(self._notify) if self._notify else None
+            word, *rest = received.data.split(b"\0") if received else [b""]
+            if not word:
                 self._replace_keeper()
-            elif message.fields[0] == b"open":  # again, after the keeper was killed
+            elif word == b"open":  # again, after the keeper was killed
                 self._keep_open()
-            elif message.fields[0] == b"end":
+            elif word == b"end":
                 self._is_over = not self._kind.is_named
                 return Piece(more_may_come=self._kind.is_named)
-            elif message.fields[0] == b"half":
-                self._size = int(message.fields[1])
+            elif word == b"half":
+                self._size = int(rest[0])
                 return Piece(problem=_HALF, is_failure=False)
-            elif message.fields[0] == b"failed":
-                return Piece(problem=self._bypass_file(message.fields[1].decode(), b"\0".join(message.fields[2:])))
+            elif word == b"failed":
+                return Piece(problem=self._bypass_file(rest[0].decode(), b"\0".join(rest[1:])))
             else:
-                self._is_over = message.fields[0] == b"closed"
-                self._size = int(message.fields[-1])
+                self._is_over = word == b"closed"
+                self._size = int([word, *rest][-1])
         data = os.pread(self._spool, min(CHUNK, self._size - self._at), self._at)
         self._at += len(data)
         if self._granted - self._at < AHEAD // 2:

@@ -1,119 +1,164 @@
-"""The scheduler's side of its keeper: creating the process and sending it messages. `launcher` starts jobs."""
+"""The scheduler's side of its keeper: creating the process, and messages to and from it.
+
+It never waits for the keeper, which may be suspended. If the keeper is killed, another one is created, which knows
+nothing of what the first one did.
+"""
 
 import os
-import threading
-import warnings
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections import deque
+from collections.abc import Sequence
 
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.system import processes
-from simple_gpu_scheduler.system.job_environment import inherited
-from simple_gpu_scheduler.system.threads import start_thread
+from simple_gpu_scheduler.system.threads import no_signals
 
+from .connection import Socket, close_all, pair, receive_short, send
 from .intake import PipeKind
-from .messages import Socket, pair, receive, send
-from .process import Keeper
+from .messages import Finish, Message, Numbered, Recorded, Serve, TakeIn, decode, encode
+
+
+class KeeperGone(NamedTuple):
+    """The keeper has ended, and its children are ours. It may never have worked."""
+
+    has_worked: bool
 
 
 class KeeperClient:
-    """A running keeper."""
+    """The keeper of this process, once it is created. To be used from one thread, but for `take_in`."""
 
     def __init__(self) -> None:
-        """An OSError or RuntimeError says that it cannot be created.
-
-        Create it before other threads, and early: it is a copy of this process as it is now.
-        """
         self.pid = 0
-        self.on_end: Callable[[], object] = lambda: None  # called in a thread if it ends before us
-        self.is_gone = threading.Event()  # from then on, its former children are ours
-        self._is_over = False
-        self._sends = threading.Lock()
-        self._problem: OSError | None = None
-        self._is_ready = threading.Event()
-        self._control, its_end = pair()
+        self.serve = Serve()
+        self._journal = ""
+        self._control: Socket | None = None
+        self._unsent: deque[tuple[bytes, list[int]]] = deque()  # while there is no room for more
+        self._number = 0  # goes on with the next keeper: it tells attempts apart
+        self.known = 0  # the number of the last message of the keeper that was dealt with, and recorded
+        self._told = 0  # the last such number that the keeper knows of
+        self._has_worked = False
+
+    def create(self) -> None:
+        """Create the process, if there is none. An OSError says why that cannot be done.
+
+        Create the first one before other threads, and early: it is a copy of this process as it is now.
+        """
+        if self._control:
+            return
         processes.adopt_orphans()  # before the fork: older kernels apply it only to later processes
-        # A thread creates it and stays its parent: when the main thread asks the kernel for its children, it means
-        # orphans.
-        start_thread(lambda: self._make(its_end))
-        self._is_ready.wait()
-        if self._problem:
-            raise self._problem
-        self._first: Socket | None = self._connect()
+        control, its_end = pair()
+        with no_signals():
+            self.pid = os.fork() if not self.pid else _fork_beside_threads()
+            if not self.pid:
+                _be_keeper(its_end, control)
+        self._control = control
+        self.known = self._told = 0
+        self._has_worked = False
+        if self.serve.scheduler:
+            self._brief(os.curdir)
 
-    def keep_journal(self, path: str) -> None:
-        """Where to record what happens after we are gone. Opened again, since a lock belongs to the open file."""
-        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-        self._send(b"journal", b"%d" % os.getpid(), files=[fd])
-        os.close(fd)
+    def brief(self, serve: Serve, journal: str, directory: str) -> None:
+        """Tell it, and those that come after it, what it serves: its journal, if any, and where jobs run."""
+        self.serve, self._journal = serve, journal
+        if self._control:
+            self._brief(directory)
 
-    def enter(self, directory: str) -> None:
-        """Where jobs run."""
-        fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        ours, its_end = pair()
-        self._send(b"enter", files=[fd, its_end.fileno()])
-        os.close(fd)
-        its_end.close()
-        receive(ours)  # closed when it is there: starts come by other connections, and could be faster
+    def _brief(self, directory: str) -> None:
+        files = [os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
+        if self._journal:  # opened again, since a lock belongs to the open file
+            files.append(os.open(self._journal, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+        self.send(self.serve, files)
+        close_all(files)
 
-    def connect(self) -> Socket:
-        """A connection for one thread, which starts one job at a time. The first was made during start-up."""
-        first, self._first = self._first, None
-        return first or self._connect()
+    def fileno(self) -> int:
+        """What can be read when there is a message; -1 without a keeper."""
+        return self._control.fileno() if self._control else -1
 
-    def _connect(self) -> Socket:
-        ours, its_end = pair()
-        self._send(b"connect", files=[its_end.fileno()])
-        its_end.close()
-        return ours
+    def send(self, message: Message, files: Sequence[int] = ()) -> int:
+        """Send it, later if there is no room now; its number. That the keeper is gone is reported by `receive`."""
+        self._number += 1
+        self._told = self.known
+        data = encode(Numbered(self._number, self.known, message))
+        if self._unsent or not self._try_to_send(data, files):
+            self._unsent.append((data, [os.dup(fd) for fd in files]))
+        return self._number
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether messages wait for room."""
+        return bool(self._unsent)
+
+    def send_rest(self) -> None:
+        """Send what there was no room for, as far as there is now."""
+        while self._unsent and self._try_to_send(*self._unsent[0]):
+            close_all(self._unsent.popleft()[1])
+
+    def _try_to_send(self, data: bytes, files: Sequence[int]) -> bool:
+        if self._control:
+            try:
+                send(self._control, data, files, wait=False)
+            except BlockingIOError:
+                return False
+            except ConnectionError:
+                return True
+        return True
+
+    def receive(self) -> Numbered | KeeperGone:
+        """Its next message, which is there. Set `known` once it is dealt with."""
+        assert self._control  # noqa: S101 - or there is nothing to read
+        data = receive_short(self._control)
+        if not data:
+            return self._bury()
+        self._has_worked = True
+        return decode(data)
+
+    def _bury(self) -> KeeperGone:
+        while self._unsent:
+            close_all(self._unsent.popleft()[1])
+        self._control = None
+        os.waitpid(self.pid, 0)  # from then on, its children are ours
+        return KeeperGone(self._has_worked)
+
+    def tell_what_is_recorded(self) -> None:
+        """All that is `known` was recorded; call it when no other message will follow soon."""
+        if self.known > self._told:
+            self.send(Recorded())
 
     def take_in(self, granted: int, files: Sequence[int], kind: PipeKind) -> None:
-        """Tell it to copy a pipe to a file; see `Intake`."""
-        numbers = (granted, kind.is_named, kind.holds, kind.end == b"\0")
-        self._send(b"intake", *[b"%d" % number for number in numbers], files=files)
-
-    def let_go(self, recorded: bytes) -> None:
-        """The ends of these attempts are in the journal; call this if no start follows soon that could say so."""
-        with suppress(OSError):
-            self._send(b"recorded", recorded)
+        """Tell it to copy a pipe to a file; see `Intake`. An OSError says that there is no keeper."""
+        if not self._control:
+            raise BrokenPipeError
+        wanted = TakeIn(granted, int(kind.is_named), int(kind.holds), kind.end)
+        send(self._control, encode(Numbered(0, 0, wanted)), files)
 
     def close(self) -> None:
         """Everything is over and recorded."""
-        self._is_over = True
-        with suppress(OSError):  # it is gone
-            self._send(b"bye")
+        self.send(Finish())
 
-    def _send(self, *fields: bytes, files: Sequence[int] = ()) -> None:
-        with self._sends:
-            send(self._control, *fields, files=files)
 
-    def _make(self, its_end: Socket) -> None:
-        try:
-            with warnings.catch_warnings():
-                # About forking beside threads, which is safe here: the keeper imports nothing more.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                self.pid = os.fork()
-        except OSError as error:
-            self._problem = error
-            self._is_ready.set()
-            return
-        if not self.pid:
-            _be_keeper(its_end, self._control)
-        its_end.close()
-        self._is_ready.set()
-        os.waitpid(self.pid, 0)
-        self.is_gone.set()
-        if not self._is_over:
-            self.on_end()
+def _fork_beside_threads() -> int:
+    """The child has only this thread, and a lock that another one holds now stays locked there: it must not import."""
+    import warnings  # noqa: PLC0415 - rare
+
+    from . import process  # noqa: F401, PLC0415 - as said
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def _be_keeper(control: Socket, not_ours: Socket) -> None:
     """The keeper process. It gets no signals from a terminal, and others are blocked, as in all threads."""
     try:
+        processes.adopt_orphans()  # its own too: not inherited by a fork
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)  # stdin belongs to the scheduler
         os.close(null)
         not_ours.close()
+        from simple_gpu_scheduler.system.job_environment import inherited  # noqa: PLC0415 - while we load the rest
+
+        from .process import Keeper  # noqa: PLC0415 - as above
+
         Keeper(control, inherited(os.environb)).serve()
     finally:
         os._exit(0)

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from simple_gpu_scheduler.base.values import NamedTuple
 
-from .messages import Socket, receive, send
+from .connection import Socket, receive, send
 
 _AT_ONCE = 64 * 1024
 _MOST_UNSYNCED = 256
@@ -103,10 +103,10 @@ class Intake:
 
     def _heed(self) -> bool:
         """Do what the scheduler says; False if it says stop."""
-        message = receive(self._notify)
-        if message is None or message.fields[0] == b"close":
+        received = receive(self._notify)
+        if received is None or received.data == b"close":
             return False
-        self._granted = int(message.fields[0])
+        self._granted = int(received.data)
         return True
 
     def _take_some(self) -> bool:
@@ -206,7 +206,7 @@ class Intake:
 
     def _tell(self, *fields: bytes) -> None:
         with suppress(OSError):  # it is gone
-            send(self._notify, *fields)
+            send(self._notify, b"\0".join(fields))
 
 
 def _is_unread(held: int) -> bool:

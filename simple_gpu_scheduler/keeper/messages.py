@@ -1,92 +1,165 @@
-"""Messages between the scheduler and its keeper: a few byte fields and open files. It does not know what they mean."""
+"""What a scheduler and its keeper say to each other, as values, and how that is written.
 
-import _socket
-import errno
-import os
-import sys
-from collections.abc import Sequence
+Each message has a number, and says up to which of the other side's messages everything has been done and recorded: what
+is not, a keeper keeps for whoever comes next. It is written as fields without NULs. How messages travel, and how open
+files do, is up to `connection`.
+"""
 
-from simple_gpu_scheduler.base.values import NamedTuple
+from collections.abc import Iterator, Sequence
 
-# A command may have 131,071 bytes, plus the variables of a job.
-_LONGEST = 512 * 1024
-_MOST_FILES = 253  # the kernel allows no more
-_INT = 4
-_SHORT = 256
+from simple_gpu_scheduler.base.jobs import Key
+from simple_gpu_scheduler.base.values import Any, NamedTuple
 
 
-class Socket(_socket.socket):
-    """One end of a connection. It closes once the program has no reference to it, which the other end notices."""
+class Serve(NamedTuple):
+    """To the keeper, first: what it serves. Its files: the directory of the jobs, and the journal if `has_journal`.
 
-    def __del__(self) -> None:
-        """Close it, without the warning that Python's own gives."""
-        self.close()
+    `tree` marks the attempt that the scheduler itself is part of, and `scheduler` is its pid.
+    """
 
-
-class Message(NamedTuple):
-    """Fields without NULs, and descriptors that now belong to the receiver."""
-
-    fields: list[bytes]
-    files: list[int]
+    scheduler: int = 0
+    run_id: bytes = b""
+    tree: bytes = b""
+    grace: bytes = b"10.0"  # seconds for what an attempt leaves behind
+    has_journal: int = 0
 
 
-def pair() -> tuple[Socket, Socket]:
-    """Two connected ends that keep messages apart."""
-    one, other = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    ends = Socket(fileno=one.detach()), Socket(fileno=other.detach())
-    for end in ends:
-        end.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, _LONGEST)
-    return ends
+class Start(NamedTuple):
+    """To the keeper: start an attempt, unless it was started before.
+
+    Its files: one for each of the digits in `streams`, which becomes that stream of the program; then the leases that
+    it inherits. `signatures` has the name of each lease and what to write there, with `PID` for the program's.
+    """
+
+    attempt: bytes = b""
+    argv: tuple[bytes, ...] = ()
+    environment: tuple[bytes, ...] = ()  # beside what all have
+    streams: bytes = b""
+    signatures: tuple[bytes, ...] = ()
 
 
-def send(socket: Socket, *fields: bytes, files: Sequence[int] = ()) -> None:
-    """Send a message; an OSError says that the other side is gone."""
-    data = b"\0".join(fields)
-    if files:
-        rights = b"".join(fd.to_bytes(_INT, sys.byteorder) for fd in files)
-        socket.sendmsg([data], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)], _socket.MSG_NOSIGNAL)
-    else:
-        socket.send(data, _socket.MSG_NOSIGNAL)
+class Stop(NamedTuple):
+    """To the keeper: ask an attempt and what it left behind to end, or with `force` kill it."""
+
+    attempt: bytes = b""
+    force: int = 0
 
 
-def room() -> bytearray:
-    """A receive buffer for one thread: a new one for each message would cost more than everything else."""
-    return bytearray(_LONGEST)
+class Recorded(NamedTuple):
+    """To the keeper, and says only what each message says: up to which number everything was recorded."""
 
 
-def receive_short(socket: Socket) -> list[bytes] | None:
-    """The fields of a short message without files; None if the other side is gone."""
-    try:
-        data = socket.recv(_SHORT)
-    except ConnectionError:
-        return None
-    return data.split(b"\0") if data else None
+class TakeIn(NamedTuple):
+    """To the keeper: copy a pipe to a file; see `Intake`. Its files: the pipe, the file and a connection."""
+
+    granted: int = 0
+    is_named: int = 0
+    holds: int = 0
+    end: bytes = b"\n"
 
 
-def receive(socket: Socket, into: bytearray | None = None) -> Message | None:
-    """The next message; None if the other side is gone."""
-    into = room() if into is None else into
-    try:
-        size, ancillary, flags, _ = socket.recvmsg_into(
-            [into], _socket.CMSG_SPACE(_MOST_FILES * _INT), _socket.MSG_CMSG_CLOEXEC
-        )
-    except ConnectionError:
-        return None
-    if not size:
-        return None
-    data = bytes(memoryview(into)[:size])
-    files = [
-        int.from_bytes(rights[at : at + _INT], sys.byteorder)
-        for _, _, rights in ancillary
-        for at in range(0, len(rights) - _INT + 1, _INT)
-    ]
-    if flags & _socket.MSG_CTRUNC:  # out of descriptors: without its leases a job must not start
-        close_all(files)
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-    return Message(data.split(b"\0"), files)
+class Finish(NamedTuple):
+    """To the keeper: all attempts are over and recorded."""
 
 
-def close_all(files: Sequence[int]) -> None:
-    """Close descriptors that came with a message."""
-    for fd in files:
-        os.close(fd)
+class Ready(NamedTuple):
+    """From the keeper, first: it works."""
+
+
+class Exited(NamedTuple):
+    """From the keeper: the main process has ended; what it left behind is being ended."""
+
+    attempt: bytes = b""
+
+
+class Ended(NamedTuple):
+    """From the keeper: nothing of the attempt is left, or it could not be started, for the reason with this `errno`.
+
+    `was_told`: it had been signalled before its main process ended. `swept` counts the processes that it left behind
+    and that were ended, `beyond_us` has the pids of those that this user may not end, and `server` is the terminal
+    multiplexer among them, such as tmux.
+    """
+
+    attempt: bytes = b""
+    status: int = 0  # as `wait` gives it
+    errno: int = 0
+    was_told: int = 0
+    swept: int = 0
+    beyond_us: bytes = b""
+    server: bytes = b""
+
+
+class BeyondUs(NamedTuple):
+    """From the keeper: this user may not signal the attempt."""
+
+    attempt: bytes = b""
+
+
+Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | Exited | Ended | BeyondUs
+
+# Only ever added to: the two sides may be of different versions one day.
+_KINDS: Sequence[tuple[bytes, type[Any]]] = (
+    (b"serve", Serve),
+    (b"start", Start),
+    (b"stop", Stop),
+    (b"recorded", Recorded),
+    (b"take in", TakeIn),
+    (b"finish", Finish),
+    (b"ready", Ready),
+    (b"exited", Exited),
+    (b"ended", Ended),
+    (b"beyond us", BeyondUs),
+)
+_NAMES = {kind: name for name, kind in _KINDS}
+_TYPES = dict(_KINDS)
+PID = b"\1pid"  # a signature has no other control character but the newline
+
+
+class Numbered(NamedTuple):
+    """A message, its number, and the last number of the other side of which all was recorded."""
+
+    number: int
+    recorded: int
+    message: Message
+
+
+def name_of(key: Key) -> bytes:
+    """An attempt as messages call it."""
+    return b"%d.%d" % key
+
+
+def key_of(name: bytes) -> Key:
+    """The attempt that messages call so."""
+    job, attempt = name.split(b".")
+    return int(job), int(attempt)
+
+
+def encode(numbered: Numbered) -> bytes:
+    """As it is written."""
+    number, recorded, message = numbered
+    fields = [b"%d" % number, b"%d" % recorded, _NAMES[type(message)]]
+    for value in message:
+        if isinstance(value, tuple):
+            fields.append(b"%d" % len(value))
+            fields += value
+        else:
+            fields.append(value if isinstance(value, bytes) else b"%d" % value)
+    return b"\0".join(fields)
+
+
+def decode(data: bytes) -> Numbered:
+    """As it was meant. Fields that it does not have keep their defaults, and those that we do not know are ignored."""
+    number, recorded, kind, *fields = data.split(b"\0")
+    type_ = _TYPES[kind]
+    left = iter(fields)
+    values = [_value(left, default) for default in type_._field_defaults.values()]
+    return Numbered(int(number), int(recorded), type_(*values))
+
+
+def _value(fields: Iterator[bytes], default: object) -> object:
+    field = next(fields, None)
+    if field is None:
+        return default
+    if isinstance(default, tuple):
+        return tuple([next(fields) for _ in range(int(field))])
+    return field if isinstance(default, bytes) else int(field)

@@ -1,159 +1,196 @@
-"""The keeper's side: it starts jobs, learns how they end, and records that once the scheduler is gone.
+"""The keeper's side: it does what the scheduler says, and tells how attempts end, or records that once it is alone.
 
-It runs in its own process, created by fork. It knows attempts only by number.
+It runs in its own process, created by fork. A thread that is told to start an attempt stays with it until it is over;
+at least one more listens. The main thread does nothing: the kernel gives orphans to it.
 """
 
+import errno
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
-from simple_gpu_scheduler.base.jobs import Key
+from simple_gpu_scheduler.base.values import NoReturn
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.records import record
-from simple_gpu_scheduler.system import processes
+from simple_gpu_scheduler.system.processes import REFUSALS
 from simple_gpu_scheduler.system.threads import start_thread
 
+from .children import Children
+from .connection import Socket, close_all, receive, room, send
 from .intake import Intake, PipeKind
-from .messages import Message, Socket, close_all, receive, room, send
-
-_ABOUT_A_START = 0.001
+from .messages import (
+    Ended,
+    Finish,
+    Message,
+    Numbered,
+    Ready,
+    Serve,
+    Start,
+    Stop,
+    TakeIn,
+    decode,
+    encode,
+    key_of,
+)
 
 
 class Keeper:
-    """Serves one scheduler, and stays after it for as long as its jobs run."""
+    """Serves one scheduler, and stays after it for as long as its attempts run."""
 
     def __init__(self, control: Socket, environment: Sequence[bytes]) -> None:
         self._control = control
-        self._starter = processes.Starter(environment)
+        self._children = Children(environment, self._tell, self._leave_if_alone)
         self._journal = -1
-        self._threads: list[threading.Thread] = []
         self._intakes: list[threading.Thread] = []
-        self._lock = threading.Lock()  # guards the three below
-        self._running: dict[Key, int] = {}
-        # Wait status, time and pid of those that the scheduler has not said to be in the journal; it may still signal
-        # them, so they are not reaped.
-        self._ended: dict[Key, tuple[int, float, int]] = {}
+        self._sends = threading.Lock()  # so that numbers arrive in order
+        self._number = 0
+        self._parting = threading.Lock()  # held by the thread that noticed first that the scheduler is gone
+        self._lock = threading.Lock()  # guards what is below
+        self._idle = 1  # how many threads listen
+        self._is_scarce = False  # whether the system has just refused a process or a thread
+        self._unrecorded: deque[tuple[int, float, Ended]] = deque()
         self._is_alone = False
 
     def serve(self) -> None:
         """Serve the scheduler until it is gone, and then do what is left to do."""
-        while (message := receive(self._control)) is not None:
-            kind, *fields = message.fields
-            if kind == b"journal":
-                self._journal = message.files[0]
-                files.lock(self._journal, files.keeper_of(int(fields[0])))
-            elif kind == b"enter":
-                os.fchdir(message.files[0])
-                close_all(message.files)
-            elif kind == b"connect":
-                self._start_thread(message.files[0])
-            elif kind == b"recorded":
-                self._let_go(fields[0])
-            elif kind == b"intake":
-                self._take_in(fields, message.files)
-            else:  # the scheduler has finished, and everything is in the journal
-                break
-        else:
-            for thread in self._intakes:  # whatever resumes this run must find all that was read
-                thread.join()
+        start_thread(lambda: _or_end(self._listen))
+        self._tell(Ready())
+        threading.Event().wait()
+
+    def _listen(self) -> None:
+        into = room()
+        while received := receive(self._control, into):
+            numbered = decode(received.data)
+            self._forget(numbered.recorded)
+            if isinstance(numbered.message, Start):
+                self._run(numbered.number, numbered.message, received.files)
+            else:
+                self._obey(numbered, received.files or [])
+            if self._is_scarce and self._makes_room():
+                return
+        if self._parting.acquire(blocking=False):
             self._be_alone()
-        for thread in (*self._intakes, *self._threads):
-            thread.join()
 
-    def _start_thread(self, fd: int) -> None:
-        connection = Socket(fileno=fd)
+    def _run(self, number: int, start: Start, descriptors: list[int] | None) -> None:
+        """Run an attempt in this thread, while another one listens."""
+        with self._lock:
+            self._idle -= 1
+            needs_another = not self._idle
+        if not needs_another or self._listens_elsewhere():
+            self._children.run(number, start, descriptors)
+        else:
+            close_all(descriptors or [])
+            self._tell(Ended(start.attempt, errno=errno.EAGAIN))
+        with self._lock:
+            self._idle += 1
+
+    def _listens_elsewhere(self) -> bool:
+        """Let another thread listen; False if no more are allowed."""
+        with self._lock:
+            self._idle += 1
         try:
-            thread = start_thread(lambda: _or_end(lambda: self._serve_thread(connection)))
-        except RuntimeError:  # no more threads are allowed now
-            _tell(connection, b"refused")
-            return
-        self._threads.append(thread)
-        _tell(connection, b"ready")
+            start_thread(lambda: _or_end(self._listen))
+        except RuntimeError:
+            with self._lock:
+                self._idle -= 1
+            return False
+        return True
 
-    def _take_in(self, fields: list[bytes], descriptors: list[int]) -> None:
+    def _makes_room(self) -> bool:
+        """Whether this thread is to end, since others listen: threads count against the limit on processes."""
+        with self._lock:
+            is_needed = self._idle == 1
+            self._idle -= not is_needed
+        return not is_needed
+
+    def _obey(self, numbered: Numbered, descriptors: list[int]) -> None:
+        message = numbered.message
+        if isinstance(message, Stop):
+            self._children.stop(message, numbered.recorded)
+        elif isinstance(message, TakeIn):
+            self._take_in(message, descriptors)
+        elif isinstance(message, Serve):
+            self._begin(message, descriptors)
+        elif isinstance(message, Finish):
+            self._leave()
+
+    def _begin(self, serve: Serve, descriptors: list[int]) -> None:
+        directory, *journal = descriptors
+        os.fchdir(directory)
+        os.close(directory)
+        self._children.run_id = serve.run_id
+        self._children.grace = float(serve.grace)
+        if journal:
+            self._journal = journal[0]
+            files.lock(self._journal, files.keeper_of(serve.scheduler))
+
+    def _take_in(self, wanted: TakeIn, descriptors: list[int]) -> None:
         pipe, spool, notify = descriptors
-        granted, is_named, holds, by_null = (int(field) for field in fields)
-        kind = PipeKind(bool(is_named), bool(holds), b"\0" if by_null else b"\n")
-        intake = Intake(pipe, spool, Socket(fileno=notify), granted, kind)
+        kind = PipeKind(bool(wanted.is_named), bool(wanted.holds), wanted.end)
+        intake = Intake(pipe, spool, Socket(fileno=notify), wanted.granted, kind)
         try:
             self._intakes.append(start_thread(lambda: _or_end(intake.run)))
         except RuntimeError:  # no more threads are allowed; the scheduler notices that nobody answers, and does it
             close_all([pipe, spool])
 
-    def _serve_thread(self, connection: Socket) -> None:
-        into = room()
-        while True:
-            try:
-                message = receive(connection, into)
-            except OSError as error:
-                _tell(connection, b"failed", b"%d" % (error.errno or 0))
-                continue
-            if message is None:
-                return
-            self._run(connection, message)
+    def _tell(self, message: Message) -> int:
+        """Send it to the scheduler, or record it if there is none; its number."""
+        with self._sends:
+            self._number += 1
+            number = self._number
+            if isinstance(message, Ended):
+                self._is_scarce = message.errno in REFUSALS
+                self._keep(number, message)
+            if not self._is_alone:
+                with suppress(OSError):  # the scheduler has gone: the threads that listen notice it too
+                    send(self._control, encode(Numbered(number, 0, message)))
+        return number
 
-    def _run(self, connection: Socket, message: Message) -> None:
-        _, numbers, recorded, streams, words, *rest = message.fields
-        key = _key(numbers)
-        self._let_go(recorded)
+    def _keep(self, number: int, ended: Ended) -> None:
+        """Keep it until it is recorded."""
         with self._lock:
-            if self._is_alone:  # jobs not started by now are never started
-                close_all(message.files)
-                return
-            self._running[key] = 0
-        argv, own = rest[: int(words)], rest[int(words) :]
-        leases = message.files[len(streams) :]
-        outputs = tuple(zip(message.files, map(int, streams.decode()), strict=False))
-        try:
-            pid = self._starter.start(argv, own, tuple(leases), outputs)
-        except OSError as error:
-            self._forget(key)
-            _tell(connection, b"failed", b"%d" % (error.errno or 0))
-            return
-        finally:
-            close_all(message.files)
-        with self._lock:
-            self._running[key] = pid
-        _tell(connection, b"pid", b"%d" % pid)
-        self._see_end(connection, key, pid)
-
-    def _see_end(self, connection: Socket, key: Key, pid: int) -> None:
-        status = processes.wait_for_end(pid)
-        with self._lock:
-            del self._running[key]
-            self._ended[key] = status, time.time(), pid
+            self._unrecorded.append((number, time.time(), ended))
             if self._is_alone:
-                self._write_ends()
-        _tell(connection, b"ended", b"%d" % status)
+                self._record_ends()
 
-    def _let_go(self, recorded: bytes) -> None:
-        """The ends of these are in the journal, and their pids will not be signalled any more."""
+    def _forget(self, recorded: int) -> None:
+        """The scheduler has recorded everything up to there."""
+        if not self._unrecorded:
+            return
         with self._lock:
-            for key in recorded.split():
-                ended = self._ended.pop(_key(key), None)
-                if ended:  # else it did not start
-                    processes.reap(ended[2])
-
-    def _forget(self, key: Key) -> None:
-        with self._lock:
-            del self._running[key]
+            while self._unrecorded and self._unrecorded[0][0] <= recorded:
+                self._children.forget(self._unrecorded.popleft()[2].attempt)
 
     def _be_alone(self) -> None:
+        for thread in self._intakes:  # whatever resumes this run must find all that was read
+            thread.join()
+        left = self._children.close()
         with self._lock:
-            self._is_alone = True
-        while 0 in self._running.values():  # is just being started
-            time.sleep(_ABOUT_A_START)
-        with self._lock:
-            running = [[*key, pid] for key, pid in self._running.items()]
+            running = [[*key_of(name), pid] for name, pid in left]
             self._write(record("keeper alone", time.time(), running=running))
-            self._write_ends()
+            self._is_alone = True
+            self._record_ends()
+        if self._children.are_idle:
+            self._leave()
 
-    def _write_ends(self) -> None:
-        for (job, attempt), (status, at, pid) in self._ended.items():
-            self._write(record("job exited", at, job=job, attempt=attempt, status=status))
-            processes.reap(pid)
-        self._ended.clear()
+    def _leave_if_alone(self) -> None:
+        if self._is_alone:
+            self._leave()
+
+    def _leave(self) -> NoReturn:
+        for thread in self._intakes:
+            thread.join()
+        os._exit(0)
+
+    def _record_ends(self) -> None:
+        for _, at, ended in self._unrecorded:
+            if not ended.errno:
+                job, attempt = key_of(ended.attempt)
+                self._write(record("job exited", at, job=job, attempt=attempt, status=ended.status))
+        self._unrecorded.clear()
 
     def _write(self, line: str) -> None:
         """Write it, waiting as long as needed: a disk that is full now may not be tomorrow."""
@@ -175,15 +212,3 @@ def _or_end(work: Callable[[], object]) -> None:
         work()
     except BaseException:  # noqa: BLE001 - whatever it is
         os._exit(1)
-
-
-def _key(numbers: bytes) -> Key:
-    job, attempt = numbers.split(b".")
-    return int(job), int(attempt)
-
-
-def _tell(connection: Socket, *fields: bytes) -> None:
-    try:
-        send(connection, *fields)
-    except OSError:  # the scheduler has gone; the control connection tells the same
-        return

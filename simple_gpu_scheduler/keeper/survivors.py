@@ -15,11 +15,20 @@ from simple_gpu_scheduler.base.jobs import Attempt, Key
 from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
-from simple_gpu_scheduler.system.leftovers import PATIENCE, read_variable, server_among
+from simple_gpu_scheduler.system.leftovers import (
+    PATIENCE,
+    children,
+    read_process,
+    read_table,
+    read_variable,
+    server_among,
+)
 from simple_gpu_scheduler.system.marks import TREE
+from simple_gpu_scheduler.system.processes import Tags, has_ended, reap
 from simple_gpu_scheduler.system.threads import start_thread
 
-_PAUSE, _LONG_PAUSE = 0.1, 0.5
+_SHORT_PAUSE, _PAUSE, _LONG_PAUSE = 0.01, 0.1, 0.5
+_EXECUTED_WITHIN = 5.0
 
 
 class Survivor(NamedTuple):
@@ -52,27 +61,50 @@ class SurvivorExited(NamedTuple):
     server: str = ""
 
 
-def mark_of(run_id: bytes, key: Key) -> bytes:
-    """The mark of its processes, in `TREE`."""
-    return b"/%s.%d.%d" % (run_id, *key)
+class Traces(NamedTuple):
+    """How processes of attempts of this run are recognised: by the mark, or if we know the number, by the tag."""
+
+    run_id: bytes
+    keys: Mapping[int, Key] = {}  # by tag
+
+    def more(self, numbers: Mapping[Key, int]) -> "Traces":
+        """The same, for attempts that were started by messages with these numbers too."""
+        tags = Tags()
+        return self._replace(keys={**self.keys, **{tags.of(number): key for key, number in numbers.items()}})
 
 
-def find_alive(run_id: bytes) -> dict[Key, list[int]]:
+def find_alive(traces: Traces) -> dict[Key, list[int]]:
     """The attempts of a run that have processes."""
     found: dict[Key, list[int]] = {}
-    prefix = b"/%s." % run_id
+    tags = Tags() if traces.keys else None
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
-        for each in read_variable(int(name), TREE).split(b"/"):
-            job, _, attempt = each[len(prefix) - 1 :].partition(b".")
-            if (b"/" + each).startswith(prefix) and job.isdigit() and attempt.isdigit():
-                found.setdefault((int(job), int(attempt)), []).append(int(name))
+        keys = _keys_in(read_variable(int(name), TREE), b"/%s." % traces.run_id)
+        if not keys and tags and (key := traces.keys.get(tags.read(int(name)))) and not _is_zombie(int(name)):
+            keys = [key]
+        for key in keys:
+            found.setdefault(key, []).append(int(name))
+    return found
+
+
+def _is_zombie(pid: int) -> bool:
+    """A process that has ended and was not reaped; it still has a tag, but no mark."""
+    process = read_process(pid)
+    return process is None or process.has_ended
+
+
+def _keys_in(tree: bytes, prefix: bytes) -> list[Key]:
+    found = []
+    for each in tree.split(b"/"):
+        job, _, attempt = each[len(prefix) - 1 :].partition(b".")
+        if (b"/" + each).startswith(prefix) and job.isdigit() and attempt.isdigit():
+            found.append((int(job), int(attempt)))
     return found
 
 
 def watch(
-    journal: str, start: int, run_id: bytes, awaited: Mapping[Key, int], put: Callable[[SurvivorExited | Broken], None]
+    journal: str, start: int, traces: Traces, awaited: Mapping[Key, int], put: Callable[[SurvivorExited | Broken], None]
 ) -> None:
     """Put the end of each of these on the inbox. The journal was already read up to `start`.
 
@@ -81,7 +113,7 @@ def watch(
 
     def look() -> None:
         try:
-            _watch(journal, start, run_id, dict(awaited), put)
+            _watch(journal, start, traces, dict(awaited), put)
         except Exception as error:  # noqa: BLE001 - the loop raises it
             put(Broken(error))
 
@@ -90,14 +122,14 @@ def watch(
 
 
 def _watch(
-    journal: str, offset: int, run_id: bytes, left: dict[Key, int], put: Callable[[SurvivorExited | Broken], None]
+    journal: str, offset: int, traces: Traces, left: dict[Key, int], put: Callable[[SurvivorExited | Broken], None]
 ) -> None:
     with files.opened(journal) as fd:
         while left:
             # Ask first: what a keeper wrote last is read below. Our own keeper records no end while we run.
             is_kept = files.is_kept(fd, but=os.getpid())
             kept = {key for key, pid in left.items() if pid and is_kept}
-            is_alive = find_alive(run_id) if len(kept) < len(left) else {}
+            is_alive = find_alive(traces) if len(kept) < len(left) else {}
             statuses, offset = _exits(fd, offset)
             for key in sorted(left):
                 if key in statuses or not (key in kept or key in is_alive):
@@ -115,20 +147,74 @@ def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
     return {(each["job"], each["attempt"]): each["status"] for each in exits}, offset + contents.size
 
 
-def sweep(run_id: bytes, exited: SurvivorExited, grace: float, put: Callable[[SurvivorExited | Broken], None]) -> bool:
+def watch_orphans(traces: Traces, awaited: Collection[Key], put: Callable[[SurvivorExited | Broken], None]) -> None:
+    """Put the end of each of these on the inbox: attempts whose keeper was killed, which made us their parent.
+
+    What was just being started has neither a mark nor a tag until its program is loaded, and is waited for.
+    """
+
+    def look() -> None:
+        try:
+            until = time.monotonic() + _EXECUTED_WITHIN
+            while _is_one_being_started() and time.monotonic() < until:
+                time.sleep(_SHORT_PAUSE)
+            _watch_orphans(_mains(traces), set(awaited), put)
+        except Exception as error:  # noqa: BLE001 - the loop raises it
+            put(Broken(error))
+
+    if awaited:
+        start_thread(look)
+
+
+def _watch_orphans(mains: Mapping[Key, int], left: set[Key], put: Callable[[SurvivorExited | Broken], None]) -> None:
+    while left:
+        for key in sorted(left):
+            if key not in mains or has_ended(mains[key]):
+                left.remove(key)
+                put(SurvivorExited(key, reap(mains[key]) if key in mains else None))
+        time.sleep(_SHORT_PAUSE)
+
+
+def _mains(traces: Traces) -> dict[Key, int]:
+    """The main processes of attempts, which lead a session and are children of ours: of several, the oldest."""
+    tags = Tags()
+    ours = sorted((each.born, each.pid) for each in read_table().values() if each.parent == os.getpid())
+    found: dict[Key, int] = {}
+    for _, pid in ours:
+        keys = _keys_in(read_variable(pid, TREE), b"/%s." % traces.run_id)
+        tag = tags.read(pid)
+        key = keys[0] if keys else traces.keys.get(tag)
+        if key and os.getsid(pid) == pid:
+            found.setdefault(key, pid)
+    return found
+
+
+def _is_one_being_started() -> bool:
+    return any(_arguments(pid) == _arguments(os.getpid()) for pid in children(os.getpid()))
+
+
+def _arguments(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
+            return file.read()
+    except OSError:  # it has just ended
+        return b""
+
+
+def sweep(traces: Traces, exited: SurvivorExited, grace: float, put: Callable[[SurvivorExited | Broken], None]) -> bool:
     """Let a thread end what the attempt left behind, and put its settled end on the inbox; False if nothing is left.
 
     Processes that have lost the mark are not found: they are not our children.
     """
-    if not find_alive(run_id).get(exited.key):
+    if not find_alive(traces).get(exited.key):
         return False
 
     def act() -> None:
         try:
-            left = _left_after_a_moment(run_id, exited.key)
+            left = _left_after_a_moment(traces, exited.key)
             server = server_among(left)
             if left:
-                _end_all(run_id, exited.key, time.monotonic() + grace)
+                _end_all(traces, exited.key, time.monotonic() + grace)
             put(exited._replace(is_settled=True, swept=len(left), server=server))
         except Exception as error:  # noqa: BLE001 - the loop raises it
             put(Broken(error))
@@ -139,25 +225,25 @@ def sweep(run_id: bytes, exited: SurvivorExited, grace: float, put: Callable[[Su
     return False
 
 
-def _left_after_a_moment(run_id: bytes, key: Key) -> Collection[int]:
+def _left_after_a_moment(traces: Traces, key: Key) -> Collection[int]:
     """The processes that do not end by themselves."""
     until = time.monotonic() + PATIENCE
-    while (left := find_alive(run_id).get(key, ())) and time.monotonic() < until:
+    while (left := find_alive(traces).get(key, ())) and time.monotonic() < until:
         time.sleep(_PAUSE)
     return left
 
 
-def _end_all(run_id: bytes, key: Key, kill_at: float) -> None:
-    end(run_id, [key], force=False)
-    while find_alive(run_id).get(key):
+def _end_all(traces: Traces, key: Key, kill_at: float) -> None:
+    end(traces, [key], force=False)
+    while find_alive(traces).get(key):
         time.sleep(_PAUSE)
         if time.monotonic() >= kill_at:
-            end(run_id, [key], force=True)
+            end(traces, [key], force=True)
 
 
-def end(run_id: bytes, keys: Collection[Key], *, force: bool) -> None:
+def end(traces: Traces, keys: Collection[Key], *, force: bool) -> None:
     """Signal all processes of these attempts, also those that are not our children."""
-    alive = find_alive(run_id)
+    alive = find_alive(traces)
     for pid in [pid for key in keys for pid in alive.get(key, ())]:
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL if force else signal.SIGTERM)

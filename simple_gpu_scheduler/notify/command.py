@@ -18,7 +18,6 @@ from simple_gpu_scheduler.output.log_file import last_shown
 from simple_gpu_scheduler.system import processes
 
 from . import message
-from .child import NotifierChildren
 from .message import Notification
 
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
@@ -30,14 +29,11 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.002, 0.1
 class Notifier:
     """A shell command that gets one notification at a time."""
 
-    def __init__(
-        self, command: str, shell: str, environment: Mapping[bytes, bytes], notifier_children: NotifierChildren
-    ) -> None:
+    def __init__(self, command: str, shell: str, environment: Mapping[bytes, bytes]) -> None:
         # Only where it is needed, as with a job's command.
         guard = ("--",) if command[:1] in ("-", "+") else ()
         self._argv = [os.fsencode(word) for word in (shell, "-c", *guard, command)]
         self._starter = processes.Starter(message.environment(list(environment.items())))
-        self._children = notifier_children
 
     def tell(self, notification: Notification, due: Callable[[], float]) -> str:
         """Run it, until `due` at most, which may change meanwhile; a sentence if it failed."""
@@ -52,7 +48,7 @@ class Notifier:
                 )
                 return self._run(notification, streams, due, lambda: _last_line(stderr.fileno()))
         except OSError as error:
-            return f"cannot start the notifier: {error.strerror or error}"
+            return f"cannot start the notifier with {os.fsdecode(self._argv[0])}: {error.strerror or error}"
 
     def _run(
         self,
@@ -67,7 +63,7 @@ class Notifier:
         if is_late:
             processes.signal_group(pid, signal.SIGKILL)
             processes.wait_for_end(pid)
-        outcome = outcome_of(self._children.reap(pid))
+        outcome = outcome_of(processes.reap(pid))
         if outcome.kind == "succeeded":
             return ""
         how = f"was killed after {show_duration(time.monotonic() - began)}" if is_late else show_outcome(outcome)
@@ -76,12 +72,12 @@ class Notifier:
 
     def _start(self, notification: Notification, streams: processes.Streams) -> int:
         try:
-            return self._children.start(self._starter, self._argv, _pairs(notification), streams)
+            return self._starter.start(self._argv, _pairs(notification), (), streams)
         except OSError as error:
             if error.errno != errno.E2BIG:
                 raise
         # The whole environment has a limit too, which that of the user may nearly reach.
-        return self._children.start(self._starter, self._argv, _pairs(notification, _IF_TOO_LONG), streams)
+        return self._starter.start(self._argv, _pairs(notification, _IF_TOO_LONG), (), streams)
 
 
 def _pairs(notification: Notification, longest: int = message.LONGEST) -> list[bytes]:

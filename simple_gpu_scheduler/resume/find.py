@@ -21,7 +21,7 @@ from simple_gpu_scheduler.journal.find import (
     read_ending,
 )
 from simple_gpu_scheduler.journal.run_state import RunState
-from simple_gpu_scheduler.keeper.survivors import find_alive
+from simple_gpu_scheduler.keeper.survivors import Traces, find_alive
 
 _PATIENCE = 10.0
 _PAUSE = 0.01
@@ -42,7 +42,7 @@ class Resumed(NamedTuple):
 
     def alive(self) -> dict[Key, int]:
         """The attempts that are still running, and the pids of their main processes where known."""
-        found = dict.fromkeys(find_alive(self.run_id.encode()), 0)
+        found = dict.fromkeys(find_alive(Traces(self.run_id.encode())), 0)
         return found | self.state.survivors
 
 

@@ -96,15 +96,15 @@ def _end(state: State, runs: Iterable[UnderWay], why: Ending, *, force: bool) ->
     if not runs:
         return
     force = force or state.rules.failures.grace == 0
-    answers = state.engine.stop([run.attempt for run in runs], force=force)
+    state.engine.stop([run.attempt for run in runs], force=force)
     due = state.clock.now() + (_KILL_AGAIN if force else state.rules.failures.grace)
-    for run, answer in zip(runs, answers, strict=True):
+    for run in runs:
         key = run.attempt.key
-        if answer == "ended" and not run.ending:  # it ended in time and by itself; the loop is late, as after Ctrl-Z
-            state.due.pop(key, None)
-            continue
         state.attempts[key] = run._replace(ending=run.ending or why)
         state.due[key] = due
-        if answer == "not allowed":
-            state.due[key] = NEVER
-            state.complain(f"job {key[0]} runs as another user and cannot be stopped; waiting for it to end")
+
+
+def cannot_end(state: State, attempt: Attempt) -> None:
+    """It is another user's."""
+    state.due[attempt.key] = NEVER
+    state.complain(f"job {attempt.job.number} runs as another user and cannot be stopped; waiting for it to end")

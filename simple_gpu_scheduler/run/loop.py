@@ -12,7 +12,7 @@ from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
 from simple_gpu_scheduler.base.text import show_job
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
-from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine, Refused
+from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine, Refused, Unstoppable
 from simple_gpu_scheduler.events import (
     AllRead,
     InputEnded,
@@ -174,6 +174,8 @@ def _on_engine(state: State, message: ForEngine) -> None:
             attempts.exited(state, report.attempt)
         elif isinstance(report, Refused):
             _on_refused(state, report)
+        elif isinstance(report, Unstoppable):
+            attempts.cannot_end(state, report.attempt)
         else:
             _on_began(state, report)
 
@@ -200,6 +202,8 @@ def _on_refused(state: State, refused: Refused) -> None:
 
 def _on_ended(state: State, ended: Ended) -> None:
     run = attempts.ended(state, ended.attempt)
+    if ended.by_itself:  # the loop was late, as after Ctrl-Z
+        run = run._replace(ending="")
     if ended.outcome is None or ended.outcome.kind != "not started":
         state.start_limit = state.start_limit.ran()
     outcome = _outcome(run, ended)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from simple_gpu_scheduler.base.errors import UserError
 
 from . import leftovers, processes
-from .leftovers import Running
 
 # What may end it; SIGTTOU is here because we ignore it ourselves.
 FOR_THE_COMMAND = (
@@ -69,6 +68,6 @@ def run_in_foreground(
             os.kill(pid, came.si_signo)
     status = processes.reap(pid)
     if processes.has_orphans():
-        leftovers.end_strays(lambda: Running((), before), lambda _pid: "ended", _GRACE, lambda: False)
+        leftovers.end_strays(lambda: before, lambda _pid: "ended", _GRACE, lambda: False)
         processes.has_orphans()
     return status

@@ -44,15 +44,8 @@ class Process(NamedTuple):
 Table = Mapping[int, Process]
 
 
-class Running(NamedTuple):
-    """What must not be ended: the main processes of the running attempts, and children from before the first one.
-
-    With `spares_unknown`, spare orphans without a mark: this process adopts orphans of others as well.
-    """
-
-    mains: Collection[int]
-    before: Collection[int] = ()
-    spares_unknown: bool = False
+# The main processes of the running attempts, which must not be ended.
+Running = frozenset[int]
 
 
 def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner]) -> list[Process]:
@@ -63,13 +56,13 @@ def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner
     below: dict[int, list[Process]] = {}
     for process in table.values():
         below.setdefault(process.parent, []).append(process)
-    oldest = min((table[pid].born for pid in running.mains if pid in table), default=None)
+    oldest = min((table[pid].born for pid in running if pid in table), default=None)
     found = []
     for orphan in below.get(me, ()):
-        if orphan.pid in running.mains or orphan.pid in running.before or orphan.session in running.mains:
+        if orphan.pid in running or orphan.session in running:
             continue
         whose = owner(orphan.pid)
-        may_be_of_one = running.spares_unknown or (oldest is not None and oldest <= orphan.born)
+        may_be_of_one = oldest is not None and oldest <= orphan.born
         if whose == "running" or (whose == "unknown" and may_be_of_one):
             continue
         found.append(orphan)

@@ -9,20 +9,20 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
 
 _PR_SET_CHILD_SUBREAPER = 36
-_WNOTHREAD = 0x20000000
 _SPAWN_SETSIGDEF, _SPAWN_SETSIGMASK, _SPAWN_SETSID = 0x04, 0x08, 0x80
 _RLIMIT_MSGQUEUE, _UNLIMITED = 12, 2**64 - 1
 _FIRST_INHERITED = 100
 _CORE_DUMPED = 0x80
+_PAGE = 4096
 _ROOMY = 1024  # bytes; the C library's opaque structs have at most 336
 
 # A start that failed for one of these reasons may succeed later.
-_REFUSALS = (errno.EAGAIN, errno.ENOMEM)
+REFUSALS = (errno.EAGAIN, errno.ENOMEM)
 
 # Descriptors, each with its number in the program: 0, 1 or 2.
 Streams = tuple[tuple[int, int], ...]
@@ -110,7 +110,7 @@ class Starter:
 
 def why_refused(number: int) -> str:
     """Why the system starts no process now, for an errno that says that it may later; empty for others."""
-    if number not in _REFUSALS:
+    if number not in REFUSALS:
         return ""
     import resource  # noqa: PLC0415 - this is rare
 
@@ -166,19 +166,37 @@ def signal_group(pid: int, number: int) -> bool:
     return True
 
 
-def has_orphans(reaped: Callable[[int, int], object] | None = None) -> bool:
-    """Reap ended orphans, reporting pid and wait status of each; whether others are alive.
-
-    To be called from the main thread. The kernel gives orphans to it, and the children that other threads started are
-    those threads', so __WNOTHREAD tells the two apart in one system call.
-    """
-    status = ctypes.c_int()
+def has_orphans() -> bool:
+    """Reap ended children; whether others are alive. For a process without other children than orphans."""
     while True:
-        pid = int(_libc.waitpid(-1, ctypes.byref(status), os.WNOHANG | _WNOTHREAD))
+        pid = int(_libc.waitpid(-1, None, os.WNOHANG))
         if pid <= 0:
             return pid == 0
-        if reaped:
-            reaped(pid, status.value)
+
+
+class Orphans:
+    """The orphans of this process, where other threads than the main one start programs.
+
+    The kernel gives orphans to the main thread, and lists the children of each thread in a file.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._list = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:  # not each kernel has it
+            self._list = -1
+
+    def alive(self) -> bool | None:
+        """Reap those that have ended; whether others are alive, or None if that is unknown.
+
+        The last of several in the list may be cut off; it is the first one soon.
+        """
+        if self._list < 0:
+            return None
+        while pids := os.pread(self._list, _PAGE, 0).split():
+            if 0 in [_libc.waitpid(int(pid), None, os.WNOHANG) for pid in pids[:-1] or pids]:
+                return True
+        return False
 
 
 class Tags:
@@ -187,22 +205,23 @@ class Tags:
     An environment can be cleared, a session left, a descriptor closed; but hardly anything sets the limit on the bytes
     in POSIX message queues. A tag is that limit, lowered by a few bytes of its 800 kB; 0 stands for no tag. A scheduler
     inside a job lowers it further, so what it reads may be another's number: the mark in the environment comes first.
+    It can be read as long as a process was not reaped.
     """
 
     def __init__(self) -> None:
         self._limits = _limits_of(0) or _Limits()
         self._first = 2**40 if self._limits[0] == _UNLIMITED else self._limits[0]
         self._span = min(self._first, 100_000)
-        self._count = 0
 
-    def put(self, pid: int) -> int:
+    def of(self, number: int) -> int:
+        """The tag for a number; they begin again after a long time."""
+        return number % (self._span - 1) + 1 if self._span > 1 else 0
+
+    def put(self, pid: int, tag: int) -> None:
         """Tag a process of ours; processes it already started have none. Call it from one thread at a time."""
-        if not self._span:
-            return 0
-        self._count = self._count % (self._span - 1) + 1
-        self._limits[0] = self._first - self._count
-        _libc.prlimit(pid, _RLIMIT_MSGQUEUE, self._limits, None)
-        return self._count
+        if tag:
+            self._limits[0] = self._first - tag
+            _libc.prlimit(pid, _RLIMIT_MSGQUEUE, self._limits, None)
 
     def read(self, pid: int) -> int:
         """The tag of a process; 0 also if it may not be read."""

@@ -3,8 +3,8 @@
 import signal
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 
 from simple_gpu_scheduler.base.errors import UserError
@@ -21,12 +21,19 @@ def start_thread(run: Callable[[], object]) -> threading.Thread:
     signal that another thread took does not wake it: it would be acted on at the next message, which may be tomorrow.
     """
     thread = threading.Thread(target=run, daemon=True)
+    with no_signals():
+        thread.start()  # inherits the mask
+    return thread
+
+
+@contextmanager
+def no_signals() -> Iterator[None]:
+    """Block all signals meanwhile, and for good in what is started meanwhile."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
     try:
-        thread.start()  # inherits the mask
+        yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-    return thread
 
 
 def need_thread(run: Callable[[], object]) -> threading.Thread:

@@ -4,9 +4,6 @@ import json
 import os
 import re
 import signal
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -28,12 +25,11 @@ from simple_gpu_scheduler.events import (
 )
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.notify import Trigger
-from simple_gpu_scheduler.notify.child import NotifierChildren
 from simple_gpu_scheduler.notify.command import Notifier
 from simple_gpu_scheduler.notify.message import Notification, told, variables
 from simple_gpu_scheduler.notify.sink import Notify
 from simple_gpu_scheduler.output.log_file import footer, header
-from simple_gpu_scheduler.system import guardian, leftovers
+from simple_gpu_scheduler.system import leftovers
 from tests.conftest import Program, is_alive, until
 from tests.support.processes import command_line
 
@@ -85,7 +81,6 @@ class Subject:
         self.directory = directory
         self.told = Told(directory)
         self.said: list[str] = []
-        self.notifier_children = NotifierChildren()
         self.sink: Notify | None = None
         self.logs: dict[int, str] = {}
 
@@ -96,7 +91,6 @@ class Subject:
             f"cd '{self.directory}'\n{command}",
             "/bin/sh",
             os.environb if environment is None else environment,
-            self.notifier_children,
         )
         self.sink = Notify(notifier, frozenset(on), lambda job: self.logs.get(job.number, ""), **settings)
 
@@ -315,7 +309,7 @@ class TestANotifier:
         subject.make("end", command="echo no >&2; kill -9 $$")
         subject.take(run_ended())
         subject.close()
-        assert subject.said == ["the notifier failed with exit code 137 (SIGKILL): no"]
+        assert subject.said == ["the notifier was killed by SIGKILL: no"]
 
     def test_that_hangs_is_killed_with_all_of_its_group(self, subject: Subject, pids: Callable[[str], int]) -> None:
         subject.make("end", command="sleep 1000 & echo $! > child; echo $$ > main; wait", limit=0.5)
@@ -331,9 +325,9 @@ class TestANotifier:
         until(lambda: not any(map(is_alive, left)))
 
     def test_that_hangs_holds_the_end_up_no_longer_than_one_may(self, subject: Subject) -> None:
-        subject.make("each", command="sleep 1000", limit=1.5)
+        subject.make("each", command="touch began; sleep 1000", limit=1.5)
         subject.take(ended(1))
-        until(subject.notifier_children.pids)
+        until((subject.directory / "began").exists)
         began = time.monotonic()
         subject.take(ended(2), run_ended())
         subject.close()
@@ -376,7 +370,7 @@ class TestANotifier:
         subject.sink._notifier._argv = [b"/no/such/shell", b"-c", b"true"]  # type: ignore[union-attr]
         subject.take(run_ended())
         subject.close()
-        assert re.fullmatch(r"the notifier failed with exit code 1: .*No such file.*/no/such/shell.*", subject.said[0])
+        assert re.fullmatch("cannot start the notifier with /no/such/shell: No such file or directory", subject.said[0])
 
     def test_has_its_thread_only_when_there_is_something_to_tell(self, subject: Subject) -> None:
         before = threading.active_count()
@@ -451,77 +445,20 @@ class TestStringsOfJobs:
         assert b"SGS_SLOT" not in variables
 
 
-ENGINE = """
-import os, subprocess, sys, time
-from pathlib import Path
-from queue import SimpleQueue
-from simple_gpu_scheduler.notify.child import NotifierChildren
-from simple_gpu_scheduler.engines.children import Children
-from simple_gpu_scheduler.engines.protocol import Setting
-from simple_gpu_scheduler.events import RunEnded
-from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
-from simple_gpu_scheduler.gpus.leases import Hold
-from simple_gpu_scheduler.notify.command import Notifier
-from simple_gpu_scheduler.notify.sink import Notify
-inbox = SimpleQueue()
-notifier_children = NotifierChildren()
-setting = Setting("run", None, None, inbox, environment=os.environb, spared=notifier_children.pids)
-engine = Children(setting, inbox.put)
-def notify(command):
-    sink = Notify(Notifier(command, "/bin/sh", os.environb, notifier_children), frozenset(["end"]), lambda job: "")
-    sink.take(RunEnded(0, 0, 0, 0, 0.0, True))
-    return sink
-def end_a_job_that_leaves_something(number):
-    engine.start(Attempt(Job(number, b"setsid sleep 1000 & sleep 0.05", Place(1)), 1, ("0",), (1,)), Hold())
-    ended = inbox.get(timeout=120)
-    swept = 0
-    while not engine.settle(ended):
-        ended = inbox.get(timeout=120)
-        swept = ended.swept
-    return swept
-def until(path):
-    while not os.path.exists(path):
-        time.sleep(0.01)
-"""
-
-
-def in_engine(script: str) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        subprocess.run([sys.executable, "-c", ENGINE + script], check=True, timeout=120, cwd=directory)
-
-
 class TestWhatJobsLeaveBehind:
-    def test_is_no_notifier(self) -> None:
-        in_engine("""
-sink = notify("touch began; while [ ! -e go ]; do sleep 0.01; done; touch done")
-until("began")
-assert [end_a_job_that_leaves_something(number) for number in range(3)] == [1, 1, 1]
-assert notifier_children.pids()
-open("go", "w").close()
-sink.close()
-assert os.path.exists("done") and not notifier_children.pids()
-""")
+    LEFT = "setsid sleep 1000 & sleep 0.05; exit 0\n"
 
-    def test_is_not_what_a_notifier_has_started_in_the_background(self) -> None:
-        in_engine("""
-sink = notify("(trap '' HUP; touch began; while [ ! -e go ]; do sleep 0.01; done; touch sent) & exit 0")
-until("began")
-assert [end_a_job_that_leaves_something(number) for number in range(3)] == [1, 1, 1]
-open("go", "w").close()
-sink.close()
-assert os.path.exists("sent")
-""")
-
-    def test_is_not_waited_for_when_a_notifier_leaves_a_daemon(
-        self, tmp_path: Path, pids: Callable[[str], int]
-    ) -> None:
-        source = Path(guardian.__file__)
-        began = time.monotonic()
-        script = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' & exit 3"
-        argv = [sys.executable, "-I", "-S", str(source), "/bin/sh", "-c", script]
-        assert subprocess.run(argv, cwd=tmp_path, check=False).returncode == 3
-        assert time.monotonic() - began > 4.5
-        assert is_alive(pids("daemon"))
+    def test_is_no_notifier_and_nothing_that_a_notifier_has_started(self, program: Program) -> None:
+        for ending in ("wait", "exit 0"):
+            go, sent = program.directory / "go", program.directory / "sent"
+            tell = f"(trap '' HUP; echo >> began; while [ ! -e go ]; do sleep 0.01; done; echo >> sent) & {ending}"
+            process = program.start("--gpus", "0", "--notify", tell, "--notify-on", "fail")
+            program.feed(process, f"exit 1\nuntil [ -e began ]; do sleep 0.01; done\n{self.LEFT * 3}touch go\n")
+            said = process.communicate(timeout=120)[1]
+            assert said.count(b"left a process running, which was ended") == 3
+            until(sent.exists, "what the notifier has started is done in its own time")
+            for path in (go, sent, program.directory / "began"):
+                path.unlink()
 
 
 @pytest.mark.usefixtures("idle_gpus")

@@ -56,6 +56,10 @@ class Lease(Protocol):
     def sign(self, marks: Sequence[bytes], pid: int, job: int = 0, name: str = "") -> None:
         """Record the holder for others: the attempts, a process and, if that is a job with a name, which."""
 
+    @property
+    def file_name(self) -> str:
+        """The name of the file that is locked."""
+
     def is_wanted(self) -> bool:
         """Whether another scheduler waits for it while it is ours."""
 
@@ -81,6 +85,13 @@ class Hold(NamedTuple):
     def descriptors(self) -> tuple[int, ...]:
         """What the attempt's process must inherit."""
         return tuple([fd for lease, _ in self.leases if (fd := lease.descriptor) is not None])
+
+    def signatures(self, pid: bytes, job: int = 0, name: str = "") -> tuple[bytes, ...]:
+        """For each of the descriptors, the name of its file and what the attempt's process signs it with."""
+        from .record import encode  # noqa: PLC0415 - which imports this file
+
+        pairs = [(lease.file_name, marks) for lease, marks in self.leases if lease.descriptor is not None]
+        return tuple([part for file, marks in pairs for part in (file.encode(), encode(pid, marks, job, name))])
 
     def sign(self, pid: int, job: int = 0, name: str = "") -> None:
         """Record the process in each, and which job it is if that has a name."""

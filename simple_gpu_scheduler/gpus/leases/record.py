@@ -5,6 +5,7 @@ a job if it has one. Of what a user typed, it holds only names, never commands.
 """
 
 import re
+from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.base.values import NamedTuple
@@ -15,7 +16,7 @@ from . import Holder
 
 SIZE = 4096
 _LONGEST_NAME = 40
-_FOR_A_NAME = 256  # bytes of the record, enough for any name of that length
+_FOR_A_NAME = 300  # bytes of the record, enough for any name of that length and the pids
 _MOST_SHOWN = 3
 
 
@@ -31,17 +32,17 @@ class Record(NamedTuple):
     name: str = ""
 
 
-def encode(record: Record) -> bytes:
-    """As two lines, which overwrite what was there; whatever remains after them means nothing.
+def encode(pid: bytes, marks: Sequence[bytes], job: int = 0, name: str = "") -> bytes:
+    """A record as two lines, which overwrite what was there; whatever remains after them means nothing.
 
-    The second one was added later, and names the pid again: a program that does not know it writes only the first.
+    `pid` as digits, or a word that its writer replaces by them. The second line was added later, and names the pid
+    again: a program that does not know it writes only the first.
     """
-    marks = b"".join(record.marks)
-    head = b"sgs1 %10d " % record.pid
-    while len(head) + len(marks) >= SIZE - _FOR_A_NAME:  # of very many, the newest; each mark starts with a slash
-        marks = marks[marks.index(b"/", 1) :]
-    name = record.name[:_LONGEST_NAME].encode("utf-8", "replace")
-    return head + marks + b"\n" + (b"job %d of %d %s" % (record.job, record.pid, name) if name else b"") + b"\n"
+    listed = b"".join(marks)
+    while len(listed) >= SIZE - _FOR_A_NAME:  # of very many, the newest; each mark starts with a slash
+        listed = listed[listed.index(b"/", 1) :]
+    shown = name[:_LONGEST_NAME].encode("utf-8", "replace")
+    return b"sgs1 %s %s\n%s\n" % (pid, listed, b"job %d of %s %s" % (job, pid, shown) if shown else b"")
 
 
 def decode(data: bytes) -> Record:

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, NamedTuple
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
 from simple_gpu_scheduler.display.layout import Layout
 from simple_gpu_scheduler.engines.protocol import Setting
 from simple_gpu_scheduler.events import Noticed, RunEnded
@@ -22,6 +22,7 @@ from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import disk, files
 from simple_gpu_scheduler.journal.sink import Recording, continue_journal, run_began, start_journal
 from simple_gpu_scheduler.keeper.client import KeeperClient
+from simple_gpu_scheduler.keeper.messages import Serve
 from simple_gpu_scheduler.output.log_directory import stream_opener
 from simple_gpu_scheduler.remote.server import Server, serve
 from simple_gpu_scheduler.run import loop
@@ -32,8 +33,10 @@ from simple_gpu_scheduler.scheduling.estimates import Estimates, PastLengths
 from simple_gpu_scheduler.scheduling.policies import Policy
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
+from simple_gpu_scheduler.system.inbox import SystemInbox
+from simple_gpu_scheduler.system.marks import TREE
 from simple_gpu_scheduler.system.signals import signals_to
-from simple_gpu_scheduler.system.threads import MessageQueue, need_thread, start_thread
+from simple_gpu_scheduler.system.threads import need_thread, start_thread
 
 from .machine import MachineOfRun, wait_for_driver
 from .outlets import Outlets, open_outlets, plan_layout
@@ -44,10 +47,6 @@ if TYPE_CHECKING:
     from simple_gpu_scheduler.resume.unfinished_jobs import Resumption
 
 _STARTS_READING_WITHIN = 5.0
-_WITHOUT_KEEPER = (
-    "the keeper process was killed; jobs continue, but if the scheduler is killed too, exit codes and the contents of "
-    "pipes are lost"
-)
 
 
 class OpenRun(NamedTuple):
@@ -123,7 +122,7 @@ def _open(
     record = _record(options, run_id, resumed)
     try:
         outlets = open_outlets(options, layout, record, machine, is_resumed=bool(resumed))
-        keeper = _brief(keeper, record.path, options.execution.chdir or (os.curdir if resumed else None))
+        keeper = _brief(keeper, run_id, record.path, options)
         gathered = _gather(options, typed, record.path, keeper, resumed)
     except UserError:
         if not resumed:
@@ -192,16 +191,13 @@ def _keep(opened: OpenRun) -> str:
     return ""
 
 
-def _brief(keeper: KeeperClient | None, journal: str, directory: str | None) -> KeeperClient | None:
-    """Tell the keeper what it needs; None if there is none, if it has nothing to record, or if it was killed."""
-    if not (keeper and journal):
-        return None
-    try:
-        keeper.keep_journal(journal)
-        if directory:
-            keeper.enter(directory)
-    except OSError:  # it may have been killed; a problem with the directory is reported soon
-        return None
+def _brief(keeper: KeeperClient | None, run_id: str, journal: str, options: Options) -> KeeperClient | None:
+    """Tell the keeper what it serves."""
+    if keeper:
+        tree, grace = os.environb.get(TREE, b""), b"%r" % options.failures.grace
+        serve = Serve(os.getpid(), run_id.encode(), tree, grace, int(bool(journal)))
+        with suppress(OSError):  # a problem with the directory is reported soon
+            keeper.brief(serve, journal, options.execution.chdir or os.curdir)
     return keeper
 
 
@@ -224,7 +220,7 @@ def _run(
     by_joblog: "SkippingParser | None",
     resumed: "Resumed | None",
 ) -> int:
-    inbox: MessageQueue[Any] = MessageQueue()
+    inbox = SystemInbox()
     room = threading.Semaphore(0)
     reader = Reader(list(opened.gathered.open_inputs), parser, inbox.put, room.acquire, by_null=options.input.null)
     with signals_to(inbox.put), _listening(opened, inbox):
@@ -249,7 +245,7 @@ def _run(
             state.complain("stopped before the NVIDIA driver worked; no job was started")
         for message in came:
             loop.receive(state, message)
-        _run_observed(state, opened, inbox)
+        _run_frozen(state)
     if by_joblog:
         opened.say(_left_out(options, by_joblog))
     opened.close()
@@ -293,20 +289,15 @@ def _introductions(options: Options, opened: OpenRun, machine: Machine) -> list[
     return [*opened.gathered.introductions, *filter(None, [where]), *remarks]
 
 
-def _run_observed(state: State, opened: OpenRun, inbox: "MessageQueue[Any]") -> None:
-    """Run, and report the end of the keeper meanwhile."""
-    keeper = opened.keeper
-    if keeper:
-        keeper.on_end = lambda: inbox.put(Noticed(_WITHOUT_KEEPER, is_failure=True))
-        if keeper.is_gone.is_set():
-            keeper.on_end()
+def _run_frozen(state: State) -> None:
+    """Run, without looking for garbage in what is loaded."""
     gc.freeze()  # what has been loaded stays, so the collector need not check it again
     gc.enable()
     loop.run(state)
 
 
 @contextmanager
-def _listening(opened: OpenRun, inbox: "MessageQueue[Any]") -> Iterator[None]:
+def _listening(opened: OpenRun, inbox: SystemInbox) -> Iterator[None]:
     """Answer requests from outside; without a journal, a run cannot be found."""
     server = serve(files.socket_of(opened.record.path), inbox.put) if opened.record.path else None
     if isinstance(server, str):
@@ -322,7 +313,7 @@ def _build(
     options: Options,
     opened: OpenRun,
     machine: Machine,
-    inbox: "MessageQueue[Any]",
+    inbox: SystemInbox,
     room: threading.Semaphore,
     reader: Reader,
     resumed: "Resumed | None",
@@ -342,7 +333,6 @@ def _build(
             grace=failures.grace,
             environment=os.environb,
             open_streams=stream_opener(outlets.logs, run_id, inbox.put),
-            spared=outlets.notifier_children.pids if outlets.notifier_children else frozenset,
             keeper=opened.keeper,
             journal=opened.record.path,
             journal_size=resumed.size if resumed else 0,
@@ -367,7 +357,7 @@ def _build(
 
 
 def find_estimates(
-    execution: ExecutionOptions, policy: Policy, inbox: "MessageQueue[Any]"
+    execution: ExecutionOptions, policy: Policy, inbox: SystemInbox
 ) -> tuple[Estimates, Callable[[], object] | None]:
     """The known lengths: read now if the order depends on them, otherwise a function to read them later."""
 

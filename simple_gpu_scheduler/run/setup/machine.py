@@ -15,8 +15,9 @@ from simple_gpu_scheduler.events import Event, Waited
 from simple_gpu_scheduler.gpus.discover import Machine, NotReadyError, Wants, find_machine
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.run.state import Message
+from simple_gpu_scheduler.system.inbox import SystemInbox
 from simple_gpu_scheduler.system.signals import Signalled
-from simple_gpu_scheduler.system.threads import Meanwhile, MessageQueue
+from simple_gpu_scheduler.system.threads import Meanwhile
 
 # Seconds between two attempts to initialise NVML: from the first to the longest, doubling each time.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
@@ -75,7 +76,7 @@ class MachineOfRun(Meanwhile[Machine]):
 def wait_for_driver(
     machine: MachineOfRun,
     names: Sequence[str],
-    inbox: "MessageQueue[Message | DriverNews]",
+    inbox: SystemInbox,
     publish: Callable[[Event], object],
 ) -> list[Message]:
     """Wait until the GPUs are known, or the run is stopped; returns the messages that came meanwhile, for the loop."""

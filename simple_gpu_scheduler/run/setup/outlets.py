@@ -5,7 +5,7 @@ import signal
 from collections.abc import Callable
 
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.display.failsafe import Failsafe
 from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_streams
 from simple_gpu_scheduler.display.lines import EventWords, PlainLines
@@ -16,17 +16,13 @@ from simple_gpu_scheduler.run.options import Options
 
 from .machine import MachineOfRun
 
-if TYPE_CHECKING:
-    from simple_gpu_scheduler.notify.child import NotifierChildren
-
 
 class Outlets(NamedTuple):
-    """`notifier_children` is set if there is a notifier."""
+    """What is told about a run, and where its jobs print."""
 
     publisher: Publisher
     layout: Layout
     logs: LogDirectory | LogsOnceHungUp
-    notifier_children: "NotifierChildren | None"
 
 
 def plan_layout(options: Options, run: str) -> Layout:
@@ -59,8 +55,9 @@ def open_outlets(
     elif options.records.joblog:
         sinks.append(_joblog(options, options.records.joblog, keeps=options.resume.is_asked or is_resumed))
     sinks += record.sinks
-    notifier_children = _notify(options, sinks, logs.of) if notifies else None
-    return Outlets(Publisher(sinks), layout, logs, notifier_children)
+    if notifies:
+        sinks.append(_notify(options, logs.of))
+    return Outlets(Publisher(sinks), layout, logs)
 
 
 def _display(options: Options, layout: Layout, machine: MachineOfRun, *, can_resume: bool) -> Sink:
@@ -109,13 +106,8 @@ def _joblog(options: Options, path: str, *, keeps: bool) -> Sink:
     return JobLog(path, keeps=keeps, is_simulated=options.execution.runs_nothing)
 
 
-def _notify(options: Options, sinks: list[Sink], log_of: Callable[[Job], str]) -> "NotifierChildren":
-    """One more sink; the children are the notifier's."""
-    from simple_gpu_scheduler.notify.child import NotifierChildren  # noqa: PLC0415 - see above
+def _notify(options: Options, log_of: Callable[[Job], str]) -> Sink:
     from simple_gpu_scheduler.notify.command import Notifier  # noqa: PLC0415 - see above
     from simple_gpu_scheduler.notify.sink import Notify  # noqa: PLC0415 - see above
 
-    children = NotifierChildren()
-    notifier = Notifier(options.notify.command, options.execution.shell, os.environb, children)
-    sinks.append(Notify(notifier, options.notify.on, log_of))
-    return children
+    return Notify(Notifier(options.notify.command, options.execution.shell, os.environb), options.notify.on, log_of)

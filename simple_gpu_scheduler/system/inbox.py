@@ -1,0 +1,65 @@
+"""Where the loop waits: for messages that threads put, and for a descriptor whose messages it reads itself.
+
+A message that a thread reads and hands over costs two switches of threads more. It does not know what messages mean.
+"""
+
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Callable
+from queue import Empty
+
+from simple_gpu_scheduler.base.values import Any
+
+_LONGEST = 1_000_000.0  # seconds that the kernel takes
+
+
+class SystemInbox:
+    """One thread gets messages; any thread may put some, and so may the handler of a signal."""
+
+    def __init__(self) -> None:
+        self._messages: deque[Any] = deque()
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._watched: dict[int, Callable[[int], Any]] = {}
+        self._poll = select.poll()
+        self._poll.register(self._bell, select.POLLIN)
+
+    def put(self, message: Any) -> None:
+        """Put it, which never waits."""
+        self._messages.append(message)
+        os.eventfd_write(self._bell, 1)
+
+    def watch(self, fd: int, act: Callable[[int], Any], *, writes: bool = False) -> None:
+        """Call `act` with what `poll` says once there is something to read, or if it `writes`, room to write.
+
+        What `act` returns is a message, unless it is None.
+        """
+        self._watched[fd] = act
+        self._poll.register(fd, select.POLLIN | (select.POLLOUT if writes else 0))
+
+    def forget(self, fd: int) -> None:
+        """Watch it no longer."""
+        del self._watched[fd]
+        self._poll.unregister(fd)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        """The next message; `Empty` if none came in time."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self._messages:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            if not self._gather(left if block else 0.0) and (left is not None or not block):
+                raise Empty
+        return self._messages.popleft()
+
+    def _gather(self, timeout: float | None) -> bool:
+        """Wait for one of the two; False if neither has anything."""
+        ready = self._poll.poll(None if timeout is None else min(timeout, _LONGEST) * 1000)
+        for fd, events in ready:
+            if fd == self._bell:
+                os.eventfd_read(fd)
+            else:
+                message = self._watched[fd](events)
+                if message is not None:
+                    self._messages.append(message)
+        return bool(ready)
