@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import pytest
 
-from simple_gpu_scheduler.keeper.survivors import find_alive
+from simple_gpu_scheduler.keeper.survivors import Traces, find_alive
 from tests.conftest import SCHEDULER, UNMEASURED, Program, has_text, is_alive, until
 
 HOLD = "echo $PPID > keeper; until [ -e go ]; do sleep 0.02; done"
@@ -67,8 +67,9 @@ def test_every_exit_code_and_signal_is_reported_as_without_a_keeper(program: Pro
     assert told == ends(program, "--no-journal")
 
 
-def test_the_parent_of_jobs_is_the_keeper_and_of_that_the_scheduler(program: Program) -> None:
-    process = program.start("--gpus", "0")
+@pytest.mark.parametrize("options", [(), ("--no-journal",)])
+def test_the_parent_of_jobs_is_the_keeper_and_of_that_the_scheduler(program: Program, options: tuple[str, ...]) -> None:
+    process = program.start("--gpus", "0", *options)
     program.feed(process, f"{HOLD}\n")
     keeper = keeper_of(program)
     status = Path(f"/proc/{keeper}/status").read_text()
@@ -77,17 +78,10 @@ def test_the_parent_of_jobs_is_the_keeper_and_of_that_the_scheduler(program: Pro
     assert process.wait(timeout=120) == 0
 
 
-def test_without_a_journal_there_is_no_keeper(program: Program) -> None:
-    process = program.start("--gpus", "0", "--no-journal")
-    program.feed(process, f"{HOLD}\n")
-    assert keeper_of(program) == process.pid
-    (program.directory / "go").touch()
-    assert process.wait(timeout=120) == 0
-
-
 @pytest.mark.parametrize("ending", ["", "SIGTERM", "SIGKILL"])
-def test_nothing_is_left_of_the_keeper(program: Program, ending: str) -> None:
-    process = program.start("--gpus", "0", "-q", env=UNMEASURED)
+@pytest.mark.parametrize("options", [(), ("--no-journal",)])
+def test_nothing_is_left_of_the_keeper(program: Program, ending: str, options: tuple[str, ...]) -> None:
+    process = program.start("--gpus", "0", "-q", *options, env=UNMEASURED)
     program.feed(process, f"{HOLD}\n")
     keeper = keeper_of(program)
     if ending:
@@ -153,17 +147,20 @@ def test_the_longest_command_starts(program: Program) -> None:
 
 
 @pytest.mark.parametrize("broken", ["os.fork", "threads"])
-def test_where_no_keeper_can_be_made_jobs_run(program: Program, broken: str) -> None:
+def test_where_no_keeper_can_be_made_yet_jobs_wait_for_one(program: Program, broken: str) -> None:
     """As with `ulimit -u`, whose count of a user's processes a test cannot know."""
     breaks = {
-        "os.fork": "import os\ndef no(*a): raise BlockingIOError(11, 'again')\nos.fork = no\n",
-        "threads": "from simple_gpu_scheduler.keeper import client\n"
-        "def no(*a): raise RuntimeError('no more threads')\nclient.start_thread = no\n",
+        "os.fork": "import os\nmake = os.fork\n"
+        "def no():\n    global tries\n    tries -= 1\n    if tries: raise BlockingIOError(11, 'again')\n"
+        "    return make()\nos.fork = no\n",
+        "threads": "import os\nfrom simple_gpu_scheduler.keeper import process\nmake = process.start_thread\n"
+        "def no(work):\n    if not os.path.exists('second'):\n        open('second', 'w').close()\n"
+        "        raise RuntimeError('no more threads')\n    return make(work)\nprocess.start_thread = no\n",
     }[broken]
-    code = f"{breaks}from simple_gpu_scheduler.cli.main import simple_gpu_scheduler as s; s()"
+    code = f"tries = 3\n{breaks}from simple_gpu_scheduler.cli.main import simple_gpu_scheduler as s; s()"
     done = subprocess.run(
         [sys.executable, "-c", code, "--gpus", "0", "-q"],
-        input=b"echo $PPID > keeper; echo out\nexit 4\n",
+        input=b"echo out\nexit 4\n",
         cwd=program.directory,
         capture_output=True,
         timeout=120,
@@ -171,6 +168,7 @@ def test_where_no_keeper_can_be_made_jobs_run(program: Program, broken: str) -> 
     )
     assert (done.returncode, done.stdout) == (1, b"out\n"), done.stderr
     assert b"job 2 (line 2) failed with exit code 4" in done.stderr
+    assert (b"waiting: the system allows no new process" in done.stderr) == (broken == "os.fork")
 
 
 # What a job has of its surroundings.
@@ -271,8 +269,8 @@ def test_an_environment_that_looks_like_ours_and_is_not_is_passed_over() -> None
         for tree in ("/RUN.x.y", "/RUN.", "/RUN.1", "/RUN.7.2")
     ]
     try:
-        until(lambda: find_alive(b"RUN"), "one is found")
-        assert list(find_alive(b"RUN")) == [(7, 2)]
+        until(lambda: find_alive(Traces(b"RUN")), "one is found")
+        assert list(find_alive(Traces(b"RUN"))) == [(7, 2)]
     finally:
         for sleeper in sleepers:
             sleeper.kill()

@@ -4,8 +4,8 @@ import os
 import threading
 from pathlib import Path
 
+from simple_gpu_scheduler.keeper.connection import Socket, pair, receive
 from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
-from simple_gpu_scheduler.keeper.messages import Socket, pair, receive
 from simple_gpu_scheduler.system.threads import start_thread
 
 
@@ -53,6 +53,6 @@ class Pipe:
 
 
 def told(socket: Socket) -> list[bytes]:
-    message = receive(socket)
-    assert message
-    return message.fields
+    received = receive(socket)
+    assert received
+    return received.data.split(b"\0")

@@ -88,10 +88,12 @@ class Hold(NamedTuple):
 
     def signatures(self, pid: bytes, job: int = 0, name: str = "") -> tuple[bytes, ...]:
         """For each of the descriptors, the name of its file and what the attempt's process signs it with."""
-        from .record import encode  # noqa: PLC0415 - which imports this file
+        from .record import Record, encode  # noqa: PLC0415 - which imports this file
 
         pairs = [(lease.file_name, marks) for lease, marks in self.leases if lease.descriptor is not None]
-        return tuple([part for file, marks in pairs for part in (file.encode(), encode(pid, marks, job, name))])
+        return tuple(
+            [part for file, marks in pairs for part in (file.encode(), encode(Record(0, tuple(marks), job, name), pid))]
+        )
 
     def sign(self, pid: int, job: int = 0, name: str = "") -> None:
         """Record the process in each, and which job it is if that has a name."""

@@ -15,7 +15,7 @@ from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.system.users import user_name
 
 from . import LeaseError, LeaseFileError
-from .record import encode
+from .record import Record, encode
 
 DEFAULT_DIRECTORY = "/tmp/simple_gpu_scheduler"  # noqa: S108 - shared on purpose, and guarded as below
 VARIABLE = "SGS_LEASE_DIR"
@@ -172,7 +172,7 @@ class LeaseFiles:
             if state.st_uid == os.getuid() and stat.S_ISREG(state.st_mode) and state.st_nlink == 1:
                 os.fchmod(fd, _FILE_FOR_ALL)  # its creator was killed before this
             if stat.S_ISREG(state.st_mode) and not state.st_size:
-                os.pwrite(fd, encode(b"0", ()), 0)
+                os.pwrite(fd, encode(Record()), 0)
         except OSError:
             os.close(fd)
             raise

@@ -111,7 +111,7 @@ class FileLease:
     def sign(self, marks: Sequence[bytes], pid: int, job: int = 0, name: str = "") -> None:
         """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
         with _guard:  # or an older list of marks could overwrite a newer one
-            files.write_at_start(self._lock, encode(b"%d" % pid, marks, job, name))
+            files.write_at_start(self._lock, encode(Record(pid, tuple(marks), job, name)))
 
     @property
     def file_name(self) -> str:

@@ -5,7 +5,6 @@ a job if it has one. Of what a user typed, it holds only names, never commands.
 """
 
 import re
-from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.base.values import NamedTuple
@@ -16,7 +15,7 @@ from . import Holder
 
 SIZE = 4096
 _LONGEST_NAME = 40
-_FOR_A_NAME = 300  # bytes of the record, enough for any name of that length and the pids
+_FOR_THE_REST = 300  # bytes of the record beside the marks; enough for any name
 _MOST_SHOWN = 3
 
 
@@ -32,17 +31,18 @@ class Record(NamedTuple):
     name: str = ""
 
 
-def encode(pid: bytes, marks: Sequence[bytes], job: int = 0, name: str = "") -> bytes:
-    """A record as two lines, which overwrite what was there; whatever remains after them means nothing.
+def encode(record: Record, pid: bytes = b"") -> bytes:
+    """As two lines, which overwrite what was there; whatever remains after them means nothing.
 
-    `pid` as digits, or a word that its writer replaces by them. The second line was added later, and names the pid
-    again: a program that does not know it writes only the first.
+    `pid` is a word instead of the number, which whoever writes it replaces. The second line was added later, and names
+    the pid again: a program that does not know it writes only the first.
     """
-    listed = b"".join(marks)
-    while len(listed) >= SIZE - _FOR_A_NAME:  # of very many, the newest; each mark starts with a slash
-        listed = listed[listed.index(b"/", 1) :]
-    shown = name[:_LONGEST_NAME].encode("utf-8", "replace")
-    return b"sgs1 %s %s\n%s\n" % (pid, listed, b"job %d of %s %s" % (job, pid, shown) if shown else b"")
+    pid = pid or b"%d" % record.pid
+    marks = b"".join(record.marks)
+    while len(marks) >= SIZE - _FOR_THE_REST:  # of very many, the newest; each mark starts with a slash
+        marks = marks[marks.index(b"/", 1) :]
+    name = record.name[:_LONGEST_NAME].encode("utf-8", "replace")
+    return b"sgs1 %10s %s\n%s\n" % (pid, marks, b"job %d of %s %s" % (record.job, pid, name) if name else b"")
 
 
 def decode(data: bytes) -> Record:

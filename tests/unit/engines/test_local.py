@@ -1,68 +1,152 @@
-"""This machine as an engine: what it hands to the pool and to the processes, which are made by hand here."""
+"""This machine as an engine: what it hands to the pool and to the keeper, which are made by hand here."""
 
-from queue import SimpleQueue
+import errno
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Place
-from simple_gpu_scheduler.engines.children import ChildExited
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.engines import protocol
 from simple_gpu_scheduler.engines.local import LocalEngine
-from simple_gpu_scheduler.engines.protocol import Ended, Exited, Setting
+from simple_gpu_scheduler.engines.protocol import ForEngine, Refused, Setting, Unstoppable
+from simple_gpu_scheduler.events import Noticed
+from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.keeper import survivors
+from simple_gpu_scheduler.keeper.client import KeeperGone
+from simple_gpu_scheduler.keeper.messages import BeyondUs, Ended, Exited, Message, Numbered, Start, Stop
 from simple_gpu_scheduler.keeper.survivors import Survivor, SurvivorExited
+from simple_gpu_scheduler.system.inbox import SystemInbox
 
 ATTEMPT = Attempt(Job(1, b"true", Place(1)), 1, ("0",), (1,))
+OTHER = Attempt(Job(2, b"-x", Place(2)), 1, ("1",), (2,))
 
 
-class FakeChildren:
-    """One attempt, whose main process has ended, and which may have left something."""
+class FakeKeeper:
+    """Notes down what it is told."""
 
     def __init__(self) -> None:
-        self.stops: list[bool] = []
-        self.is_settled = False
+        self.told: list[Message] = []
+        self.known = 0
+        self.refuses = False
+        self.has_unsent = False
 
-    def has_ended(self, _attempt: Attempt) -> bool:
-        return True
+    def create(self) -> None:
+        if self.refuses:
+            raise BlockingIOError(errno.EAGAIN, "again")
 
-    def stop(self, _attempt: Attempt, *, force: bool) -> bool:
-        self.stops.append(force)
-        return True
+    def fileno(self) -> int:
+        return -1
 
-    def settle(self, _exited: ChildExited) -> bool:
-        return self.is_settled
-
-
-def test_a_kill_that_comes_late_does_not_hurry_what_ends_the_leftovers() -> None:
-    children = FakeChildren()
-    nothing: Any = None
-    engine = LocalEngine(Setting("run", nothing, nothing, SimpleQueue()), nothing, children, nothing)
-    assert engine.stop([ATTEMPT], force=True) == ["ended"]
-    assert children.stops == []
-    exited = ChildExited(ATTEMPT, SUCCESS)
-    assert engine.received(exited, 0) == [Exited(ATTEMPT)]
-    assert engine.stop([ATTEMPT], force=True) == ["ended"]
-    assert children.stops == [True], "now the leftovers are meant"
-    children.is_settled = True
-    assert engine.received(exited, 0) == [Ended(ATTEMPT, SUCCESS)]
+    def send(self, message: Message, _files: Sequence[int] = ()) -> int:
+        self.told.append(message)
+        return len(self.told)
 
 
 class FakePool:
-    """Two GPUs, both of which are leased."""
+    """Two GPUs, both of which are leased, and whatever is taken is had."""
 
     def waits(self, _demand: Demand) -> list[Wait]:
         return [Wait(gpu, "leased by root (pid 7)", "leased by root") for gpu in "01"]
+
+    def take(self, *_: object) -> Hold:
+        return Hold()
+
+
+class Subject:
+    """An engine, its inbox, and its keeper."""
+
+    def __init__(self, *survivors: Survivor) -> None:
+        pool: Any = FakePool()
+        nothing: Any = None
+        keeper: Any = FakeKeeper()
+        self.keeper: FakeKeeper = keeper
+        self.inbox = SystemInbox()
+        self.engine = LocalEngine(Setting("run", nothing, nothing, self.inbox, survivors=survivors), pool, keeper)
+
+    def start(self, *attempts: Attempt) -> None:
+        for attempt in attempts:
+            self.engine.take(attempt, 0)
+            self.engine.start(attempt)
+
+    def hears(self, message: object, number: int = 0) -> list[object]:
+        said = Numbered(number, 0, message) if number else message
+        return list(self.engine.received(said, 0))
+
+
+def test_one_message_starts_an_attempt_and_one_tells_its_end() -> None:
+    subject = Subject()
+    subject.start(ATTEMPT, OTHER)
+    one, other = subject.keeper.told
+    assert isinstance(one, Start)
+    assert isinstance(other, Start)
+    assert (one.attempt, one.argv) == (b"1.1", (b"/bin/sh", b"-c", b"true"))
+    assert other.argv == (b"/bin/sh", b"-c", b"--", b"-x")
+    assert one.environment[-1] == b"SGS_TREE=/run.1.1"
+    assert subject.hears(Ended(b"1.1"), 7) == [protocol.Ended(ATTEMPT, SUCCESS, by_itself=True)]
+    assert subject.keeper.known == 7, "which every later message says"
+    assert subject.hears(Exited(b"2.1"), 8) == [protocol.Exited(OTHER)]
+    ended = Ended(b"2.1", 15, was_told=1, swept=2, beyond_us=b"3, 4", server=b"tmux")
+    assert subject.hears(ended, 9) == [protocol.Ended(OTHER, Outcome("killed", 15), "", 2, "3, 4", "tmux")]
+
+
+def test_only_what_the_keeper_has_is_asked_to_end_there() -> None:
+    subject = Subject()
+    subject.start(ATTEMPT)
+    subject.engine.stop([ATTEMPT, OTHER], force=True)
+    assert subject.keeper.told[1:] == [Stop(b"1.1", 1)]
+    assert subject.hears(BeyondUs(b"1.1"), 1) == [Unstoppable(ATTEMPT)]
+
+
+def test_why_something_did_not_start_is_said_and_what_may_start_later_waits() -> None:
+    subject = Subject()
+    subject.start(ATTEMPT)
+    [refused] = subject.hears(Ended(b"1.1", errno=errno.EAGAIN), 1)
+    assert isinstance(refused, Refused)
+    for number, why in ((errno.ENOENT, "No such file or directory"), (errno.ECANCELED, "it was stopped before it")):
+        subject.start(ATTEMPT)
+        [ended] = subject.hears(Ended(b"1.1", errno=number), 1)
+        assert isinstance(ended, protocol.Ended)
+        assert ended.outcome
+        assert ended.outcome.kind == "not started"
+        assert ended.outcome.reason.startswith(why)
+
+
+def test_without_a_keeper_jobs_wait_for_one() -> None:
+    subject = Subject()
+    subject.keeper.refuses = True
+    subject.start(ATTEMPT)
+    assert not subject.keeper.told
+    message = subject.inbox.get(block=False)
+    assert isinstance(message, ForEngine)
+    [refused] = subject.hears(message.message)
+    assert isinstance(refused, Refused)
+
+
+def test_what_a_killed_keeper_ran_outlives_it_and_what_a_stillborn_one_got_never_ran(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watched: list[object] = []
+    monkeypatch.setattr(survivors, "watch_orphans", lambda _traces, awaited, _put: watched.append(dict(awaited)))
+    monkeypatch.setattr(survivors, "sweep", lambda *_: False)
+    subject = Subject()
+    subject.start(ATTEMPT)
+    assert subject.hears(KeeperGone(has_worked=True)) == []
+    assert isinstance(subject.inbox.get(block=False), Noticed)
+    assert watched == [{(1, 1): 1}]
+    assert subject.hears(SurvivorExited((1, 1), 0)) == [protocol.Ended(ATTEMPT, SUCCESS)]
+    subject.start(OTHER)
+    [refused] = subject.hears(KeeperGone(has_worked=False))
+    assert isinstance(refused, Refused)
+    assert len(watched) == 1
 
 
 def test_a_gpu_that_a_survivor_has_is_not_said_to_be_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(survivors, "watch", lambda *_: None)
     monkeypatch.setattr(survivors, "sweep", lambda *_: False)
-    nothing: Any = None
-    pool: Any = FakePool()
-    setting = Setting("run", nothing, nothing, SimpleQueue(), survivors=(Survivor(ATTEMPT, 7, 0.0, 0),))
-    engine = LocalEngine(setting, pool, nothing, nothing)
+    engine = Subject(Survivor(ATTEMPT, 7, 0.0, 0)).engine
     assert [wait.gpu for wait in engine.waits(Demand(1))] == ["1"]
     engine.received(SurvivorExited(ATTEMPT.key, 0), 0)
     assert [wait.gpu for wait in engine.waits(Demand(1))] == ["0", "1"]

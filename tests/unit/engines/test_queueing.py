@@ -10,7 +10,7 @@ from typing import Any
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.engines.protocol import Began, Ended, ForEngine, Report, Stopped, Tended, World
+from simple_gpu_scheduler.engines.protocol import Began, Ended, ForEngine, Report, Tended, World
 from simple_gpu_scheduler.events import Event, JobBegan, JobEnded, JobRequeued, JobStarted
 from simple_gpu_scheduler.events.publisher import Publisher
 from simple_gpu_scheduler.gpus.pool import Demand
@@ -70,10 +70,9 @@ class Cluster:
             self.say(self.time, Began(attempt, "node7"))
             self.say(self.time + self.lengths.get(attempt.job.number, 10), Ended(attempt, SUCCESS))
 
-    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> list[Stopped]:
+    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> None:
         for attempt in attempts:
             self.end(attempt, Outcome("killed", 9 if force else 15) if self.says_how else None)
-        return ["stopping" for _ in attempts]
 
     def end(self, attempt: Attempt, outcome: Outcome | None, why: str = "") -> None:
         self.messages = [each for each in self.messages if getattr(each[2], "attempt", None) != attempt]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler.keeper import intake
+from simple_gpu_scheduler.keeper.connection import pair, send
 from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
-from simple_gpu_scheduler.keeper.messages import pair, send
 from simple_gpu_scheduler.system.threads import start_thread
 from tests.conftest import until
 from tests.support.pipe import Pipe, told

@@ -11,7 +11,7 @@ import pytest
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.engines.protocol import Began, Ended, Exited, ForEngine, Refused, Report, Stopped, Tended
+from simple_gpu_scheduler.engines.protocol import Began, Ended, Exited, ForEngine, Refused, Report, Tended, Unstoppable
 from simple_gpu_scheduler.engines.protocol import World as EngineWorld
 from simple_gpu_scheduler.events import (
     Event,
@@ -134,28 +134,29 @@ class FakeEngine:
             return
         outcomes = self.outcomes.get(attempt.job.number, [SUCCESS])
         outcome = outcomes[min(attempt.number, len(outcomes)) - 1]
-        ended = Ended(attempt, outcome, **self.leaves)
+        in_time = attempt.job.number in self.has_ended_in_time
+        ended = Ended(attempt, outcome, by_itself=in_time, **self.leaves)
         self.world.at(self.world.time + self.takes.get(attempt.job.number, 1), ForEngine(ended))
 
-    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> list[Stopped]:
-        return [self.stop_one(attempt, force=force) for attempt in attempts]
+    def stop(self, attempts: Sequence[Attempt], *, force: bool) -> None:
+        for attempt in attempts:
+            self.stop_one(attempt, force=force)
 
-    def stop_one(self, attempt: Attempt, *, force: bool) -> Stopped:
+    def stop_one(self, attempt: Attempt, *, force: bool) -> None:
         world, number = self.world, attempt.job.number
         if number in self.has_ended_in_time:
-            return "ended"
+            return
         if attempt.slots:
             self.stops.append((world.time, number, force))
         else:
             self.survivor_stops.append((world.time, attempt.key, force))
         if number in self.anothers:
-            return "not allowed"
-        if force and self.kills_survived:
+            world.at(world.time, ForEngine(Unstoppable(attempt)))
+        elif force and self.kills_survived:
             self.kills_survived -= 1
         elif force or number not in self.stubborn:
             world.forget(attempt)
             world.at(world.time, ForEngine(Ended(attempt, KILLED if force else TERMINATED)))
-        return "stopping"
 
     def received(self, message: LeaseCame | Ended | Refused, now: float) -> list[Report]:
         if isinstance(message, LeaseCame):

@@ -42,15 +42,6 @@ def test_a_daemon_without_a_mark_is_spared_while_an_older_job_runs_that_may_own_
     assert found(younger, Running({MAIN_A})) == {301}
 
 
-def test_children_from_before_this_program_was_executed_are_not_its_jobs() -> None:
-    assert found(table((50, ME, ME, 1), (51, ME, 51, 1)), Running((), before={50, 51})) == set()
-
-
-def test_where_orphans_of_others_come_here_too_only_a_mark_makes_a_stray() -> None:
-    rows = table((301, ME, 301, 11), (302, ME, 302, 11))
-    assert found(rows, Running((), spares_unknown=True), p302="ended") == {302}
-
-
 def test_zombies_have_ended_but_what_is_below_them_has_not() -> None:
     rows = table((302, 301, MAIN_B, 12)) | {301: Process(301, ME, MAIN_B, MAIN_B, 11, has_ended=True)}
     assert found(rows, Running(())) == {302}
