@@ -17,8 +17,8 @@ from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.system.leftovers import (
     PATIENCE,
+    below,
     children,
-    read_process,
     read_table,
     read_variable,
     server_among,
@@ -62,7 +62,10 @@ class SurvivorExited(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """How processes of attempts of this run are recognised: by the mark, or if we know the number, by the tag."""
+    """How processes of attempts of this run are recognised: by the mark or, below us, by the tag.
+
+    Another run may use the same tags.
+    """
 
     run_id: bytes
     keys: Mapping[int, Key] = {}  # by tag
@@ -76,22 +79,17 @@ class Traces(NamedTuple):
 def find_alive(traces: Traces) -> dict[Key, list[int]]:
     """The attempts of a run that have processes."""
     found: dict[Key, list[int]] = {}
-    tags = Tags() if traces.keys else None
     for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        keys = _keys_in(read_variable(int(name), TREE), b"/%s." % traces.run_id)
-        if not keys and tags and (key := traces.keys.get(tags.read(int(name)))) and not _is_zombie(int(name)):
-            keys = [key]
-        for key in keys:
-            found.setdefault(key, []).append(int(name))
+        if name.isdigit():
+            for key in _keys_in(read_variable(int(name), TREE), b"/%s." % traces.run_id):
+                found.setdefault(key, []).append(int(name))
+    if traces.keys:
+        tags = Tags()
+        for process in below(read_table(), os.getpid()):
+            key = traces.keys.get(tags.read(process.pid))
+            if key and not process.has_ended and not read_variable(process.pid, TREE):
+                found.setdefault(key, []).append(process.pid)
     return found
-
-
-def _is_zombie(pid: int) -> bool:
-    """A process that has ended and was not reaped; it still has a tag, but no mark."""
-    process = read_process(pid)
-    return process is None or process.has_ended
 
 
 def _keys_in(tree: bytes, prefix: bytes) -> list[Key]:

@@ -53,12 +53,10 @@ def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner
 
     One that left its session and lost its mark may belong to any attempt that was running when it was started.
     """
-    below: dict[int, list[Process]] = {}
-    for process in table.values():
-        below.setdefault(process.parent, []).append(process)
+    by_parent = _by_parent(table)
     oldest = min((table[pid].born for pid in running if pid in table), default=None)
     found = []
-    for orphan in below.get(me, ()):
+    for orphan in by_parent.get(me, ()):
         if orphan.pid in running or orphan.session in running:
             continue
         whose = owner(orphan.pid)
@@ -66,9 +64,27 @@ def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner
         if whose == "running" or (whose == "unknown" and may_be_of_one):
             continue
         found.append(orphan)
+    return [process for process in _with_all_below(found, by_parent) if not process.has_ended]
+
+
+def below(table: Table, pid: int) -> list[Process]:
+    """All processes below one."""
+    by_parent = _by_parent(table)
+    return _with_all_below(by_parent.get(pid, []), by_parent)
+
+
+def _by_parent(table: Table) -> dict[int, list[Process]]:
+    found: dict[int, list[Process]] = {}
+    for process in table.values():
+        found.setdefault(process.parent, []).append(process)
+    return found
+
+
+def _with_all_below(processes: Sequence[Process], by_parent: Mapping[int, list[Process]]) -> list[Process]:
+    found = list(processes)
     for process in found:  # grows while it is walked
-        found += below.get(process.pid, ())
-    return [process for process in found if not process.has_ended]
+        found += by_parent.get(process.pid, ())
+    return found
 
 
 class Swept(NamedTuple):
