@@ -10,8 +10,8 @@ from simple_gpu_scheduler.base.extras import figure_maker
 from simple_gpu_scheduler.base.text import print_text, safe
 from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
+from simple_gpu_scheduler.cli.options import workload
 from simple_gpu_scheduler.cli.options.order import choose_policy
-from simple_gpu_scheduler.cli.options.workload import TRACE, take_scenario, workload_section
 from simple_gpu_scheduler.scheduling.policies import MAY_STARVE, POLICIES
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, names
 from simple_gpu_scheduler.simulation.compare import Result, compare
@@ -74,7 +74,7 @@ def _simulate(**options: Any) -> int:
     plot, as_json = options.pop("plot"), options.pop("as_json")
     if plot is not None:
         check_plot(plot)
-    scenario = take_scenario(options)
+    scenario = workload.take_scenario(options)
     gc.freeze()
     results = compare(scenario.workloads, policies, scenario.site)
     kept = _show_json(scenario, results) if as_json else _show(scenario, results)
@@ -115,8 +115,8 @@ simulate_command = Command(
     "simulate",
     callback=_simulate,
     help=_HELP,
-    argument=TRACE,
-    sections=(workload_section(), _POLICIES, _DISPLAY),
+    argument=workload.TRACE,
+    sections=(workload.SECTION, _POLICIES, _DISPLAY),
     examples=_EXAMPLES,
 )
 

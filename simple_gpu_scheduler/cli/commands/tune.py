@@ -10,8 +10,8 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import print_text, safe
 from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
+from simple_gpu_scheduler.cli.options import workload
 from simple_gpu_scheduler.cli.options.order import choose_policy
-from simple_gpu_scheduler.cli.options.workload import TRACE, take_scenario, workload_section
 from simple_gpu_scheduler.scheduling.policies.learned import Learned, Weights, show_weights
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, Chosen
 from simple_gpu_scheduler.simulation.compare import Site, compare
@@ -66,7 +66,7 @@ def _tune(**options: Any) -> int:
         options["trace"] = HISTORY
     if path is not None:
         _check_target(path)
-    scenario = take_scenario(options)
+    scenario = workload.take_scenario(options)
     school = None
     if path:
         school = _find_school(scenario, seed)
@@ -182,7 +182,7 @@ tune_command = Command(
     "tune",
     callback=_tune,
     help=_HELP,
-    argument=TRACE,
-    sections=(workload_section(), _OUTPUT),
+    argument=workload.TRACE,
+    sections=(workload.SECTION, _OUTPUT),
     examples=_EXAMPLES,
 )

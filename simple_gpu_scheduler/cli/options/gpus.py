@@ -34,8 +34,8 @@ SLOTS = (
 
 
 def gpu_sections(example: str, more: Sequence[Option] = ()) -> tuple[Section, Section]:
-    """Fresh ones, for one command, with `more` options of its own beside `--gpus`."""
-    return Section("GPUs", (_gpus(example), *more)), Section("When a GPU counts as free", _when_free())
+    """Those of a command, with `more` options of its own beside `--gpus`."""
+    return Section("GPUs", (_gpus(example), *more)), _WHEN_FREE
 
 
 def _gpus(example: str) -> Option:
@@ -51,8 +51,9 @@ def _gpus(example: str) -> Option:
     )
 
 
-def _when_free() -> tuple[Option, ...]:
-    return (
+_WHEN_FREE = Section(
+    "When a GPU counts as free",
+    (
         Option(
             ["--free-memory"], kind=_SIZE, metavar="SIZE", default=0, help="How much memory must be free, such as 10G."
         ),
@@ -80,7 +81,8 @@ def _when_free() -> tuple[Option, ...]:
             help="Ignore this user's processes (me: your own). May be given several times.",
         ),
         Option(["--ignore-occupancy"], is_flag=True, help="Ignore all other processes; respect only the leases."),
-    )
+    ),
+)
 
 
 def take_wants(typed: dict[str, Any]) -> "Wants":

@@ -26,50 +26,48 @@ TRACE = Argument("trace", "[TRACE]", is_many=False)
 _MOST_GPUS = 100_000
 
 
-def workload_section() -> Section:
-    """A fresh one, for one command."""
-    return Section(
-        "Workload",
-        (
-            Option(
-                ["--gpus"],
-                kind=Parsed("number", _parse_gpus),
-                metavar="N",
-                help="How many GPUs to simulate.  [default: as many as the past runs used, else 8]",
-            ),
-            Option(
-                ["--synthetic"],
-                kind=Parsed("words", parse_synthetic),
-                metavar="WORDS",
-                help='Generate a workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5"; instead of gap, '
-                "load=0.9 sets the average load.",
-            ),
-            Option(["--seed"], kind=Whole(0), default=1, metavar="N", help="The random seed.  [default: 1]"),
-            Option(
-                ["--repeat"],
-                kind=Whole(1, 100_000),
-                default=1,
-                metavar="N",
-                help="Generate N workloads of --synthetic, each with a different seed.  [default: 1]",
-            ),
-            Option(
-                ["--estimates"],
-                kind=OneOf(ESTIMATES),
-                help="What is known of the jobs' lengths: exact; requested: what users asked for; past: how long "
-                "similar jobs took before; none.  [default: past for past runs, requested for a trace that has it, "
-                "else exact]",
-            ),
-            fair_by_option(
-                "With fair or round-robin, share the GPUs among these; in a trace, a label is a user.  [default: label]"
-            ),
-        ),
-    )
-
-
 def _parse_gpus(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= _MOST_GPUS:
         raise ValueError(f"'{text}' is not a number of GPUs; for a simulation, write how many: 1 to {_MOST_GPUS:,}")
     return int(text)
+
+
+SECTION = Section(
+    "Workload",
+    (
+        Option(
+            ["--gpus"],
+            kind=Parsed("number", _parse_gpus),
+            metavar="N",
+            help="How many GPUs to simulate.  [default: as many as the past runs used, else 8]",
+        ),
+        Option(
+            ["--synthetic"],
+            kind=Parsed("words", parse_synthetic),
+            metavar="WORDS",
+            help='Generate a workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5"; instead of gap, '
+            "load=0.9 sets the average load.",
+        ),
+        Option(["--seed"], kind=Whole(0), default=1, metavar="N", help="The random seed.  [default: 1]"),
+        Option(
+            ["--repeat"],
+            kind=Whole(1, 100_000),
+            default=1,
+            metavar="N",
+            help="Generate N workloads of --synthetic, each with a different seed.  [default: 1]",
+        ),
+        Option(
+            ["--estimates"],
+            kind=OneOf(ESTIMATES),
+            help="What is known of the jobs' lengths: exact; requested: what users asked for; past: how long "
+            "similar jobs took before; none.  [default: past for past runs, requested for a trace that has it, "
+            "else exact]",
+        ),
+        fair_by_option(
+            "With fair or round-robin, share the GPUs among these; in a trace, a label is a user.  [default: label]"
+        ),
+    ),
+)
 
 
 def take_scenario(options: dict[str, Any]) -> Scenario:
