@@ -11,10 +11,9 @@ import click
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.program import SHORT
-from simple_gpu_scheduler.cli.click_extras import Command
-from simple_gpu_scheduler.cli.commands import COMMANDS
+from simple_gpu_scheduler.cli.click_extras import ClickCommand
+from simple_gpu_scheduler.cli.commands import COMMANDS, load
 from simple_gpu_scheduler.cli.commands.hypersearch import hypersearch
-from simple_gpu_scheduler.cli.group import main
 
 HERE = Path(__file__).parent
 _NAMES = {
@@ -25,19 +24,17 @@ _NAMES = {
 
 def pages() -> dict[str, str]:
     """The text of each page, by the name of its file."""
-    context = click.Context(main)
-    run = main.get_command(context, "")
-    commands = [main.get_command(context, each) for each in COMMANDS]
+    commands = [ClickCommand(load(each)) for each in COMMANDS]
     return {
         f"{name}.1": "\n".join([*_page(name, command, others), ""])
         for name, command, others in (
-            ("simple_gpu_scheduler", run, commands),
-            ("simple_hypersearch", hypersearch, []),
+            ("simple_gpu_scheduler", ClickCommand(load("")), commands),
+            ("simple_hypersearch", ClickCommand(hypersearch), []),
         )
     }
 
 
-def _page(name: str, command: Command, others: Iterable[Command]) -> Iterator[str]:
+def _page(name: str, command: ClickCommand, others: Iterable[ClickCommand]) -> Iterator[str]:
     yield f'.TH {name.upper()} 1 "" "{name} {__version__}" "User Commands"'
     yield ".SH NAME"
     yield _NAMES[name]
@@ -61,13 +58,13 @@ def _page(name: str, command: Command, others: Iterable[Command]) -> Iterator[st
     yield from _examples(command)
 
 
-def _usage(name: str, command: Command) -> Iterator[str]:
+def _usage(name: str, command: ClickCommand) -> Iterator[str]:
     pieces = " ".join(command.collect_usage_pieces(click.Context(command)))
     yield f".B {_escaped(name)}"
     yield _escaped(pieces)
 
 
-def _options(command: Command, heading: str) -> Iterator[str]:
+def _options(command: ClickCommand, heading: str) -> Iterator[str]:
     context = click.Context(command, help_option_names=["-h", "--help"])
     for title, options in command.shown_sections(context):
         yield heading.format(_escaped(title))
@@ -87,7 +84,7 @@ def _text(text: str) -> Iterator[str]:
             yield _escaped(" ".join(paragraph.split("\n")))
 
 
-def _examples(command: Command) -> Iterator[str]:
+def _examples(command: ClickCommand) -> Iterator[str]:
     yield ".PP"
     yield from _as_it_is(command.examples.strip().splitlines())
 

@@ -1,11 +1,10 @@
-"""`simple_gpu_scheduler`: a group of commands, of which the run needs no name."""
-
-from importlib import import_module
+"""`simple_gpu_scheduler` as a click group, for completion: it offers the values of the options of each command."""
 
 import click
 
-from simple_gpu_scheduler.cli.commands import COMMANDS
-from simple_gpu_scheduler.cli.commands.schedule import run
+from simple_gpu_scheduler.cli.commands import COMMANDS, load
+
+from .click_extras import ClickCommand
 
 
 class DefaultGroup(click.Group):
@@ -21,14 +20,8 @@ class DefaultGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
-        """The default command's name is nothing at all. The others are loaded only when they are typed."""
-        if not cmd_name:
-            return run
-        if cmd_name not in COMMANDS:
-            return None
-        module = import_module(f"simple_gpu_scheduler.cli.commands.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
-        return command
+        """The default command's name is nothing at all."""
+        return ClickCommand(load(cmd_name)) if cmd_name in (*COMMANDS, "") else None
 
 
 main = DefaultGroup("simple_gpu_scheduler", add_help_option=False)

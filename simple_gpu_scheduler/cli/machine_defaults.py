@@ -3,13 +3,14 @@
 Only options with a value that a user can replace, that need no other option, and that name no file of one run.
 """
 
-import click
+from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.gpus.machine_file import read_machine_file, words_of
 
-from .click_extras import Defaults, SeveralValues
-from .options.order import choose_policy
+from .declarations import Defaults, Option
+from .reader import value_of
 
 MAY_HAVE = (
     "gpus",
@@ -32,40 +33,35 @@ MAY_HAVE = (
 )
 
 
-def machine_defaults(context: click.Context) -> Defaults:
-    """Those for the options of a command. A UserError says which is not one."""
+def machine_defaults(options: Sequence[Option]) -> Defaults:
+    """Those for these options. A UserError says which is not one."""
     rules = read_machine_file()
-    values = {}
+    given = {}
     for name, value in rules.defaults.items():
         try:
-            option = _option(context.command, name)
-            if option:
-                values[option.name or ""] = _checked(context, option, value)
-        except (UserError, ValueError, click.UsageError) as error:
-            raise UserError(f"{rules.path}, [defaults]: {name}: {_sentence(error)}") from None
-    return Defaults(values, rules.path)
+            if option := _option(options, name):
+                given[option.key] = _checked(option, value)
+        except (UserError, ValueError) as error:
+            raise UserError(f"{rules.path}, [defaults]: {name}: {str(error).rstrip('.')}") from None
+    return Defaults(given, rules.path)
 
 
-def _option(command: click.Command, name: str) -> click.Option | None:
+def _option(options: Sequence[Option], name: str) -> Option | None:
     """The option, if the command has it."""
     if name not in MAY_HAVE:
         raise ValueError(f"cannot have a default here; these can: {', '.join(MAY_HAVE)}")
-    return next((each for each in command.params if isinstance(each, click.Option) and f"--{name}" in each.opts), None)
+    return next((each for each in options if f"--{name}" in each.names), None)
 
 
-def _checked(context: click.Context, option: click.Option, value: object) -> str | list[str]:
-    """The value as if it had been typed."""
+def _checked(option: Option, value: object) -> Sequence[Any]:
+    """What is given, if it may be typed."""
     words = words_of(value)
     if len(words) != 1 and not option.multiple:
         raise ValueError("takes one value")
-    typed: str | list[str] = words if option.multiple else words[0]
-    if isinstance(option, SeveralValues):
-        typed = [option.joined(words)]
-    option.process_value(context, typed)
-    if option.name == "policy":
+    given = [tuple(words)] if option.takes else words
+    value_of(option, given)
+    if option.key == "policy":
+        from .options.order import choose_policy  # noqa: PLC0415 - most files do not choose one
+
         choose_policy(words[0])
-    return typed
-
-
-def _sentence(error: Exception) -> str:
-    return (error.message if isinstance(error, click.UsageError) else str(error)).rstrip(".")
+    return given

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from simple_gpu_scheduler import __version__
-from simple_gpu_scheduler.base.errors import BAD_INPUT, BUG, SOME_DID_NOT_SUCCEED, UserError
+from simple_gpu_scheduler.base.errors import BAD_INPUT, BUG, SOME_DID_NOT_SUCCEED, SUCCEEDED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, NoReturn
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # With fewer, not even a run on one GPU can start, nor Python load what it needs to say so.
 _FEWEST_FILES = 16
+_HYPERSEARCH = "simple_hypersearch"
 
 
 def simple_gpu_scheduler() -> NoReturn:
@@ -34,10 +35,15 @@ def simple_gpu_scheduler() -> NoReturn:
             )
         if os.sysconf("SC_OPEN_MAX") < _FEWEST_FILES:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        keeper = _make_keeper() if _may_run_jobs(sys.argv[1:]) else None
-        from .group import main  # noqa: PLC0415 - what a command needs is loaded under the guard
+        argv = sys.argv[1:]
+        keeper = _make_keeper() if _may_run_jobs(argv) else None
+        if _asks_for_completion(PROGRAM):
+            from .group import main  # noqa: PLC0415 - what a command needs is loaded under the guard
 
-        return main.main(prog_name=PROGRAM, standalone_mode=False, obj=keeper)
+            return main.main(prog_name=PROGRAM, standalone_mode=False)
+        from .call import call_by_name  # noqa: PLC0415 - as above
+
+        return call_by_name(argv, keeper)
 
     _exit_with(PROGRAM, call)
 
@@ -67,11 +73,21 @@ def simple_hypersearch() -> NoReturn:
     def call() -> object:
         if not is_open:
             raise _NoOutputError("cannot write the output: stdout is closed")
-        from simple_gpu_scheduler.cli.commands.hypersearch import hypersearch  # noqa: PLC0415 - as above
+        from .call import call as call_command  # noqa: PLC0415 - as above
+        from .commands.hypersearch import hypersearch  # noqa: PLC0415 - as above
 
-        return hypersearch.main(prog_name="simple_hypersearch", standalone_mode=False)
+        if _asks_for_completion(_HYPERSEARCH):
+            from .click_extras import ClickCommand  # noqa: PLC0415 - as above
 
-    _exit_with("simple_hypersearch", call)
+            return ClickCommand(hypersearch).main(prog_name=_HYPERSEARCH, standalone_mode=False)
+        return call_command(hypersearch, sys.argv[1:], _HYPERSEARCH)
+
+    _exit_with(_HYPERSEARCH, call)
+
+
+def _asks_for_completion(program: str) -> bool:
+    """Whether a shell does, in click's way."""
+    return bool(os.environ.get(f"_{program}_COMPLETE".upper()))
 
 
 class _NoOutputError(UserError):
@@ -97,23 +113,18 @@ def _exit_with(name: str, call: Callable[[], object]) -> NoReturn:
 
 
 def _code_of(name: str, call: Callable[[], object]) -> int:
-    import click  # noqa: PLC0415 - under the guard
-
+    has_ended = False
     try:
         result = call()
+        has_ended = True
         sys.stdout.flush()
-    except click.ClickException as error:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else name
-        _say(f"{name}: {' '.join(error.format_message().split()).rstrip('.')} (see {command} --help)")
-        return error.exit_code
     except UserError as error:
         from simple_gpu_scheduler.base.text import safe  # noqa: PLC0415 - else loaded before the keeper is forked
 
         _say("\n".join(safe(line) for line in f"{name}: {error}".split("\n")))
         return error.code
-    except BrokenPipeError:  # the reader of our own output has gone: that ends a filter, and is not a failure
-        return 0
+    except BrokenPipeError:  # the reader of our own output has gone: to a filter that was done, that is no failure
+        return SUCCEEDED if has_ended else SOME_DID_NOT_SUCCEED
     except Exception as error:  # noqa: BLE001 - nothing passes without a sentence
         return _code_of_unexpected(name, error)
     return result if isinstance(result, int) else 0

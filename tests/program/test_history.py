@@ -26,10 +26,11 @@ from tests.support.runs import DONE, FIRST, SECOND, THIRD, ended, job, write
 
 CALL = """
 import sys
+from simple_gpu_scheduler.cli.call import call
 from simple_gpu_scheduler.cli.main import _exit_with
 from simple_gpu_scheduler.cli.commands.history import history_command as command
 name = "simple_gpu_scheduler history"
-_exit_with(name, lambda: command.main(args=sys.argv[1:], prog_name=name, standalone_mode=False))
+_exit_with(name, lambda: call(command, sys.argv[1:], name))
 """
 HISTORY = [sys.executable, "-c", CALL]
 RUN_KEYS = [

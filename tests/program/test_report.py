@@ -17,10 +17,11 @@ from tests.conftest import SCHEDULER, UNMEASURED, Program, until
 
 CALL = """
 import sys
+from simple_gpu_scheduler.cli.call import call
 from simple_gpu_scheduler.cli.main import _exit_with
 from simple_gpu_scheduler.cli.commands.report import report_command as command
 name = "simple_gpu_scheduler report"
-_exit_with(name, lambda: command.main(args=sys.argv[1:], prog_name=name, standalone_mode=False))
+_exit_with(name, lambda: call(command, sys.argv[1:], name))
 """
 REPORT = [sys.executable, "-c", CALL]
 

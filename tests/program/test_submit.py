@@ -23,11 +23,12 @@ from tests.conftest import UNMEASURED, Program, has_text, until
 SUBMIT = [
     sys.executable,
     "-c",
-    """import os, sys; from simple_gpu_scheduler.cli.main import _exit_with
+    """import os, sys; from simple_gpu_scheduler.cli.call import call
+from simple_gpu_scheduler.cli.main import _exit_with
 from simple_gpu_scheduler.inputs import job_numbers; job_numbers.PATIENCE = float(os.environ.get('PATIENCE', 0))
 from simple_gpu_scheduler.cli.commands.submit import submit_command as command
 name = 'simple_gpu_scheduler submit'
-_exit_with(name, lambda: command.main(args=sys.argv[1:], prog_name=name, standalone_mode=False))""",
+_exit_with(name, lambda: call(command, sys.argv[1:], name))""",
 ]
 LONG = 100_000
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from simple_gpu_scheduler.cli.call import call
 from simple_gpu_scheduler.cli.commands import tune as tune_module
 from simple_gpu_scheduler.cli.commands.tune import tune_command
 from simple_gpu_scheduler.simulation.learn import search
@@ -108,7 +109,7 @@ class TestLearn:
         monkeypatch.chdir(tmp_path)
 
     def tune(self, *args: str) -> None:
-        assert tune_command.main(args=[*args], prog_name="tune", standalone_mode=False) == 0
+        assert call(tune_command, args, "tune") == 0
 
     def test_writes_what_a_run_and_simulate_load(self, program: Program, capsys: pytest.CaptureFixture[str]) -> None:
         self.tune(*QUEUES, "--learn", "w.json")

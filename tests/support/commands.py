@@ -4,21 +4,21 @@ import io
 import sys
 from pathlib import Path
 
-import click
-
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.cli.call import call
 from simple_gpu_scheduler.cli.commands.history import history_command
 from simple_gpu_scheduler.cli.commands.status import status_command
+from simple_gpu_scheduler.cli.declarations import Command
 from simple_gpu_scheduler.journal.run_state import read_state
 from simple_gpu_scheduler.resume.unfinished_jobs import what_is_left
 
 
-def shown(command: click.Command, *args: str) -> bytes:
+def shown(command: Command, *args: str) -> bytes:
     """What it prints; only a UserError may be raised."""
     out, before = io.BytesIO(), (sys.stdout, sys.stderr)
     sys.stdout = sys.stderr = stream = io.TextIOWrapper(out, encoding="utf-8", errors="strict", write_through=True)
     try:
-        command.main(args=list(args), prog_name="it", standalone_mode=False)
+        call(command, args, "it")
     except UserError:
         pass
     finally:

@@ -4,6 +4,9 @@ The group loads a command from here when it is typed; --help, completion and the
 """
 
 from collections.abc import Mapping
+from importlib import import_module
+
+from simple_gpu_scheduler.cli.declarations import Command
 
 # Name: the module that has it as NAME_command, and what it does in a line.
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -25,3 +28,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "tune": ("tune", "Find the policy that serves your workload best."),
     "doctor": ("doctor", "Check this machine, and say what to do about each problem."),
 }
+
+
+def load(name: str) -> Command:
+    """The command of that name; the run has none."""
+    module, attribute = (COMMANDS[name][0], f"{name}_command") if name else ("schedule", "run")
+    command: Command = getattr(import_module(f"{__name__}.{module}"), attribute)
+    return command

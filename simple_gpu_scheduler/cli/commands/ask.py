@@ -1,22 +1,20 @@
 """`stop`, `pause`, `continue`, `cancel` and `retry`: requests to an active run, and its answer in words."""
 
 import sys
-from collections.abc import Callable
-
-import click
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.values import Any
-from simple_gpu_scheduler.cli.click_extras import Command
-from simple_gpu_scheduler.cli.options.which_run import run_option, run_params
+from simple_gpu_scheduler.cli.declarations import Argument, Command, Option
+from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, run_option, with_run
 from simple_gpu_scheduler.journal.files import run_of
 from simple_gpu_scheduler.journal.find import choose, find_numbers, only_active
 from simple_gpu_scheduler.remote.client import ask
 
 _RUN_HELP = "RUN is a run ID or a prefix of it; it is not needed if only one run is active."
 _DEFAULT_RUN = "the only active run"
+_JOBS = Argument("words", "JOB...", is_required=True)
 
 
 def _tell(run: str | None, **request: Any) -> int:
@@ -40,54 +38,50 @@ def _tell_also(numbers: list[int], what: str) -> None:
         print(f"job {number}: {what}")
 
 
-def _command(name: str, callback: Callable[..., int], help_: str, examples: str, *params: click.Parameter) -> Command:
-    return Command(name, *params, callback=callback, help=help_, examples=examples)
-
-
-def _job_params() -> list[click.Parameter]:
-    return [
-        click.Argument(["words"], nargs=-1, required=True, metavar="JOB..."),
-        run_option(_DEFAULT_RUN),
-    ]
-
-
-stop_command = _command(
+stop_command = Command(
     "stop",
-    lambda run, now: _tell(run, do="stop", now=now),
+    with_run(lambda run, now: _tell(run, do="stop", now=now)),
     f"Stop a run: it starts no more jobs, and ends when its running jobs have ended.\n\n{_RUN_HELP} "
     f"`{PROGRAM} --resume` runs the remaining jobs.",
     "simple_gpu_scheduler stop\nsimple_gpu_scheduler stop 20260102-0304 --now",
-    *run_params(_DEFAULT_RUN),
-    click.Option(["--now"], is_flag=True, help="Also stop the running jobs: TERM, then KILL after the run's --grace."),
+    RUN,
+    [
+        also_run(_DEFAULT_RUN),
+        Option(["--now"], is_flag=True, help="Also stop the running jobs: TERM, then KILL after the run's --grace."),
+    ],
 )
-pause_command = _command(
+pause_command = Command(
     "pause",
-    lambda run: _tell(run, do="pause"),
+    with_run(lambda run: _tell(run, do="pause")),
     "Pause a run: it starts no more jobs until `continue`. Running jobs are not affected, and the input is still "
     f"read.\n\n{_RUN_HELP}",
     "simple_gpu_scheduler pause",
-    *run_params(_DEFAULT_RUN),
+    RUN,
+    [also_run(_DEFAULT_RUN)],
 )
-continue_command = _command(
+continue_command = Command(
     "continue",
-    lambda run: _tell(run, do="continue"),
+    with_run(lambda run: _tell(run, do="continue")),
     f"Continue a paused run.\n\n{_RUN_HELP}",
     "simple_gpu_scheduler continue",
-    *run_params(_DEFAULT_RUN),
+    RUN,
+    [also_run(_DEFAULT_RUN)],
 )
-cancel_command = _command(
+cancel_command = Command(
     "cancel",
     lambda words, run: _tell_of_jobs("cancel", words, run),
     "Cancel jobs of an active run. A running job is stopped and not retried; jobs that depend on it (after=) are not "
     "started.\n\nJOB is a number or a name. The exit code is 1 if a job could not be cancelled.",
     "simple_gpu_scheduler cancel 12 big-model",
-    *_job_params(),
+    _JOBS,
+    [run_option(_DEFAULT_RUN)],
 )
-retry_command = _command(
+retry_command = Command(
     "retry",
     lambda words, run: _tell_of_jobs("retry", words, run),
     "Run jobs of an active run again if they failed or were not started. The jobs that they kept from starting wait "
     "again too.\n\nJOB is a number or a name. The exit code is 1 if a job could not be retried.",
     "simple_gpu_scheduler retry 12\nsimple_gpu_scheduler history --failed",
-    *_job_params(),
+    _JOBS,
+    [run_option(_DEFAULT_RUN)],
 )

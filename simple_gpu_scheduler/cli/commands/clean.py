@@ -7,14 +7,12 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-import click
-
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import print_text, safe, show_moment, visible
 from simple_gpu_scheduler.base.units import parse_duration, show_bytes
-from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
-from simple_gpu_scheduler.cli.options.which_run import runs_params
+from simple_gpu_scheduler.cli.declarations import Command, Option, Parsed, Section, UsageError
+from simple_gpu_scheduler.cli.options.which_run import RUNS, also_runs, with_runs
 from simple_gpu_scheduler.display.table import aligned, cut, width_of_stdout
 from simple_gpu_scheduler.journal import disk, files, find
 from simple_gpu_scheduler.journal.find import ending
@@ -44,25 +42,25 @@ _SECTIONS = (
     Section(
         "What to delete",
         (
-            click.Option(
+            Option(
                 ["--older-than"],
-                type=Parsed("duration", parse_duration),
+                kind=Parsed("duration", parse_duration),
                 metavar="DURATION",
                 help="Delete runs whose journal has not changed for this long, such as 30d.",
             ),
-            click.Option(["--all", "all_runs"], is_flag=True, help="Delete all runs."),
-            click.Option(["--unfinished"], is_flag=True, help="Also delete runs that could still be resumed."),
-            click.Option(["-n", "--dry-run", "is_dry"], is_flag=True, help="Only say what would be deleted."),
+            Option(["--all", "all_runs"], is_flag=True, help="Delete all runs."),
+            Option(["--unfinished"], is_flag=True, help="Also delete runs that could still be resumed."),
+            Option(["-n", "--dry-run", "is_dry"], is_flag=True, help="Only say what would be deleted."),
         ),
     ),
     Section(
         "What to keep",
         (
-            click.Option(["--keep"], is_flag=True, help="Keep the RUNs until you delete them by name."),
-            click.Option(["--no-keep"], is_flag=True, help="Remove the mark that --keep set."),
+            Option(["--keep"], is_flag=True, help="Keep the RUNs until you delete them by name."),
+            Option(["--no-keep"], is_flag=True, help="Remove the mark that --keep set."),
         ),
     ),
-    Section("Display", (click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array."),)),
+    Section("Display", (Option(["--json", "as_json"], is_flag=True, help="Print a JSON array."),)),
 )
 
 
@@ -79,7 +77,7 @@ def _clean(
     deletes = bool(runs or all_runs or older_than is not None) and not (keep or no_keep)
     _check(runs, deletes=deletes, marks=keep + no_keep, only_delete=unfinished or is_dry, as_json=as_json)
     if (keep or no_keep) and (all_runs or older_than is not None):
-        raise click.UsageError("--keep and --no-keep take RUNs, not --all or --older-than")
+        raise UsageError("--keep and --no-keep take RUNs, not --all or --older-than")
     directory = files.runs_directory(os.environ)
     named = [_named(directory, word) for word in runs]
     if keep or no_keep:
@@ -93,13 +91,13 @@ def _clean(
 
 def _check(runs: Sequence[str], *, deletes: bool, marks: int, only_delete: bool, as_json: bool) -> None:
     if marks > 1:
-        raise click.UsageError("--keep and --no-keep exclude each other")
+        raise UsageError("--keep and --no-keep exclude each other")
     if marks and not runs:
-        raise click.UsageError("--keep and --no-keep require at least one RUN")
+        raise UsageError("--keep and --no-keep require at least one RUN")
     if only_delete and not deletes:
-        raise click.UsageError("say which runs to delete: RUN..., --older-than DURATION or --all")
+        raise UsageError("say which runs to delete: RUN..., --older-than DURATION or --all")
     if as_json and (deletes or marks):
-        raise click.UsageError("--json only lists runs; it cannot be combined with options that delete or keep them")
+        raise UsageError("--json only lists runs; it cannot be combined with options that delete or keep them")
 
 
 def _named(directory: str, word: str) -> str:
@@ -212,9 +210,10 @@ def _complain(text: str) -> None:
 
 clean_command = Command(
     "clean",
-    *runs_params("none"),
-    callback=_clean,
+    callback=with_runs(_clean),
     help=_HELP,
+    argument=RUNS,
+    others=[also_runs("none")],
     sections=_SECTIONS,
     examples=_EXAMPLES,
 )

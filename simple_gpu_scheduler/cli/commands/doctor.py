@@ -2,11 +2,9 @@
 
 import json
 
-import click
-
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, SUCCEEDED
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.cli.click_extras import Command, Section
+from simple_gpu_scheduler.cli.declarations import Command, Option, Section
 from simple_gpu_scheduler.display import table
 from simple_gpu_scheduler.doctor import Check
 from simple_gpu_scheduler.doctor.checks import judge_all
@@ -52,6 +50,6 @@ doctor_command = Command(
     "doctor",
     callback=_doctor,
     help=_HELP,
-    sections=(Section("Display", (click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array."),)),),
+    sections=(Section("Display", (Option(["--json", "as_json"], is_flag=True, help="Print a JSON array."),)),),
     examples=_EXAMPLES,
 )

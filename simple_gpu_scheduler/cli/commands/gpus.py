@@ -2,23 +2,18 @@
 
 import json
 import os
-import re
 import sys
 from collections.abc import Sequence
 
-import click
-
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.values import Any
-from simple_gpu_scheduler.cli.click_extras import Command, Section
-from simple_gpu_scheduler.cli.machine_defaults import machine_defaults
+from simple_gpu_scheduler.cli.declarations import Command, Option, Section
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.display import table
 from simple_gpu_scheduler.gpus.discover import find_machine
 from simple_gpu_scheduler.gpus.survey import HEADINGS, GpuReport, cells, survey
 
 _FREE, _NOT_FREE = "32", "33"  # green, yellow
-_LIMIT = re.compile(r" / \d+(?= W)")
 _EXAMPLES = r"""
 simple_gpu_scheduler gpus
 simple_gpu_scheduler gpus --watch
@@ -33,8 +28,8 @@ _SECTIONS = (
     Section(
         "Display",
         (
-            click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch, one per line."),
-            click.Option(["--watch"], is_flag=True, help="Repeat every two seconds until Ctrl-C."),
+            Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch, one per line."),
+            Option(["--watch"], is_flag=True, help="Repeat every two seconds until Ctrl-C."),
         ),
     ),
 )
@@ -84,9 +79,15 @@ def _shortened(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     name, power, state = map(heading.index, ("NAME", "POWER", "STATE"))
     for row in body:
         row[name] = row[name].removeprefix("NVIDIA ")
-        row[power] = _LIMIT.sub("", row[power])
+        row[power] = _without_limit(row[power])
         [row[state]] = table.cut([row[state]], max(width // 3, len("STATE")))
     return [heading, *body]
+
+
+def _without_limit(power: str) -> str:
+    """`60 W` for `60 / 400 W`."""
+    drawn, slash, limit = power.partition(" / ")
+    return f"{drawn} W" if slash and limit.endswith(" W") else power
 
 
 def _dispensable(rows: Sequence[Sequence[str]]) -> Sequence[str]:
@@ -98,7 +99,7 @@ def _dispensable(rows: Sequence[Sequence[str]]) -> Sequence[str]:
 gpus_command = Command(
     "gpus",
     callback=_gpus,
-    defaults=machine_defaults,
+    has_machine_defaults=True,
     help=_HELP,
     sections=_SECTIONS,
     examples=_EXAMPLES,

@@ -2,20 +2,17 @@
 
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-import click
-
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe, show_moment, show_outcome, visible
 from simple_gpu_scheduler.base.units import show_bytes, show_duration
-from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
-from simple_gpu_scheduler.cli.options.which_run import run_params
+from simple_gpu_scheduler.cli.declarations import Command, Option, Parsed, Section, UsageError
+from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.display.table import width_of_stdout, with_commands, with_room
 from simple_gpu_scheduler.journal import disk, files
 from simple_gpu_scheduler.journal.find import FoundRun, all_runs, choose, is_elsewhere, look
@@ -24,6 +21,7 @@ from simple_gpu_scheduler.journal.rows import commands as commands_of
 
 _FILTERS = ("failed", "waiting", "running", "succeeded", "not_started", "cancelled")
 _DEFAULT_COUNT = 20
+_MOST_DIGITS = 9
 _RUN_HEADINGS = ("RUN", "STARTED", "TOOK", "STATE", "JOBS", "DISK", "DIRECTORY")
 _JOB_HEADINGS = ("JOB", "NAME", "STATE", "ATTEMPTS", "OUTCOME", "GPUS", "STARTED", "TOOK", "COMMAND")
 _DISPENSABLE = ("ATTEMPTS", "GPUS", "STARTED")
@@ -58,19 +56,19 @@ UTF-8 are lone surrogates, as in the journal. A job that was running when its ru
 """
 
 
-def _flag(name: str, help_text: str) -> click.Option:
-    return click.Option([f"--{name}"], is_flag=True, help=help_text)
+def _flag(name: str, help_text: str) -> Option:
+    return Option([f"--{name}"], is_flag=True, help=help_text)
 
 
 def _sections() -> tuple[Section, ...]:
-    count = click.Option(
+    count = Option(
         ["-n", "count"],
-        type=Parsed("number", _count),
+        kind=Parsed("number", _count),
         metavar="N",
         help=f"Show at most N runs.  [default: {_DEFAULT_COUNT}]",
     )
-    null = click.Option(["-0", "--null", "null"], is_flag=True, help="With --commands: end each job with NUL.")
-    as_json = click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array.")
+    null = Option(["-0", "--null", "null"], is_flag=True, help="With --commands: end each job with NUL.")
+    as_json = Option(["--json", "as_json"], is_flag=True, help="Print a JSON array.")
     return (
         Section("Which runs", (count, _flag("here", "Only runs of this directory."))),
         Section(
@@ -89,9 +87,10 @@ def _sections() -> tuple[Section, ...]:
 
 
 def _count(text: str) -> int:
-    if not re.fullmatch("0*[1-9][0-9]{0,8}", text):
+    digits = text.lstrip("0")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
         raise ValueError(f"'{text}' is not a whole number (1 or more)")
-    return int(text)
+    return int(digits)
 
 
 def _history(
@@ -101,7 +100,7 @@ def _history(
     groups += ["interrupted"] if filters["waiting"] else []
     shows_jobs = run is not None or bool(groups)
     if commands and not run:
-        raise click.UsageError("--commands needs a RUN")
+        raise UsageError("--commands needs a RUN")
     _check(is_list=bool(count or here), shows_jobs=shows_jobs, commands=commands, null=null, as_json=as_json)
     if shows_jobs:
         _show_jobs(run or "", groups, commands=commands, null=null, as_json=as_json)
@@ -112,11 +111,11 @@ def _history(
 
 def _check(*, is_list: bool, shows_jobs: bool, commands: bool, null: bool, as_json: bool) -> None:
     if is_list and shows_jobs:
-        raise click.UsageError("-n and --here select runs, not the jobs of one run")
+        raise UsageError("-n and --here select runs, not the jobs of one run")
     if null and not commands:
-        raise click.UsageError("--null requires --commands")
+        raise UsageError("--null requires --commands")
     if commands and as_json:
-        raise click.UsageError("--commands and --json exclude each other")
+        raise UsageError("--commands and --json exclude each other")
 
 
 def _show_runs(count: int, *, here: bool, as_json: bool) -> None:
@@ -226,9 +225,10 @@ def _print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None
 
 history_command = Command(
     "history",
-    *run_params("list the runs"),
-    callback=_history,
+    callback=with_run(_history),
     help=_HELP,
+    argument=RUN,
+    others=[also_run("list the runs")],
     sections=_sections(),
     examples=_EXAMPLES,
 )

@@ -2,7 +2,6 @@
 
 import io
 import os
-import re
 import signal
 import sys
 from collections.abc import Collection, Iterable, Sequence
@@ -10,12 +9,10 @@ from contextlib import suppress
 from itertools import chain
 from time import monotonic
 
-import click
-
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.values import Any
-from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section, SeveralValues, version_option
+from simple_gpu_scheduler.cli.declarations import Argument, Command, OneOf, Option, Parsed, Section, Whole
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
 from simple_gpu_scheduler.hypersearch.definitions import combine, parse_whole, parse_zip
 from simple_gpu_scheduler.hypersearch.order import SAMPLERS
@@ -23,7 +20,6 @@ from simple_gpu_scheduler.hypersearch.sweep import IN_ORDER, SHUFFLED, Sweep, Wr
 
 _AT_ONCE = 1000  # lines in one write
 _WAIT = 0.05  # seconds
-_NEGATIVE_NUMBER = re.compile(r"-\.?\d")
 
 _HELP = """Print PATTERN once for each combination of parameter values; {NAME} in it is replaced by the value.
 
@@ -51,7 +47,8 @@ def _is_value(word: str) -> bool:
     """Whether a word after `-p` is a value of it, and not an option."""
     if word == "-0":  # --null
         return False
-    return not word.startswith("-") or word == "-" or " " in word or bool(_NEGATIVE_NUMBER.match(word))
+    is_negative = word[1:].removeprefix(".")[:1].isdecimal()
+    return not word.startswith("-") or word == "-" or " " in word or is_negative
 
 
 def _typed_sweep(
@@ -186,48 +183,49 @@ def _write(batch: list[str], end: str) -> None:
         batch.clear()
 
 
-def _flag(*names: str, help_text: str) -> click.Option:
-    return click.Option(names, is_flag=True, help=help_text)
+def _flag(*names: str, help_text: str) -> Option:
+    return Option(names, is_flag=True, help=help_text)
 
 
 _PARAMETERS = Section(
     "Parameters",
     (
-        SeveralValues(
+        Option(
             ["-p", "--parameter"],
+            multiple=True,
             takes=_is_value,
             example=_EXAMPLE,
             metavar="NAME VALUE...",
             help="A parameter and its values; may be given several times.",
         ),
-        click.Option(
+        Option(
             ["--from", "from_files"],
             multiple=True,
             metavar="FILE",
             help="Read sweeps from a .yaml (needs PyYAML), .toml, .json or .csv file; the keys are these options.",
         ),
-        click.Option(
+        Option(
             ["--zip", "together"],
             multiple=True,
             metavar="A,B",
             help="Combine the values of these parameters in pairs, first with first.",
         ),
-        click.Option(
+        Option(
             ["--where"],
             multiple=True,
             metavar="CONDITION",
             help="Keep only combinations for which this is true, such as 'lr * bs < 1'.",
         ),
-        click.Option(
+        Option(
             ["--when"],
             nargs=2,
             multiple=True,
             metavar="NAME CONDITION",
             help="The parameter NAME exists only where this is true; write its flag as {--flag NAME}.",
         ),
-        click.Option(
+        Option(
             ["--repeat"],
-            type=click.IntRange(1),
+            kind=Whole(1),
             metavar="N",
             help="Print each command N times, with {seed} from 0 to N-1.",
         ),
@@ -236,25 +234,25 @@ _PARAMETERS = Section(
 _SAMPLES = Section(
     "Number and order",
     (
-        click.Option(
+        Option(
             ["--sampling-mode"],
-            type=click.Choice([SHUFFLED, IN_ORDER]),
+            kind=OneOf([SHUFFLED, IN_ORDER]),
             help=f"In random order, or in grid order.  [default: {SHUFFLED}]",
         ),
-        click.Option(
+        Option(
             ["--n-samples", "samples"],
-            type=click.IntRange(1),
+            kind=Whole(1),
             metavar="N",
             help="Print N different combinations.  [default: all]",
         ),
-        click.Option(
+        Option(
             ["--sampler"],
-            type=click.Choice(list(SAMPLERS)),
+            kind=OneOf(list(SAMPLERS)),
             help="Spread the samples more evenly than at random. Needs scipy: simple_gpu_scheduler[search].",
         ),
-        click.Option(
+        Option(
             ["--seed"],
-            type=Parsed("number", parse_whole),
+            kind=Parsed("number", parse_whole),
             metavar="N",
             help="The seed for random order and samples (unrelated to {seed}); the same N prints the same lines.",
         ),
@@ -263,21 +261,19 @@ _SAMPLES = Section(
 _OUTPUT = Section(
     "Output",
     (
-        click.Option(["--name"], metavar="PATTERN", help="Give each job a name, such as '{lr}-{bs}'."),
+        Option(["--name"], metavar="PATTERN", help="Give each job a name, such as '{lr}-{bs}'."),
         _flag("-0", "--null", help_text="End commands with NUL, so that they may contain newlines."),
         _flag("--count", help_text="Print only the number of commands."),
-        click.Option(
-            ["--save"], metavar="FILE", help="Save the sweep and its seed to a .json file that --from can read."
-        ),
+        Option(["--save"], metavar="FILE", help="Save the sweep and its seed to a .json file that --from can read."),
     ),
 )
 
 hypersearch = Command(
     "simple_hypersearch",
-    click.Argument(["pattern"], nargs=-1, metavar="PATTERN -p NAME VALUE..."),
-    version_option(f"simple_hypersearch {__version__}"),
     callback=_hypersearch,
     help=_HELP,
+    version=f"simple_hypersearch {__version__}",
+    argument=Argument("pattern", "PATTERN -p NAME VALUE..."),
     sections=(_PARAMETERS, _SAMPLES, _OUTPUT),
     examples=_EXAMPLES,
     if_unknown="Quote the whole command, including its own options; for a value that starts with a dash: "

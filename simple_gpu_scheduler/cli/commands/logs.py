@@ -4,10 +4,8 @@ import os
 import sys
 import time
 
-import click
-
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.cli.click_extras import Command
+from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, UsageError
 from simple_gpu_scheduler.cli.options.which_run import run_option
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.find import find_job
@@ -102,9 +100,9 @@ def _logs(words: tuple[str, ...], failed: bool, follow: bool, run: str) -> int:
 
 def _check(words: tuple[str, ...], *, failed: bool, follow: bool) -> None:
     if bool(words) == failed:
-        raise click.UsageError("give job numbers or names, or --failed.")
+        raise UsageError("give job numbers or names, or --failed.")
     if follow and len(words) != 1:
-        raise click.UsageError("--follow takes exactly one job.")
+        raise UsageError("--follow takes exactly one job.")
 
 
 def _follow(journal: str, number: int) -> None:
@@ -139,11 +137,13 @@ def _say_none(state: RunState, job: JobState) -> str:
 
 logs_command = Command(
     "logs",
-    click.Argument(["words"], nargs=-1, metavar="[JOB]..."),
-    click.Option(["--failed"], is_flag=True, help="All jobs that failed, were killed or timed out."),
-    click.Option(["-f", "--follow"], is_flag=True, help="Keep printing what the job writes, until it has ended."),
-    run_option("the newest run in this directory, or else of all"),
     callback=_logs,
     help=_HELP,
+    argument=Argument("words", "[JOB]..."),
+    others=(
+        Option(["--failed"], is_flag=True, help="All jobs that failed, were killed or timed out."),
+        Option(["-f", "--follow"], is_flag=True, help="Keep printing what the job writes, until it has ended."),
+        run_option("the newest run in this directory, or else of all"),
+    ),
     examples=_EXAMPLES,
 )

@@ -6,12 +6,10 @@ import json
 import sys
 import time
 
-import click
-
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe
-from simple_gpu_scheduler.cli.click_extras import Command, Section
-from simple_gpu_scheduler.cli.options.which_run import run_params
+from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
+from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.display.table import width_of_stdout
 from simple_gpu_scheduler.journal.find import choose, is_elsewhere, look_at_records
 from simple_gpu_scheduler.report.build import Basis, Report, build
@@ -48,22 +46,22 @@ _SECTIONS = (
     Section(
         "Output (default: a summary)",
         (
-            click.Option(["--html"], metavar="FILE", help="Write a page with charts and tables, for a browser."),
-            click.Option(["--png"], metavar="FILE", help="Write a chart of what ran when on which GPU."),
-            click.Option(["--csv", "as_csv"], is_flag=True, help="Print a table with one row per job."),
-            click.Option(["--json", "as_json"], is_flag=True, help="Print all of it as JSON."),
+            Option(["--html"], metavar="FILE", help="Write a page with charts and tables, for a browser."),
+            Option(["--png"], metavar="FILE", help="Write a chart of what ran when on which GPU."),
+            Option(["--csv", "as_csv"], is_flag=True, help="Print a table with one row per job."),
+            Option(["--json", "as_json"], is_flag=True, help="Print all of it as JSON."),
         ),
     ),
     Section(
         "Metric",
-        (click.Option(["--metric"], default="", metavar="NAME", help="The name of a number that the jobs print."),),
+        (Option(["--metric"], default="", metavar="NAME", help="The name of a number that the jobs print."),),
     ),
 )
 
 
 def _report(run: str | None, html: str | None, png: str | None, as_csv: bool, as_json: bool, metric: str) -> int:
     if as_csv and as_json:
-        raise click.UsageError("--csv and --json exclude each other")
+        raise UsageError("--csv and --json exclude each other")
     _check(html, png)
     report = _build(run or "", metric)
     made = []  # all before the first is written
@@ -133,9 +131,10 @@ def _safe(text: str) -> str:
 
 report_command = Command(
     "report",
-    *run_params("the newest run in this directory, or else of all"),
-    callback=_report,
+    callback=with_run(_report),
     help=_HELP,
+    argument=RUN,
+    others=[also_run("the newest run in this directory, or else of all")],
     sections=_SECTIONS,
     examples=_EXAMPLES,
 )

@@ -7,8 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-import click
-
 from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.errors import BY_SIGNAL, Broken, UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
@@ -16,8 +14,7 @@ from simple_gpu_scheduler.base.jobs import Attempt, Job, Place, outcome_of
 from simple_gpu_scheduler.base.text import show_waits
 from simple_gpu_scheduler.base.units import parse_duration
 from simple_gpu_scheduler.base.values import Any, NamedTuple
-from simple_gpu_scheduler.cli.click_extras import Command, Parsed, Section
-from simple_gpu_scheduler.cli.machine_defaults import machine_defaults
+from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Parsed, Section, UsageError, Whole
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
 from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
@@ -44,9 +41,9 @@ _SECTIONS = (
     *gpu_sections(
         "simple_gpu_scheduler run --gpus 0 1 -- python train.py",
         [
-            click.Option(
+            Option(
                 ["-n", "--number"],
-                type=click.IntRange(1),
+                kind=Whole(1),
                 metavar="N",
                 default=1,
                 help="How many GPUs to use.  [default: 1]",
@@ -56,8 +53,8 @@ _SECTIONS = (
     Section(
         "How long to wait",
         (
-            click.Option(["--wait"], type=Parsed("duration", parse_duration), help="Give up after this time: 30m."),
-            click.Option(["--no-wait"], is_flag=True, help="Give up at once if no GPU is free."),
+            Option(["--wait"], kind=Parsed("duration", parse_duration), help="Give up after this time: 30m."),
+            Option(["--no-wait"], is_flag=True, help="Give up at once if no GPU is free."),
         ),
     ),
 )
@@ -65,7 +62,7 @@ _SECTIONS = (
 
 def _callback(number: int, wait: float | None, no_wait: bool, command: tuple[str, ...], **typed: Any) -> int:
     if no_wait and wait is not None:
-        raise click.UsageError("--wait and --no-wait exclude each other.")
+        raise UsageError("--wait and --no-wait exclude each other.")
     if len(command) == 1:
         _refuse_shell_line(command[0])
     errand = Errand(command, number, 0 if no_wait else wait, take_wants(typed))
@@ -82,13 +79,13 @@ def _refuse_shell_line(word: str) -> None:
 
 run_command = Command(
     "run",
-    click.Argument(["command"], nargs=-1, type=click.UNPROCESSED, required=True),
     callback=_callback,
-    defaults=machine_defaults,
+    has_machine_defaults=True,
+    is_for_program=True,
+    argument=Argument("command", is_required=True),
     help=_HELP,
     sections=_SECTIONS,
     examples=_EXAMPLES,
-    context_settings={"allow_interspersed_args": False},
 )
 
 

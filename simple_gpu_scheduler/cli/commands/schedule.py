@@ -3,13 +3,13 @@
 import os
 from collections.abc import Sequence
 
-import click
-
 from simple_gpu_scheduler import __version__
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
-from simple_gpu_scheduler.cli.click_extras import Command, version_option
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.values import TYPE_CHECKING
+from simple_gpu_scheduler.cli.call import read_line
 from simple_gpu_scheduler.cli.commands import COMMANDS
-from simple_gpu_scheduler.cli.machine_defaults import machine_defaults
+from simple_gpu_scheduler.cli.declarations import Argument, Command, CommandLine, UsageError
 from simple_gpu_scheduler.cli.options import (
     display,
     execution,
@@ -24,7 +24,7 @@ from simple_gpu_scheduler.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+    from simple_gpu_scheduler.keeper.client import KeeperClient
 
 _EXAMPLES = r"""
 simple_gpu_scheduler < gpu_commands.txt
@@ -60,11 +60,9 @@ _SECTIONS = (
 )
 
 
-def _complete(context: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem] | list[str]":
-    """As the first word a command, else a file."""
-    commands = () if context.meta["argv"] else COMMANDS
-    found = [name for name in commands if name.startswith(incomplete)]
-    return found or click.Path().shell_complete(context, param, incomplete)
+def _complete(words: Sequence[str], incomplete: str) -> list[str]:
+    """As the first word a command; where there is none, it is a file."""
+    return [] if words else [name for name in COMMANDS if name.startswith(incomplete)]
 
 
 def _hint_at_command_line(words: Sequence[str]) -> str:
@@ -79,17 +77,17 @@ def _refuse_what_is_no_file(files: Sequence[str]) -> None:
         from simple_gpu_scheduler.cli.hints import hint_at_first  # noqa: PLC0415 - as above
 
         if hint := hint_at_first(files):
-            raise click.UsageError(hint)
+            raise UsageError(hint)
 
 
-def _run(**typed: Any) -> int:
+def _run(line: CommandLine, keeper: "KeeperClient | None") -> int:
     from simple_gpu_scheduler.run.options import Options  # noqa: PLC0415 - 8 ms that --help needs not
     from simple_gpu_scheduler.run.setup.build import run_jobs  # noqa: PLC0415 - 20 ms that --help needs not
 
+    typed = line.values
     _refuse_what_is_no_file(typed["files"])
     inputs.check_input(typed)
-    context = click.get_current_context()
-    resumed = resume.resumed_run(context, typed)
+    resumed = resume.resumed_run(typed, line.typed, _read_again)
     how = execution.take_execution(typed)
     options = Options(
         gpus.take_wants(typed),
@@ -102,18 +100,26 @@ def _run(**typed: Any) -> int:
         notifications.take_notify(typed),
         records.take_records(typed, how.engine),
         resume.take_resume(typed),
-        context.meta["argv"],
+        line.argv,
     )
-    return run_jobs(options, context.obj, resumed)
+    return run_jobs(options, keeper, resumed)
+
+
+def _read_again(argv: Sequence[str]) -> CommandLine:
+    line = read_line(run, argv, PROGRAM)
+    if isinstance(line, CommandLine):
+        return line
+    raise UserError(f"a run cannot be resumed that only printed its help: {argv}")
 
 
 run = Command(
     "",
-    click.Argument(["files"], nargs=-1, shell_complete=_complete),
-    version_option(f"simple_gpu_scheduler {__version__}"),
     callback=_run,
-    defaults=machine_defaults,
+    is_run=True,
+    has_machine_defaults=True,
     help=_HELP,
+    version=f"simple_gpu_scheduler {__version__}",
+    argument=Argument("files", complete=_complete),
     sections=_SECTIONS,
     commands=[(name, line) for name, (_, line) in COMMANDS.items()],
     examples=_EXAMPLES,

@@ -5,15 +5,13 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 
-import click
-
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.extras import figure_maker
 from simple_gpu_scheduler.base.text import print_text, safe
 from simple_gpu_scheduler.base.values import Any
-from simple_gpu_scheduler.cli.click_extras import Command, Section, SeveralValues
+from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
+from simple_gpu_scheduler.cli.options import workload
 from simple_gpu_scheduler.cli.options.order import choose_policy
-from simple_gpu_scheduler.cli.options.workload import take_scenario, trace_argument, workload_section
 from simple_gpu_scheduler.scheduling.policies import MAY_STARVE, POLICIES
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, names
 from simple_gpu_scheduler.simulation.compare import Result, compare
@@ -51,8 +49,9 @@ Times are in seconds.
 _POLICIES = Section(
     "Policies",
     (
-        SeveralValues(
+        Option(
             ["--policy"],
+            multiple=True,
             takes=lambda word: word.partition(":")[0] in (*POLICIES, LEARNED),
             example=f"--policy fifo aged hrrn; there are {names()}",
             metavar="POLICY...",
@@ -63,8 +62,8 @@ _POLICIES = Section(
 _DISPLAY = Section(
     "Display",
     (
-        click.Option(["--plot"], metavar="FILE", help="Draw the waits to this .png or .svg file; needs matplotlib."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON object."),
+        Option(["--plot"], metavar="FILE", help="Draw the waits to this .png or .svg file; needs matplotlib."),
+        Option(["--json", "as_json"], is_flag=True, help="Print a JSON object."),
     ),
 )
 
@@ -75,7 +74,7 @@ def _simulate(**options: Any) -> int:
     plot, as_json = options.pop("plot"), options.pop("as_json")
     if plot is not None:
         check_plot(plot)
-    scenario = take_scenario(options)
+    scenario = workload.take_scenario(options)
     gc.freeze()
     results = compare(scenario.workloads, policies, scenario.site)
     kept = _show_json(scenario, results) if as_json else _show(scenario, results)
@@ -114,10 +113,10 @@ def _show_json(scenario: Scenario, results: Iterator[Result]) -> list[Result]:
 
 simulate_command = Command(
     "simulate",
-    trace_argument(),
     callback=_simulate,
     help=_HELP,
-    sections=(workload_section(), _POLICIES, _DISPLAY),
+    argument=workload.TRACE,
+    sections=(workload.SECTION, _POLICIES, _DISPLAY),
     examples=_EXAMPLES,
 )
 
@@ -128,7 +127,7 @@ _FORMS = (".png", ".svg")
 def check_plot(path: str) -> None:
     """Check the file name, and that matplotlib is there, before an hour of simulation."""
     if os.path.splitext(path)[1] not in _FORMS:
-        raise click.UsageError(f"--plot {safe(path)}: the file name must end in {' or '.join(_FORMS)}")
+        raise UsageError(f"--plot {safe(path)}: the file name must end in {' or '.join(_FORMS)}")
     check_directory(path)
     figure_maker()
 

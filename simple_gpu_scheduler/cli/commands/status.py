@@ -5,15 +5,13 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-import click
-
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe, show_command, show_gpus, show_wait
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.base.values import Any
-from simple_gpu_scheduler.cli.click_extras import Command
-from simple_gpu_scheduler.cli.options.which_run import run_params
+from simple_gpu_scheduler.cli.declarations import Command, Option
+from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.display import table
 from simple_gpu_scheduler.display.abbreviation import shorten_after
 from simple_gpu_scheduler.journal import files, find
@@ -220,10 +218,13 @@ def _was_running(each: JobState) -> dict[str, Any]:
 
 status_command = Command(
     "status",
-    *run_params("all active runs, and the last one that ended"),
-    click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch, one per line."),
-    click.Option(["--watch"], is_flag=True, help="Repeat every two seconds until the run ends or Ctrl-C."),
-    callback=_status,
+    callback=with_run(_status),
     help=_HELP,
+    argument=RUN,
+    others=(
+        also_run("all active runs, and the last one that ended"),
+        Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch, one per line."),
+        Option(["--watch"], is_flag=True, help="Repeat every two seconds until the run ends or Ctrl-C."),
+    ),
     examples=_EXAMPLES,
 )

@@ -5,19 +5,16 @@ It finds the queue that is meant, and checks that the text may be submitted; `in
 
 import json
 import os
-import re
 import select
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
-import click
-
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.values import NamedTuple
-from simple_gpu_scheduler.cli.click_extras import Command, Section
+from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Section, UsageError
 from simple_gpu_scheduler.cli.options.which_run import run_option
 from simple_gpu_scheduler.inputs.job_numbers import Numbered, Receiver, find_receiver, numbers
 from simple_gpu_scheduler.inputs.submit import WholeLine, append, open_queue
@@ -29,7 +26,6 @@ from simple_gpu_scheduler.journal import files, find
 _STDIN, _CHUNK = 0, 1024 * 1024
 _MOST_ERRORS_SHOWN = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_OPTIONS = re.compile(rb"#:\s*\w+=")  # a word that is only `#:` may be meant for the program
 _QUEUES = ("fifo", "follow")
 _VARIABLE = "SGS_QUEUE"
 _WAY_OUT = f"choose one with --to PATH or {_VARIABLE}"
@@ -68,6 +64,8 @@ class _Submission(NamedTuple):
 def _submit(to: str | None, run: str, quiet: bool, as_json: bool, command: tuple[str, ...]) -> int:
     _check(to, run, quiet=quiet, as_json=as_json)
     journals = [find.choose(run, find.only_active)] if run else find.all_runs()
+    if to is None:
+        to = os.environ.get(_VARIABLE)
     path = _queue_of(journals[0]) if run else to or _find_queue()
     if len(command) == 1:
         _refuse_file(command[0], ("--run", run) if run else ("--to", to) if to else ())
@@ -86,18 +84,19 @@ def _submit(to: str | None, run: str, quiet: bool, as_json: bool, command: tuple
 
 
 def _refuse_file(word: str, options: Sequence[str]) -> None:
-    from simple_gpu_scheduler.cli.hints import hint_at_submitted  # noqa: PLC0415 - most commands have several words
+    if not os.path.isfile(word):
+        return
+    from simple_gpu_scheduler.cli.hints import hint_at_submitted  # noqa: PLC0415 - most commands are not files
 
     if hint := hint_at_submitted(word, options):
         raise UserError(f"nothing was submitted: {safe(hint)}")
 
 
 def _check(to: str | None, run: str, *, quiet: bool, as_json: bool) -> None:
-    source = click.get_current_context().get_parameter_source("to")
-    if to and run and source == click.core.ParameterSource.COMMANDLINE:
-        raise click.UsageError("--to and --run exclude each other")
+    if to and run:
+        raise UsageError("--to and --run exclude each other")
     if quiet and as_json:
-        raise click.UsageError("--quiet and --json exclude each other")
+        raise UsageError("--quiet and --json exclude each other")
 
 
 def _tell(path: str, receiver: Receiver | None, jobs: Mapping[int, Numbered | None], *, as_json: bool) -> int:
@@ -200,7 +199,7 @@ def _refuse_misplaced_options(words: Sequence[str]) -> None:
     """Several words are quoted, so options in one of them would be an argument of the program."""
     for at, word in enumerate(words):
         text = os.fsencode(word)
-        start = next((each for each in find_comments(text) if _OPTIONS.match(text, each)), None)
+        start = next((each for each in find_comments(text) if _has_options(text[each:])), None)
         if start is None:
             continue
         line, more = word, "; several commands go to stdin, one per line"
@@ -209,6 +208,12 @@ def _refuse_misplaced_options(words: Sequence[str]) -> None:
         raise UserError(
             f"nothing was submitted: options go inside the quotes: {PROGRAM} submit -- {shlex.quote(line)}{more}"
         )
+
+
+def _has_options(comment: bytes) -> bool:
+    """A word that is only `#:` may be meant for the program."""
+    key, equals, _ = comment[2:].lstrip().partition(b"=")
+    return comment.startswith(b"#:") and bool(equals) and key.replace(b"_", b"a").isalnum()
 
 
 def _read_stdin() -> bytes:
@@ -287,25 +292,26 @@ def _refuse_errors(submission: _Submission) -> None:
 
 submit_command = Command(
     "submit",
-    click.Argument(["command"], nargs=-1, type=click.UNPROCESSED),
-    click.Option(["-q", "--quiet"], is_flag=True, help="Print nothing on success, and do not wait for numbers."),
-    click.Option(["--json", "as_json"], is_flag=True, help="Print the numbers as JSON."),
     callback=_submit,
     help=_HELP,
+    is_for_program=True,
+    argument=Argument("command"),
     sections=[
         Section(
             "Queue",
             [
-                click.Option(
+                Option(
                     ["--to"],
                     metavar="PATH",
-                    envvar=_VARIABLE,
                     help=f"The named pipe or file.  [default: {_VARIABLE}, or the queue of an active run]",
                 ),
                 run_option("see above"),
             ],
         )
     ],
+    others=[
+        Option(["-q", "--quiet"], is_flag=True, help="Print nothing on success, and do not wait for numbers."),
+        Option(["--json", "as_json"], is_flag=True, help="Print the numbers as JSON."),
+    ],
     examples=_EXAMPLES,
-    context_settings={"allow_interspersed_args": False},
 )

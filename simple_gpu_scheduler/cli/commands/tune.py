@@ -6,14 +6,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-import click
-
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import print_text, safe
 from simple_gpu_scheduler.base.values import Any, NamedTuple
-from simple_gpu_scheduler.cli.click_extras import Command, Section
+from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
+from simple_gpu_scheduler.cli.options import workload
 from simple_gpu_scheduler.cli.options.order import choose_policy
-from simple_gpu_scheduler.cli.options.workload import take_scenario, trace_argument, workload_section
 from simple_gpu_scheduler.scheduling.policies.learned import Learned, Weights, show_weights
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED, Chosen
 from simple_gpu_scheduler.simulation.compare import Site, compare
@@ -56,8 +54,8 @@ other half, and says whether it beats the best of the others. Use it with --poli
 _OUTPUT = Section(
     "Output",
     (
-        click.Option(["--learn"], metavar="FILE", help="Train a policy and keep its weights in this file."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print a JSON object."),
+        Option(["--learn"], metavar="FILE", help="Train a policy and keep its weights in this file."),
+        Option(["--json", "as_json"], is_flag=True, help="Print a JSON object."),
     ),
 )
 
@@ -68,7 +66,7 @@ def _tune(**options: Any) -> int:
         options["trace"] = HISTORY
     if path is not None:
         _check_target(path)
-    scenario = take_scenario(options)
+    scenario = workload.take_scenario(options)
     school = None
     if path:
         school = _find_school(scenario, seed)
@@ -118,7 +116,7 @@ def _check_target(path: str) -> None:
             choose_policy(f"{LEARNED}:{path}")
         elif not os.path.isfile(path):
             raise UserError(f"cannot write {safe(path)}: it is not a regular file")
-    except (click.UsageError, OSError):
+    except (UsageError, OSError):
         message = "that file is not a weights file and is not overwritten; choose another, or remove it first"
         raise UserError(f"--learn {safe(path)}: {message}") from None
 
@@ -182,9 +180,9 @@ def _quietly(_text: str) -> None:
 
 tune_command = Command(
     "tune",
-    trace_argument(),
     callback=_tune,
     help=_HELP,
-    sections=(workload_section(), _OUTPUT),
+    argument=workload.TRACE,
+    sections=(workload.SECTION, _OUTPUT),
     examples=_EXAMPLES,
 )

@@ -3,8 +3,8 @@
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.cli.click_extras import Command
-from simple_gpu_scheduler.cli.options.which_run import run_params
+from simple_gpu_scheduler.cli.declarations import Command
+from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.journal import files, find
 
 _EXAMPLES = r"""
@@ -39,8 +39,9 @@ def _wait(run: str | None) -> int:
 
 wait_command = Command(
     "wait",
-    *run_params("the newest active run, or else the newest in this directory"),
-    callback=_wait,
+    callback=with_run(_wait),
     help=_HELP,
+    argument=RUN,
+    others=[also_run("the newest active run, or else the newest in this directory")],
     examples=_EXAMPLES,
 )

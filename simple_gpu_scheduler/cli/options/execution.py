@@ -1,9 +1,7 @@
 """How commands are run, or that none is run."""
 
-import click
-
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
-from simple_gpu_scheduler.cli.click_extras import Section
+from simple_gpu_scheduler.cli.declarations import OneOf, Option, Section
 from simple_gpu_scheduler.engines import ENGINES
 
 if TYPE_CHECKING:
@@ -13,12 +11,12 @@ _DEFAULT = next(iter(ENGINES))
 SECTION = Section(
     "Execution",
     (
-        click.Option(["--shell"], default="/bin/sh", metavar="PATH", help="Run commands with this shell."),
-        click.Option(["--chdir"], metavar="DIR", help="Run the jobs in this directory."),
-        click.Option(["--dry-run"], is_flag=True, help="Print what would run where, and run nothing."),
-        click.Option(
+        Option(["--shell"], default="/bin/sh", metavar="PATH", help="Run commands with this shell."),
+        Option(["--chdir"], metavar="DIR", help="Run the jobs in this directory."),
+        Option(["--dry-run"], is_flag=True, help="Print what would run where, and run nothing."),
+        Option(
             ["--engine"],
-            type=click.Choice(list(ENGINES)),
+            kind=OneOf(list(ENGINES)),
             default=_DEFAULT,
             help=f"{'; '.join(f'{name}: {each.help}' for name, each in ENGINES.items())}.  [default: {_DEFAULT}]",
         ),

@@ -1,10 +1,8 @@
 """What happens when jobs fail or take too long."""
 
-import click
-
 from simple_gpu_scheduler.base.units import parse_duration
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
-from simple_gpu_scheduler.cli.click_extras import Parsed, Section
+from simple_gpu_scheduler.cli.declarations import Option, Parsed, Section, Whole
 from simple_gpu_scheduler.scheduling.halt import parse_halt
 
 if TYPE_CHECKING:
@@ -15,31 +13,31 @@ _DURATION = Parsed("duration", parse_duration)
 SECTION = Section(
     "Failures and time limits",
     (
-        click.Option(["--timeout"], type=_DURATION, help="Stop a job after this time: 90, 5m, 1h30m, 2d; 0: no limit."),
-        click.Option(
+        Option(["--timeout"], kind=_DURATION, help="Stop a job after this time: 90, 5m, 1h30m, 2d; 0: no limit."),
+        Option(
             ["--grace"],
-            type=_DURATION,
+            kind=_DURATION,
             default=10.0,
             help="The time between TERM and KILL when a job is stopped.  [default: 10s]",
         ),
-        click.Option(
+        Option(
             ["--retries"],
-            type=click.IntRange(0),
+            kind=Whole(0),
             metavar="N",
             default=0,
             help="Retry a failed job up to N times.  [default: 0]",
         ),
-        click.Option(["--retry-delay"], type=_DURATION, default=0.0, help="Delay before each retry."),
-        click.Option(
+        Option(["--retry-delay"], kind=_DURATION, default=0.0, help="Delay before each retry."),
+        Option(
             ["--halt"],
-            type=Parsed("rule", parse_halt),
+            kind=Parsed("rule", parse_halt),
             default="never",
             help="Give up after failures: soon,fail=3 starts no more jobs; now,fail=10% also stops the running ones.  "
             "[default: never]",
         ),
-        click.Option(
+        Option(
             ["--quarantine"],
-            type=click.IntRange(0),
+            kind=Whole(0),
             metavar="N",
             default=3,
             help="Stop using a GPU on which N jobs in a row fail within seconds while others succeed elsewhere; "

@@ -3,11 +3,9 @@
 import os
 from collections.abc import Sequence
 
-import click
-
 from simple_gpu_scheduler.base.units import parse_duration, parse_size
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
-from simple_gpu_scheduler.cli.click_extras import Parsed, Section, SeveralValues
+from simple_gpu_scheduler.cli.declarations import Option, Parsed, Section, UsageError, Whole
 from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, DEFAULT_MAX_USED, Tolerance
 from simple_gpu_scheduler.gpus.names import looks_like_gpus, parse_gpus
 from simple_gpu_scheduler.system.users import user_id
@@ -19,71 +17,72 @@ _SIZE = Parsed("size", parse_size)
 _TOLERANCE = ("free_memory", "max_used_memory", "max_utilization", "free_for")
 
 SLOTS = (
-    click.Option(
+    Option(
         ["--jobs-per-gpu"],
-        type=click.IntRange(1, 1000),
+        kind=Whole(1, 1000),
         metavar="N",
         default=1,
         help="How many jobs may share a GPU.  [default: 1]",
     ),
-    click.Option(
+    Option(
         ["--cpu-slots"],
-        type=click.IntRange(1, 100_000),
+        kind=Whole(1, 100_000),
         metavar="N",
         help="How many jobs without a GPU (gpus=0) may run at a time.  [default: the number of CPU cores]",
     ),
 )
 
 
-def gpu_sections(example: str, more: Sequence[click.Option] = ()) -> tuple[Section, Section]:
-    """Fresh ones, for one command, with `more` options of its own beside `--gpus`."""
-    return Section("GPUs", (_gpus(example), *more)), Section("When a GPU counts as free", _when_free())
+def gpu_sections(example: str, more: Sequence[Option] = ()) -> tuple[Section, Section]:
+    """Those of a command, with `more` options of its own beside `--gpus`."""
+    return Section("GPUs", (_gpus(example), *more)), _WHEN_FREE
 
 
-def _gpus(example: str) -> click.Option:
-    return SeveralValues(
+def _gpus(example: str) -> Option:
+    return Option(
         ["--gpus"],
+        multiple=True,
         takes=looks_like_gpus,
         example=example,
         metavar="GPU...",
-        callback=_parse_gpus,
+        then=_parse_gpus,
         help="The GPUs to use: 0 1 2, 0,1,2, 0-3, UUIDs or unique prefixes of them, MIG instances (0:1).  "
         "[default: all]",
     )
 
 
-def _when_free() -> tuple[click.Option, ...]:
-    return (
-        click.Option(
-            ["--free-memory"], type=_SIZE, metavar="SIZE", default=0, help="How much memory must be free, such as 10G."
+_WHEN_FREE = Section(
+    "When a GPU counts as free",
+    (
+        Option(
+            ["--free-memory"], kind=_SIZE, metavar="SIZE", default=0, help="How much memory must be free, such as 10G."
         ),
-        click.Option(
+        Option(
             ["--max-used-memory"],
-            type=_SIZE,
+            kind=_SIZE,
             metavar="SIZE",
             default=DEFAULT_MAX_USED,
             help="How much memory others may use.  [default: 256M]",
         ),
-        click.Option(
-            ["--max-utilization"], type=click.IntRange(0, 100), metavar="PERCENT", help="How busy the GPU may be."
-        ),
-        click.Option(
+        Option(["--max-utilization"], kind=Whole(0, 100), metavar="PERCENT", help="How busy the GPU may be."),
+        Option(
             ["--free-for"],
-            type=Parsed("duration", parse_duration),
+            kind=Parsed("duration", parse_duration),
             metavar="TIME",
             default=DEFAULT_FREE_FOR,
             help="After others used a GPU, wait until they have left it alone for this long (0: do not wait).  "
             "[default: 10s]",
         ),
-        click.Option(
+        Option(
             ["--share-with"],
-            type=Parsed("user", user_id),
+            kind=Parsed("user", user_id),
             metavar="USER",
             multiple=True,
             help="Ignore this user's processes (me: your own). May be given several times.",
         ),
-        click.Option(["--ignore-occupancy"], is_flag=True, help="Ignore all other processes; respect only the leases."),
-    )
+        Option(["--ignore-occupancy"], is_flag=True, help="Ignore all other processes; respect only the leases."),
+    ),
+)
 
 
 def take_wants(typed: dict[str, Any]) -> "Wants":
@@ -97,8 +96,8 @@ def take_wants(typed: dict[str, Any]) -> "Wants":
     return Wants(names, ignores, tolerance, tolerated, jobs_per_gpu=per_gpu, cpu_slots=cpu_slots)
 
 
-def _parse_gpus(_ctx: click.Context, _param: click.Parameter, given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
+def _parse_gpus(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:
     try:
         return parse_gpus(word for words in given for word in words)
     except ValueError as error:
-        raise click.UsageError(f"--gpus: {error}.") from None
+        raise UsageError(f"--gpus: {error}.") from None

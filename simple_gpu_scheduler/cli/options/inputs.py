@@ -2,35 +2,31 @@
 
 from collections.abc import Sequence
 
-import click
-
 from simple_gpu_scheduler.base.values import Any
-from simple_gpu_scheduler.cli.click_extras import Section
+from simple_gpu_scheduler.cli.declarations import Option, Section, UsageError
 from simple_gpu_scheduler.inputs import InputOptions
 
 
-def _only_one(_context: click.Context, _param: click.Parameter, paths: Sequence[str]) -> str | None:
+def _only_one(paths: Sequence[str]) -> str | None:
     """The PATH; of two, one would never be read."""
     if len(paths) > 1:
-        raise click.UsageError("--follow may be given only once; start a run for each file or pipe.")
+        raise UsageError("--follow may be given only once; start a run for each file or pipe.")
     return paths[0] if paths else None
 
 
 SECTION = Section(
     "Input",
     (
-        click.Option(
-            ["-0", "--null"], is_flag=True, help="Commands end with NUL, not newline, and may contain newlines."
-        ),
-        click.Option(
+        Option(["-0", "--null"], is_flag=True, help="Commands end with NUL, not newline, and may contain newlines."),
+        Option(
             ["--follow"],
             metavar="PATH",
             multiple=True,
-            callback=_only_one,
+            then=_only_one,
             help="Keep reading a growing file or a named pipe. A PATH ending in .fifo is created if it is missing.",
         ),
-        click.Option(["--make-fifo"], is_flag=True, help="With --follow: create the named pipe, whatever its name."),
-        click.Option(
+        Option(["--make-fifo"], is_flag=True, help="With --follow: create the named pipe, whatever its name."),
+        Option(
             ["--no-follow"],
             is_flag=True,
             help="Stop when the last writer closes the named pipe.  [default: keep it open]",
@@ -42,9 +38,9 @@ SECTION = Section(
 def check_input(typed: dict[str, Any]) -> None:
     """Refuse what excludes each other, as it was typed now: a resumed run brings options of its own."""
     if typed["follow"] is not None and typed["no_follow"]:
-        raise click.UsageError("--follow and --no-follow exclude each other.")
+        raise UsageError("--follow and --no-follow exclude each other.")
     if typed["make_fifo"] and typed["follow"] is None:
-        raise click.UsageError("--make-fifo requires --follow.")
+        raise UsageError("--make-fifo requires --follow.")
 
 
 def take_input(typed: dict[str, Any]) -> InputOptions:

@@ -1,36 +1,32 @@
 """What is kept of a run."""
 
-import click
-
 from simple_gpu_scheduler.base.values import Any
-from simple_gpu_scheduler.cli.click_extras import Section
+from simple_gpu_scheduler.cli.declarations import Option, Section, UsageError, Whole
 from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.journal import RecordOptions
 
 SECTION = Section(
     "Records",
     (
-        click.Option(
-            ["--joblog"], metavar="FILE", help="Write one row per job to this file, in GNU parallel's columns."
-        ),
-        click.Option(
+        Option(["--joblog"], metavar="FILE", help="Write one row per job to this file, in GNU parallel's columns."),
+        Option(
             ["--journal"], metavar="FILE", help="Keep the run's journal in this file.  [default: with your other runs]"
         ),
-        click.Option(
+        Option(
             ["--no-journal"],
             is_flag=True,
             help="Keep no journal: the run cannot be resumed, and the other commands do not see it.",
         ),
-        click.Option(
+        Option(
             ["--keep-runs"],
-            type=click.IntRange(1),
+            kind=Whole(1),
             metavar="N",
             envvar="SGS_KEEP_RUNS",
             default=200,
             help="Keep the journals and logs of the last N runs, and of older ones that could still be resumed.  "
             "[default: 200]",
         ),
-        click.Option(
+        Option(
             ["--keep"], is_flag=True, help="Keep this run's journal and logs until you delete them with 'clean RUN'."
         ),
     ),
@@ -41,7 +37,7 @@ def take_records(typed: dict[str, Any], engine: str) -> RecordOptions:
     """What these options say, taken out of all that was typed."""
     options = RecordOptions(**{name: typed.pop(name) for name in RecordOptions._fields})
     if options.keep and options.no_journal:
-        raise click.UsageError("--keep needs the journal that --no-journal turns off; choose one.")
+        raise UsageError("--keep needs the journal that --no-journal turns off; choose one.")
     if options.journal and ENGINES[engine].runs_nothing:
-        raise click.UsageError(f"--journal keeps what was run, and --engine {engine} runs nothing.")
+        raise UsageError(f"--journal keeps what was run, and --engine {engine} runs nothing.")
     return options

@@ -1,14 +1,14 @@
 """Which run is resumed, and with which options: those that are typed now, else the earlier ones."""
 
 import os
-
-import click
+import sys
+from collections.abc import Callable, Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
-from simple_gpu_scheduler.cli.click_extras import OptionalValue, Section
+from simple_gpu_scheduler.cli.declarations import CommandLine, Option, Section, UsageError
 from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.resume import ResumeOptions
 from simple_gpu_scheduler.scheduling.policies.names import LEARNED
@@ -32,14 +32,14 @@ def looks_like_run(word: str) -> bool:
 SECTION = Section(
     "Resuming",
     (
-        OptionalValue(
+        Option(
             ["--resume"],
             takes=looks_like_run,
             metavar="[RUN]",
             help="Resume a run that did not finish; jobs that succeeded are not run again.  [default: the newest "
             "unfinished run in this directory]",
         ),
-        OptionalValue(
+        Option(
             ["--resume-failed"],
             takes=looks_like_run,
             metavar="[RUN]",
@@ -59,18 +59,19 @@ def _asked(run: str | None, with_failed: str | None) -> ResumeOptions:
     """Either may name the run; an empty one names none, and None was not given."""
     if run and with_failed and run != with_failed:
         both = f"--resume {safe(run)} and --resume-failed {safe(with_failed)}"
-        raise click.UsageError(f"two runs are given, {both}; choose one")
+        raise UsageError(f"two runs are given, {both}; choose one")
     return ResumeOptions(with_failed or run if run is not None else with_failed, with_failed is not None)
 
 
-def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | None":
-    """The run to resume; its own options apply unless they are typed again."""
+def resumed_run(
+    options: dict[str, Any], typed: frozenset[str], read_again: Callable[[Sequence[str]], CommandLine]
+) -> "Resumed | None":
+    """The run to resume; its own options, which `read_again` reads, apply unless they are typed again."""
     asked = _asked(options["resume"], options["resume_failed"])
-    typed = _typed(context)
     if not asked.is_asked:
         return _follower(options)
     if _keeps_nothing(options):
-        raise click.UsageError("--resume needs a journal: leave out --no-journal, --dry-run and --engine.")
+        raise UsageError("--resume needs a journal: leave out --no-journal, --dry-run and --engine.")
     if "joblog" in typed and not asked.run and not options["journal"]:
         return None  # the job log tells what was done
     from simple_gpu_scheduler.resume import find  # noqa: PLC0415 - 6 ms that --help needs not
@@ -81,15 +82,15 @@ def resumed_run(context: click.Context, options: dict[str, Any]) -> "Resumed | N
         return None
     resumed = find.take(path)
     for argv in resumed.state.argvs:
-        stored = context.command.make_context("simple_gpu_scheduler", list(argv))
-        names = _typed(stored) - typed - _OF_THIS_TIME
+        stored = read_again(argv)
+        names = stored.typed - typed - _OF_THIS_TIME
         if "policy" in typed:
             names -= _OF_A_POLICY
         elif "policy" in names:
             options |= dict.fromkeys(_OF_A_POLICY - typed)
         if "follow" in typed:
             names -= {"no_follow"}
-        options |= {name: stored.params[name] for name in names}
+        options |= {name: stored.values[name] for name in names}
     if resumed.state.began["directory"] != os.getcwd():
         options |= _absolute(options, typed)
     _go_to(resumed.state.began["directory"])
@@ -100,18 +101,13 @@ def _keeps_nothing(options: dict[str, Any]) -> bool:
     return options["no_journal"] or options["dry_run"] or ENGINES[options["engine"]].runs_nothing
 
 
-def _typed(context: click.Context) -> set[str]:
-    commandline = click.core.ParameterSource.COMMANDLINE
-    return {name for name in context.params if context.get_parameter_source(name) == commandline}
-
-
 def _first(options: dict[str, Any]) -> None:
     """There is no run to resume: with an input, this is the first run, as when a machine boots for the first time."""
     from simple_gpu_scheduler.inputs.gather import is_of  # noqa: PLC0415 - as above
 
     if not options["files"] and not options["follow"] and is_of(0).kind not in ("file", "fifo", "pipe"):
         raise UserError(f"no run to resume in this directory; list all runs with: {PROGRAM} history")
-    click.echo("no earlier run in this directory; starting a new one", err=True)
+    print("no earlier run in this directory; starting a new one", file=sys.stderr)
 
 
 def _follower(options: dict[str, Any]) -> "Resumed | None":
@@ -132,7 +128,7 @@ def _follower(options: dict[str, Any]) -> "Resumed | None":
     return find.take(journal) if journal else None
 
 
-def _absolute(options: dict[str, Any], typed: set[str]) -> dict[str, Any]:
+def _absolute(options: dict[str, Any], typed: frozenset[str]) -> dict[str, Any]:
     """The paths that were typed, for another directory."""
     files = tuple([path if path == "-" else os.path.abspath(path) for path in options["files"]])
     paths = {name: os.path.abspath(options[name]) for name in typed & {"follow", "joblog", "logs", "chdir"}}

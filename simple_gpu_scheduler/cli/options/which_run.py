@@ -1,70 +1,63 @@
 """Which run a command is about, or which runs: as a word, RUN, or as `--run RUN`, whichever comes to mind."""
 
-import click
+from collections.abc import Callable
 
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.cli.declarations import Argument, Option, UsageError
 
-_NAMED = "run"
-
-
-def run_option(default: str) -> click.Option:
-    """For a command whose words are something else."""
-    help_text = f"A run ID or a prefix of it.  [default: {default}]"
-    return click.Option(["--run"], default="", metavar="RUN", callback=_not_empty, help=help_text)
+RUN = Argument("run", "[RUN]", is_many=False)
+RUNS = Argument("runs", "[RUN]...")
 
 
-def runs_params(default: str) -> list[click.Parameter]:
-    """For a command about several; it gets them as `runs`."""
-    option = click.Option(
-        ["--run", "named_runs"],
-        metavar="RUN",
-        multiple=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_keep,
-        help=f"The same as RUN; may be given several times.  [default: {default}]",
-    )
-    return [click.Argument(["runs"], nargs=-1, metavar="[RUN]...", callback=_all_given), option]
+def run_option(default: str) -> Option:
+    """For a command whose words are something else; it gets the run as `run`, empty if it was not given."""
+    return Option(["--run"], metavar="RUN", then=_not_empty, help=f"A run ID or a prefix of it.  [default: {default}]")
 
 
-def run_params(default: str) -> list[click.Parameter]:
-    """The word and the option; the command gets the run as `run`, None if it was not given."""
-    option = click.Option(
-        ["--run", "named_run"],
-        metavar="RUN",
-        is_eager=True,  # so that it is known when the word is looked at
-        expose_value=False,
-        callback=_keep,
-        help=f"The same as RUN.  [default: {default}]",
-    )
-    return [click.Argument(["run"], required=False, metavar="[RUN]", callback=_given_once), option]
+def also_run(default: str) -> Option:
+    """For a command with `RUN`."""
+    return Option(["--run", "named"], metavar="RUN", help=f"The same as RUN.  [default: {default}]")
 
 
-def _keep(context: click.Context, _param: click.Parameter, value: object) -> None:
-    context.meta[_NAMED] = value
+def also_runs(default: str) -> Option:
+    """For a command with `RUNS`."""
+    help_text = f"The same as RUN; may be given several times.  [default: {default}]"
+    return Option(["--run", "named"], metavar="RUN", multiple=True, help=help_text)
 
 
-def _all_given(context: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
-    runs = tuple(dict.fromkeys([*words, *context.meta.get(_NAMED, ())]))
-    _refuse_empty(*runs)
-    return runs
+def with_run(command: Callable[..., int]) -> Callable[..., int]:
+    """For a command with `RUN` and `also_run`: it gets the run as `run`, None if it was not given."""
+
+    def call(run: str | None, named: str | None, **others: Any) -> int:
+        return command(run=_given_once(run, named), **others)
+
+    return call
 
 
-def _given_once(context: click.Context, _param: click.Parameter, word: str | None) -> str | None:
-    named: str | None = context.meta.get(_NAMED)
+def with_runs(command: Callable[..., int]) -> Callable[..., int]:
+    """For a command with `RUNS` and `also_runs`: it gets all as `runs`."""
+
+    def call(runs: tuple[str, ...], named: tuple[str, ...], **others: Any) -> int:
+        _refuse_empty(*runs, *named)
+        return command(runs=tuple(dict.fromkeys([*runs, *named])), **others)
+
+    return call
+
+
+def _given_once(word: str | None, named: str | None) -> str | None:
     _refuse_empty(word, named)
     if word and named and word != named:
-        raise click.UsageError(f"two runs are given, {safe(word)} and --run {safe(named)}; choose one")
+        raise UsageError(f"two runs are given, {safe(word)} and --run {safe(named)}; choose one")
     return word or named
 
 
-def _not_empty(context: click.Context, param: click.Parameter, value: str) -> str:
-    if context.get_parameter_source(param.name or "") == click.core.ParameterSource.COMMANDLINE:
-        _refuse_empty(value)
-    return value
+def _not_empty(run: str | None) -> str:
+    _refuse_empty(run)
+    return run or ""
 
 
 def _refuse_empty(*runs: str | None) -> None:
     """That would mean another run, often the newest."""
     if "" in runs:
-        raise click.UsageError("RUN is empty; is a shell variable unset?")
+        raise UsageError("RUN is empty; is a shell variable unset?")

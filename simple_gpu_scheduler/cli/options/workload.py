@@ -1,11 +1,9 @@
 """The options of `simulate` and `tune` that say which workload to simulate, and on how many GPUs."""
 
-import click
-
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.values import Any
-from simple_gpu_scheduler.cli.click_extras import Parsed, Section
+from simple_gpu_scheduler.cli.declarations import Argument, OneOf, Option, Parsed, Section, UsageError, Whole
 from simple_gpu_scheduler.scheduling.estimates import Estimates
 from simple_gpu_scheduler.scheduling.templates import LABELS
 from simple_gpu_scheduler.simulation.compare import Site
@@ -24,60 +22,52 @@ from .order import fair_by_option
 
 _DEFAULT = "jobs=1000"
 _GPUS = 8
+TRACE = Argument("trace", "[TRACE]", is_many=False)
 _MOST_GPUS = 100_000
-
-
-def trace_argument() -> click.Argument:
-    """A fresh one, for one command."""
-    return click.Argument(["trace"], required=False, metavar="[TRACE]")
-
-
-def workload_section() -> Section:
-    """A fresh one, for one command."""
-    return Section(
-        "Workload",
-        (
-            click.Option(
-                ["--gpus"],
-                type=Parsed("number", _parse_gpus),
-                metavar="N",
-                help="How many GPUs to simulate.  [default: as many as the past runs used, else 8]",
-            ),
-            click.Option(
-                ["--synthetic"],
-                type=Parsed("words", parse_synthetic),
-                metavar="WORDS",
-                help='Generate a workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5"; instead of gap, '
-                "load=0.9 sets the average load.",
-            ),
-            click.Option(
-                ["--seed"], type=click.IntRange(0), default=1, metavar="N", help="The random seed.  [default: 1]"
-            ),
-            click.Option(
-                ["--repeat"],
-                type=click.IntRange(1, 100_000),
-                default=1,
-                metavar="N",
-                help="Generate N workloads of --synthetic, each with a different seed.  [default: 1]",
-            ),
-            click.Option(
-                ["--estimates"],
-                type=click.Choice(ESTIMATES),
-                help="What is known of the jobs' lengths: exact; requested: what users asked for; past: how long "
-                "similar jobs took before; none.  [default: past for past runs, requested for a trace that has it, "
-                "else exact]",
-            ),
-            fair_by_option(
-                "With fair or round-robin, share the GPUs among these; in a trace, a label is a user.  [default: label]"
-            ),
-        ),
-    )
 
 
 def _parse_gpus(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= _MOST_GPUS:
         raise ValueError(f"'{text}' is not a number of GPUs; for a simulation, write how many: 1 to {_MOST_GPUS:,}")
     return int(text)
+
+
+SECTION = Section(
+    "Workload",
+    (
+        Option(
+            ["--gpus"],
+            kind=Parsed("number", _parse_gpus),
+            metavar="N",
+            help="How many GPUs to simulate.  [default: as many as the past runs used, else 8]",
+        ),
+        Option(
+            ["--synthetic"],
+            kind=Parsed("words", parse_synthetic),
+            metavar="WORDS",
+            help='Generate a workload: "jobs=1000 gap=25 time=10-1000 gpus=1,2 users=5"; instead of gap, '
+            "load=0.9 sets the average load.",
+        ),
+        Option(["--seed"], kind=Whole(0), default=1, metavar="N", help="The random seed.  [default: 1]"),
+        Option(
+            ["--repeat"],
+            kind=Whole(1, 100_000),
+            default=1,
+            metavar="N",
+            help="Generate N workloads of --synthetic, each with a different seed.  [default: 1]",
+        ),
+        Option(
+            ["--estimates"],
+            kind=OneOf(ESTIMATES),
+            help="What is known of the jobs' lengths: exact; requested: what users asked for; past: how long "
+            "similar jobs took before; none.  [default: past for past runs, requested for a trace that has it, "
+            "else exact]",
+        ),
+        fair_by_option(
+            "With fair or round-robin, share the GPUs among these; in a trace, a label is a user.  [default: label]"
+        ),
+    ),
+)
 
 
 def take_scenario(options: dict[str, Any]) -> Scenario:
@@ -87,13 +77,13 @@ def take_scenario(options: dict[str, Any]) -> Scenario:
     estimates, fair_by = options.pop("estimates"), options.pop("fair_by") or "label"
     if trace is not None and synthetic is not None:
         hint = "quote the words of --synthetic" if "=" in trace else "choose one"
-        raise click.UsageError(f"TRACE and --synthetic are two workloads; {hint}")
+        raise UsageError(f"TRACE and --synthetic are two workloads; {hint}")
     if trace is None and synthetic is None:
-        raise click.UsageError(
+        raise UsageError(
             f"say what to simulate: a trace file, a run, {HISTORY} for all your runs, or --synthetic '{_DEFAULT}'"
         )
     if synthetic is None and repeat > 1:
-        raise click.UsageError("--repeat requires --synthetic: a recorded workload is always the same")
+        raise UsageError("--repeat requires --synthetic: a recorded workload is always the same")
     try:
         workloads = read_workloads(trace) if synthetic is None else _generate(synthetic, gpus or _GPUS, seed, repeat)
         known = estimates or workloads.estimates
@@ -108,4 +98,4 @@ def _generate(synthetic: Synthetic, gpus: int, seed: int, repeat: int) -> Worklo
     try:
         return generate_workloads(synthetic, gpus, seed, repeat)
     except ValueError as error:
-        raise click.UsageError(f"--synthetic: {error}") from None
+        raise UsageError(f"--synthetic: {error}") from None

@@ -6,24 +6,28 @@ from click.shell_completion import ShellComplete
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.cli.click_extras import Command, SeveralValues, join_values
-from simple_gpu_scheduler.cli.commands import COMMANDS
-from simple_gpu_scheduler.cli.group import DefaultGroup, main
+from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.cli import call as calls
+from simple_gpu_scheduler.cli.call import call
+from simple_gpu_scheduler.cli.click_extras import join_values, read_by_click
+from simple_gpu_scheduler.cli.commands import COMMANDS, load
+from simple_gpu_scheduler.cli.declarations import Argument, Command, CommandLine, Defaults, Option
+from simple_gpu_scheduler.cli.group import main
 from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.gpus.names import looks_like_gpus
 
-GPUS = SeveralValues(["-g", "--gpus"], takes=looks_like_gpus, example="--gpus 0")
+OPTIONS = [
+    Option(["--gpus", "-g"], "", multiple=True, takes=looks_like_gpus, example="--gpus 0 1", metavar="GPU..."),
+    Option(["-v", "verbose"], "", is_flag=True),
+    Option(["--policy"], ""),
+]
+COMMAND = Command("x", dict, help="", examples="", argument=Argument("files"), others=OPTIONS)
 
 
 def parsed(*args: str) -> dict[str, object]:
-    params = [
-        SeveralValues(["--gpus"], takes=looks_like_gpus, example="--gpus 0 1", metavar="GPU..."),
-        click.Option(["-v", "verbose"], is_flag=True),
-        click.Option(["--policy"]),
-        click.Argument(["files"], nargs=-1),
-    ]
-    command = Command("x", *params, callback=lambda **values: values, examples="")
-    return command.main(args=list(args), standalone_mode=False)
+    line = read_by_click(COMMAND, args, "x", Defaults())
+    assert isinstance(line, CommandLine)
+    return line.values
 
 
 @pytest.mark.parametrize(
@@ -54,10 +58,8 @@ def test_it_may_be_given_several_times() -> None:
 
 
 def test_the_error_of_an_option_without_its_value_names_the_help_of_its_command() -> None:
-    with pytest.raises(click.UsageError, match="'--html' requires an argument") as raised:
-        main.main(["report", "--html"], prog_name="sgs", standalone_mode=False)
-    assert raised.value.ctx
-    assert raised.value.ctx.command_path == "sgs report"
+    with pytest.raises(UserError, match=r"'--html' requires an argument \(see sgs report --help\)"):
+        call(load("report"), ["--html"], "sgs report")
 
 
 @pytest.mark.parametrize(
@@ -65,9 +67,9 @@ def test_the_error_of_an_option_without_its_value_names_the_help_of_its_command(
     [(["--gpus"], ""), (["--gpus", "-v"], ""), (["--gpus", "x"], ", not 'x'")],
 )
 def test_none_of_its_values_is_a_clear_error(args: list[str], found: str) -> None:
-    with pytest.raises(click.UsageError) as error:
+    with pytest.raises(UserError) as error:
         parsed(*args)
-    assert error.value.message == f"--gpus must be followed by GPU...{found}; for example: --gpus 0 1"
+    assert str(error.value) == f"--gpus must be followed by GPU...{found}; for example: --gpus 0 1 (see x --help)"
 
 
 WORDS = st.lists(st.sampled_from(["--gpus", "-g", "--gpus=1", "0", "1", "x", "-v", "--", "--policy"]))
@@ -76,7 +78,7 @@ WORDS = st.lists(st.sampled_from(["--gpus", "-g", "--gpus=1", "0", "1", "x", "-v
 @given(WORDS)
 def test_no_word_that_is_not_its_own_is_touched(args: list[str]) -> None:
     try:
-        joined = join_values(args, [GPUS])
+        joined = join_values(args, COMMAND)
     except click.UsageError:
         return
     words = [word for arg in joined for word in arg.split("\0")]
@@ -86,15 +88,16 @@ def test_no_word_that_is_not_its_own_is_touched(args: list[str]) -> None:
     ] or "--" in args
 
 
-def test_a_command_of_the_group_is_called_by_its_name_and_the_run_by_none(monkeypatch) -> None:
+def test_a_command_is_called_by_its_name_and_the_run_by_none(monkeypatch) -> None:
     called: list[tuple[str, ...]] = []
-    words = click.Argument(["words"], nargs=-1)
-    status = click.Command("status", callback=lambda words: called.append(("status", *words)), params=[words])
-    default = click.Command("", callback=lambda words: called.append(("default", *words)), params=[words])
-    monkeypatch.setattr(DefaultGroup, "get_command", lambda _self, _ctx, name: {"status": status, "": default}[name])
+
+    def load(name: str) -> Command:
+        return COMMAND._replace(name=name, callback=lambda files, **_: called.append((name, *files)))
+
+    monkeypatch.setattr(calls, "load", load)
     for args in (["status", "now"], ["./status"], ["now", "status"], []):
-        main.main(args=args, standalone_mode=False)
-    assert called == [("status", "now"), ("default", "./status"), ("default", "now", "status"), ("default",)]
+        calls.call_by_name(args, None)
+    assert called == [("status", "now"), ("", "./status"), ("", "now", "status"), ("",)]
 
 
 def test_each_command_of_the_table_is_there() -> None:

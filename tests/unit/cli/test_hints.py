@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler.cli import hints
-from simple_gpu_scheduler.cli.click_extras import _from_first_word
+from simple_gpu_scheduler.cli.click_extras import from_first_word
 from simple_gpu_scheduler.cli.commands import COMMANDS
 from simple_gpu_scheduler.cli.commands.schedule import run
 from simple_gpu_scheduler.cli.hints import hint_at_first, hint_at_shell_line, hint_at_submitted, options_like
 
-OPTIONS = [name for param in run.params for name in param.opts if name.startswith("--")]
+OPTIONS = [name for option in run.options for name in option.names if name.startswith("--")]
 
 
 @pytest.fixture(autouse=True)
@@ -132,7 +132,7 @@ def test_options_that_are_like_it(typed: str, meant: list[str]) -> None:
     ],
 )
 def test_the_words_from_the_first_that_is_no_option(line: str, words: str) -> None:
-    assert _from_first_word(line.split(), run.params) == words.split()
+    assert from_first_word(line.split(), run.options) == words.split()
 
 
 def test_nothing_is_asked_of_the_file_system_that_may_hang(tmp_path) -> None:
