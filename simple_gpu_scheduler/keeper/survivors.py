@@ -86,9 +86,9 @@ def find_alive(traces: Traces) -> dict[Key, list[int]]:
     if traces.keys:
         tags = Tags()
         for process in below(read_table(), os.getpid()):
-            key = traces.keys.get(tags.read(process.pid))
-            if key and not process.has_ended and not read_variable(process.pid, TREE):
-                found.setdefault(key, []).append(process.pid)
+            its_key = traces.keys.get(tags.read(process.pid))
+            if its_key and not process.has_ended and not read_variable(process.pid, TREE):
+                found.setdefault(its_key, []).append(process.pid)
     return found
 
 
