@@ -10,6 +10,7 @@ from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, outcome_of
 from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.gpus import LookCame
 from simple_gpu_scheduler.gpus.discover import open_pool
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
@@ -85,6 +86,9 @@ class LocalEngine:
         if isinstance(message, LeaseCame):
             self._pool.came(message.gpu, now)
             return ()
+        if isinstance(message, LookCame):
+            self._pool.looked(message.gpu, message.answer, now)
+            return ()
         if isinstance(message, SurvivorExited):
             return [self._survivor_exited(message)]
         exited: ChildExited = message
@@ -138,7 +142,7 @@ def build(setting: Setting) -> World:
     """The engine of this machine, with real time."""
 
     def put(message: object) -> None:
-        is_ours = isinstance(message, LeaseCame | ChildExited | SurvivorExited)
+        is_ours = isinstance(message, LeaseCame | LookCame | ChildExited | SurvivorExited)
         setting.inbox.put(ForEngine(message) if is_ours else message)
 
     tree = setting.environment.get(TREE, b"")

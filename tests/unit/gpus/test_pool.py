@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
 from simple_gpu_scheduler.base.jobs import GpuCap
-from simple_gpu_scheduler.gpus import USED_MEMORY, Gpu, Look, Neighbour, Reason
+from simple_gpu_scheduler.gpus import USED_MEMORY, Answer, Gpu, Look, Neighbour, Reason
 from simple_gpu_scheduler.gpus.leases import Holder, LeaseFileError
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
 
@@ -76,6 +76,8 @@ class World:
         self.leases = {gpu: Lease(self) for gpu in gpus}
         self.looks: dict[str, Look] = {}
         self.asked: list[str] = []
+        self.slow = ""  # the GPUs about which the driver does not answer within a moment
+        self.unanswered: set[str] = set()
         self.uuids: dict[str, str] = {}  # that were unknown at first
         self.opened: list[str] = []  # leases, by name
         self.bad: dict[str, str] = {}  # what is wrong with lease files, by UUID
@@ -88,15 +90,27 @@ class World:
             self.leases[gpu.id].problem = self.bad.get(gpu.uuid, "")
         return self.leases[gpu.id]
 
-    def look(self, gpu: Gpu, *, shared: bool) -> Look:
+    def look(self, gpu: Gpu, *, shared: bool) -> Answer | None:
+        assert gpu.id not in self.unanswered, "one call that hangs is enough"
         self.asked.append(f"{gpu.id}{'+' if shared else ''}")
-        return self.looks.get(gpu.id, Look())
+        if gpu.id in self.slow:
+            self.unanswered.add(gpu.id)
+            return None
+        return self.answer(gpu.id)
 
-    def identify(self, gpu: Gpu) -> Gpu:
-        return gpu._replace(uuid=self.uuids.get(gpu.id, ""))
+    def answer(self, gpu: str) -> Answer:
+        return Answer(Gpu(gpu, self.uuids.get(gpu, "")), self.looks.get(gpu, Look()))
+
+    def answers(self, gpu: str, now: float) -> None:
+        """The driver answers at last, and it wakes the loop."""
+        self.unanswered.remove(gpu)
+        self.subject.looked(gpu, self.answer(gpu), now)
 
     def remarks(self) -> list[str]:
         return []
+
+    def close(self) -> None:
+        pass
 
     def held(self) -> str:
         return "".join(gpu for gpu, lease in self.leases.items() if lease.owner == "us")
