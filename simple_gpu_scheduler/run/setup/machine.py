@@ -6,6 +6,7 @@ Meanwhile nothing can start, but the input is read, and the run can be stopped.
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from queue import Empty
 
 from simple_gpu_scheduler.base.errors import Broken
@@ -57,11 +58,10 @@ class MachineOfRun(Meanwhile[Machine]):
             if not self._was_tried.is_set():
                 self._change(_SILENT)
 
-    def tell(self, tell: Callable[[], object]) -> None:
-        """Call this from now on when `problem` changes, and once at the beginning."""
+    def tell(self, tell: Callable[[], object] | None) -> None:
+        """Call this from now on when `problem` changes."""
         with self._lock:
             self._news = tell
-            tell()
 
     def _find(self) -> Machine:
         try:
@@ -96,7 +96,7 @@ def wait_for_driver(
     machine.tell(lambda: inbox.put(DriverNews()))
     came: list[Message] = []
     said, began = "", time.monotonic()
-    while machine.is_waited_for:
+    while machine.is_waited_for and not any(map(_stops, came)):
         problem = machine.problem
         left = began + (SILENCE if problem == _SILENT else _MOMENT) - time.monotonic()
         if left <= 0 and not problem:
@@ -105,20 +105,38 @@ def wait_for_driver(
         if left <= 0 and problem != said:
             publish(Waited([Wait(",".join(names) or "all", problem, problem)]))
             said = problem
-        try:
-            message = inbox.get(timeout=None if said else max(0.0, left))
-        except Empty:
-            continue
-        if problem and isinstance(message, Asked) and message.request.get("do") != "stop":
-            _refuse(message, problem)
-        elif not isinstance(message, DriverNews):
-            came.append(message)
-            if _stops(message):
-                machine.give_up()
-                break
+        with suppress(Empty):
+            came += _news(inbox.get(timeout=None if said else max(0.0, left)))
+        if problem:
+            came = _without_requests(came, problem)
+    machine.give_up()
+    machine.tell(None)
     if said:
         publish(Waited(()))
-    return came
+    return came + _rest(inbox)
+
+
+def _news(message: "Message | DriverNews") -> list[Message]:
+    return [] if isinstance(message, DriverNews) else [message]
+
+
+def _rest(inbox: "MessageQueue[Message | DriverNews]") -> list[Message]:
+    found: list[Message] = []
+    with suppress(Empty):
+        while True:
+            found += _news(inbox.get(block=False))
+    return found
+
+
+def _without_requests(came: Sequence[Message], problem: str) -> list[Message]:
+    """Refuse all but that to stop."""
+    kept = []
+    for each in came:
+        if isinstance(each, Asked) and not _stops(each):
+            _refuse(each, problem)
+        else:
+            kept.append(each)
+    return kept
 
 
 def _stops(message: Message) -> bool:
