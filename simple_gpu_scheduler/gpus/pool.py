@@ -103,8 +103,8 @@ class GpuState:
 
     def notice_silence(self, now: float, after: float = SILENCE) -> None:
         """Count the seconds without an answer, after these."""
-        seconds = now - self.question.at if self.question else 0.0
-        self.silent_for = seconds if seconds >= after else 0.0
+        at = self.question.at if self.question else _NEVER
+        self.silent_for = now - at if now >= at + after else 0.0
 
     @property
     def reason(self) -> Reason | None:

@@ -92,6 +92,23 @@ def test_a_driver_that_hangs_when_a_gpu_that_did_not_work_is_looked_for_again_ho
     assert run.end()[0] == 0
 
 
+def test_nvml_is_not_closed_under_a_call_that_hangs(program: Program, idle_gpus: StandIn) -> None:
+    lost = a_gpu(1, errors={"*": GPU_IS_LOST})
+    idle_gpus.show([HANGS, a_gpu(1)])
+    run = Run(program, f"{HOLDS}true #: gpus=2\n")
+    run.says(f"waiting: gpu 0: {SILENT}")
+    idle_gpus.show([HANGS._replace(used=1), lost])
+    (program.directory / "go").touch()
+    until(lambda: any(SILENT in said and "fallen off" in said for said in run.waits), "it waits for both")
+    looks = idle_gpus.calls("nvmlDeviceGetMemoryInfo_v2")
+    until(lambda: idle_gpus.calls("nvmlDeviceGetMemoryInfo_v2") > looks + 2, "it would be initialised again")
+    assert idle_gpus.initialisations == 1
+    idle_gpus.show([a_gpu(0), lost])
+    until(lambda: idle_gpus.initialisations == 2, "it is initialised again")
+    idle_gpus.show([a_gpu(0), a_gpu(1)])
+    assert run.end()[0] == 0
+
+
 # ---- At the start
 
 
