@@ -17,9 +17,9 @@ from simple_gpu_scheduler.base.errors import Broken, UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.text import show_gpus, show_waits
 from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration
-from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, Tolerance
+from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, SILENCE, LookCame, Tolerance
 from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
-from simple_gpu_scheduler.gpus.discover import Machine, Wants, find_machine, open_pool
+from simple_gpu_scheduler.gpus.discover import Machine, SilentDriverError, Wants, find_machine, open_pool
 from simple_gpu_scheduler.gpus.leases import LeaseCame
 from simple_gpu_scheduler.gpus.names import parse_gpus
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
@@ -30,6 +30,7 @@ from simple_gpu_scheduler.system.users import user_id
 
 _VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
 _NEVER = float("inf")
+_LONGEST_WAIT = threading.TIMEOUT_MAX
 _OVERRIDE = "share_with='me'"  # for a GPU on which only the user's own processes are
 
 
@@ -246,7 +247,7 @@ os.register_at_fork(after_in_child=_ours.forget)
 
 def _take(held: _LeasedGpus, count: int, seconds: float, wants: Wants) -> None:
     """Wait for the GPUs of a lease."""
-    inbox: MessageQueue[LeaseCame | Broken | Signalled] = MessageQueue()
+    inbox: MessageQueue[LeaseCame | LookCame | Broken | Signalled] = MessageQueue()
     clock, me = SystemClock(), os.getpid()
     until = clock.now() + seconds
     mark = f"/lease-{me}-{time.time_ns()}".encode()
@@ -254,7 +255,7 @@ def _take(held: _LeasedGpus, count: int, seconds: float, wants: Wants) -> None:
     outer = _ours.newest()
     if not outer:
         _warn_if_too_late()
-    machine = find_machine(wants, os.environ)
+    machine = _find(wants, clock, until)
     _check_there_are(count, machine, outer)
     for remark in machine.remarks:
         warnings.warn(remark, RuntimeWarning, stacklevel=3)
@@ -272,6 +273,18 @@ def _take(held: _LeasedGpus, count: int, seconds: float, wants: Wants) -> None:
     if outer and outer.gpus != got.gpus:
         _warn_if_too_late()
     _ours.add(held, got.gpus, _changes(got.gpus, tree + mark))
+
+
+def _find(wants: Wants, clock: SystemClock, until: float) -> Machine:
+    """The GPUs. A driver that does not answer is waited for like a GPU that is not free, but at least for SILENCE."""
+    try:
+        return find_machine(wants, os.environ, within=SILENCE)
+    except SilentDriverError as error:
+        _say([Wait("all", str(error), "not answering")])
+    try:
+        return find_machine(wants, os.environ, within=min(until - clock.now(), _LONGEST_WAIT))
+    except SilentDriverError as error:
+        raise LeaseTimeout(f"it is not known which GPUs are free: {error}") from None
 
 
 def _say(waits: Sequence[Wait]) -> None:

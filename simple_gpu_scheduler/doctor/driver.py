@@ -11,12 +11,11 @@ from collections.abc import Callable
 
 from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.gpus import Gpu, Tolerance
-from simple_gpu_scheduler.gpus.discover import open_nvml
+from simple_gpu_scheduler.gpus.discover import PATIENCE, open_nvml
 from simple_gpu_scheduler.gpus.nvml import Nvml
 from simple_gpu_scheduler.gpus.probe import NvmlProbe
 from simple_gpu_scheduler.system.marks import Family
 
-_PATIENCE = 20.0  # without persistence mode, a driver with eight GPUs takes several seconds
 _MOST = 1 << 20
 
 
@@ -38,7 +37,7 @@ class DriverFacts(NamedTuple):
     is_hung: bool = False
 
 
-def ask_driver(patience: float = _PATIENCE) -> DriverFacts:
+def ask_driver(patience: float = PATIENCE) -> DriverFacts:
     """Ask it; if it does not answer, say so."""
     answer = _in_a_child(_asked, patience)
     if answer is None:

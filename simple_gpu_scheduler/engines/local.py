@@ -15,6 +15,7 @@ from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome, outcome_of
 from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.events import Noticed
+from simple_gpu_scheduler.gpus import LookCame
 from simple_gpu_scheduler.gpus.discover import open_pool
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
@@ -145,6 +146,9 @@ class LocalEngine:
         if isinstance(message, LeaseCame):
             self._pool.came(message.gpu, now)
             return ()
+        if isinstance(message, LookCame):
+            self._pool.looked(message.gpu, message.answer, now)
+            return ()
         if isinstance(message, SurvivorExited):
             return [self._survivor_exited(message)]
         if isinstance(message, KeeperGone):
@@ -232,7 +236,7 @@ def build(setting: Setting) -> World:
     tree = setting.environment.get(TREE, b"")
 
     def put(message: object) -> None:
-        setting.inbox.put(ForEngine(message) if isinstance(message, LeaseCame) else message)
+        setting.inbox.put(ForEngine(message) if isinstance(message, LeaseCame | LookCame) else message)
 
     pool = open_pool(setting.machine, setting.wants, put, Family(setting.run_id, tree), tree)
     engine = LocalEngine(setting, pool, setting.keeper or KeeperClient())

@@ -6,6 +6,7 @@ A GPU is known by its id, as in a job's CUDA_VISIBLE_DEVICES, and by its UUID, w
 from collections.abc import Mapping, Sequence
 
 from simple_gpu_scheduler.base.jobs import Key
+from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.base.values import NamedTuple, Protocol
 
 NO_LIMIT = float("inf")
@@ -13,6 +14,8 @@ NO_LIMIT = float("inf")
 DEFAULT_MAX_USED = 256 * 1024 * 1024
 # Seconds; a script takes less to start and load its libraries, most of the time.
 DEFAULT_FREE_FOR = 10.0
+# Seconds after which a driver counts as one that does not answer. Most looks take it a few milliseconds.
+SILENCE = 5.0
 # The cause of a `Reason`: memory of nobody in particular.
 USED_MEMORY = "used memory"
 
@@ -54,6 +57,11 @@ class Reason(NamedTuple):
     is_mine: bool = False
 
 
+def silence(seconds: float) -> str:
+    """That the driver has not answered for so long."""
+    return f"the NVIDIA driver has not answered for {show_duration(seconds)}"
+
+
 class Neighbour(NamedTuple):
     """A process of others on a GPU: its user, and `who` it is in words."""
 
@@ -84,19 +92,37 @@ class Tolerance(NamedTuple):
     free_for: float = DEFAULT_FREE_FOR
 
 
+class Answer(NamedTuple):
+    """A look at a GPU; and the GPU, with its UUID if that was unknown and is known now."""
+
+    gpu: Gpu
+    look: Look = Look()
+
+
+class LookCame(NamedTuple):
+    """The answer about a GPU that took longer."""
+
+    gpu: str
+    answer: Answer
+
+
 class Probe(Protocol):
     """Looks at the hardware. `sees_others`: whether it can tell who is on a GPU."""
 
     sees_others: bool
 
-    def look(self, gpu: Gpu, *, shared: bool) -> Look:
-        """One GPU, now; `shared` when attempts of ours are on it."""
+    def look(self, gpu: Gpu, *, shared: bool) -> Answer | None:
+        """Look at one GPU, now; `shared` when attempts of ours are on it.
 
-    def identify(self, gpu: Gpu) -> Gpu:
-        """The same GPU, with its UUID if that was unknown and is known now."""
+        None if that takes longer than a moment: then a `LookCame` brings the answer, and until it has come, this GPU
+        must not be asked about again.
+        """
 
     def remarks(self) -> list[str]:
         """Remarks for the user, each once."""
+
+    def close(self) -> None:
+        """Nothing will be asked any more."""
 
 
 class FixedProbe:
@@ -104,17 +130,16 @@ class FixedProbe:
 
     sees_others = False
 
-    def look(self, _gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
+    def look(self, gpu: Gpu, *, shared: bool) -> Answer:  # noqa: ARG002 - the protocol's name
         """Nothing is there."""
-        return Look()
-
-    def identify(self, gpu: Gpu) -> Gpu:
-        """Nothing more is known."""
-        return gpu
+        return Answer(gpu)
 
     def remarks(self) -> list[str]:
         """There are none."""
         return []
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class GpuVitals(NamedTuple):

@@ -13,15 +13,16 @@ from simple_gpu_scheduler.base.values import NamedTuple, Protocol
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.system.signals import Signalled
 
+from . import SILENCE, LookCame
 from .pool import Demand, Pool
 
 _LONGEST_WAIT = 86_400.0
 
 
 class LeaseInbox(Protocol):
-    """Where leases and signals arrive."""
+    """Where leases, late looks and signals arrive."""
 
-    def get(self, *, timeout: float | None = None) -> LeaseCame | Broken | Signalled:
+    def get(self, *, timeout: float | None = None) -> LeaseCame | LookCame | Broken | Signalled:
         """The next message; `Empty` if none came in time."""
 
 
@@ -45,6 +46,7 @@ def acquire(
     """The requested number of GPUs; None if too few were free by the deadline; or the signal that ended the wait."""
     pool.check_cap(count)
     demand, waiting = Demand(count), Waiting()
+    began = clock.now()
     while True:
         now = clock.now()
         acquired = _take(count, pool, mark, now)
@@ -52,23 +54,34 @@ def acquire(
             remark(sentence)
         if acquired:
             pool.keep_only_used()
-        if acquired or now >= until:
             return acquired
+        # Even who does not want to wait needs an answer.
+        last = began + SILENCE if until <= began and pool.is_asking else until
+        if now >= last:
+            pool.notice_silence(now, after=0)
+            return None
         pool.let_go(now, count)
         if pool.look_again(now, demand):
             waits = waiting.say(pool.waits(demand), now)
             if waits:
                 say(waits)
-        wake = min(until, pool.next_wake(now, demand), now + _LONGEST_WAIT)
+        wake = min(last, pool.next_wake(now, demand), now + _LONGEST_WAIT)
         try:
             message = inbox.get(timeout=max(0.0, wake - now))
         except Empty:
             continue
         if isinstance(message, Signalled):
             return message
-        if isinstance(message, Broken):
-            raise message.error
-        pool.came(message.gpu, clock.now())
+        _receive(message, pool, clock.now())
+
+
+def _receive(message: LeaseCame | LookCame | Broken, pool: Pool, now: float) -> None:
+    if isinstance(message, Broken):
+        raise message.error
+    if isinstance(message, LookCame):
+        pool.looked(message.gpu, message.answer, now)
+    else:
+        pool.came(message.gpu, now)
 
 
 def _take(count: int, pool: Pool, mark: bytes, now: float) -> Acquired | None:

@@ -5,26 +5,33 @@ It asks NVML if needed, otherwise the driver's files, and says in a sentence wha
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
-from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.errors import Broken, UserError
 from simple_gpu_scheduler.base.jobs import GpuCap
 from simple_gpu_scheduler.base.units import show_size
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
-from simple_gpu_scheduler.gpus.leases import Put
+from simple_gpu_scheduler.gpus.leases import LeaseCame
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles, shared_directory
 from simple_gpu_scheduler.gpus.leases.lease import open_lease
 from simple_gpu_scheduler.system.files import can_load
 from simple_gpu_scheduler.system.marks import Family
 
-from . import Device, FixedProbe, Gpu, Probe, Tolerance
+from . import Device, FixedProbe, Gpu, LookCame, Probe, Tolerance, silence
 from .machine_file import MachineFile, read_machine_file
 from .names import choose, choose_all, choose_unlisted, need_listing, order_is_ours, visible
 from .pool import Pool
 
 if TYPE_CHECKING:
+    from .looks import Inquiry
     from .nvml import Nvml
 
+Put = Callable[[LeaseCame | LookCame | Broken], object]
+
+# Seconds in which NVML must be initialised for somebody who waits for that: without persistence mode, a driver with
+# eight GPUs takes several.
+PATIENCE = 20.0
+_NEVER = float("inf")
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
@@ -61,10 +68,17 @@ class NotReadyError(Exception):
     """The NVIDIA driver does not work, but may still be starting; the text says what is wrong."""
 
 
-def find_machine(wants: Wants, environment: Mapping[str, str], *, is_patient: bool = False) -> Machine:
+class SilentDriverError(UserError):
+    """The NVIDIA driver does not answer."""
+
+
+def find_machine(
+    wants: Wants, environment: Mapping[str, str], *, is_patient: bool = False, within: float = PATIENCE
+) -> Machine:
     """Find the GPUs. NVML is initialised only if it is needed. A UserError says what to do.
 
-    With `is_patient`, an error of the driver that may pass is a NotReadyError, unless the user does without NVML.
+    With `is_patient`, an error of the driver that may pass is a NotReadyError, and it may answer as late as it likes,
+    unless the user does without NVML. Otherwise it must answer within this time.
     """
     rules = read_machine_file()
     if rules.path:
@@ -77,7 +91,13 @@ def find_machine(wants: Wants, environment: Mapping[str, str], *, is_patient: bo
         not wants.names or not wants.ignore_occupancy or need_listing(wants.names, has_uuids=bool(read_devices()))
     )
     does_without = bool(wants.names) and wants.ignore_occupancy
-    nvml, problem = open_nvml(is_patient=is_patient and not does_without) if is_needed else (None, "")
+    nvml, problem = None, ""
+    if is_needed:
+        try:
+            nvml, problem = open_nvml(within, is_patient=is_patient and not does_without)
+        except SilentDriverError:
+            if not does_without:
+                raise
     if wants.names:
         machine = _named(wants, nvml, problem, environment)
     elif nvml is None:
@@ -113,7 +133,7 @@ def open_pool(machine: Machine, wants: Wants, put: Put, family: Family, tree: by
     pool = Pool(
         machine.gpus,
         lambda gpu: open_lease(files, gpu.id, gpu.lease_name, put, tree),
-        _probe(machine, wants, family),
+        _probe(machine, wants, family, put),
         machine.cap,
         wants.tolerance.free_for,
     )
@@ -127,27 +147,46 @@ def open_lease_files() -> LeaseFiles:
     return LeaseFiles(*shared_directory(os.environ, rules.lease_directory, rules.path))
 
 
-def open_nvml(*, is_patient: bool = False) -> "tuple[Nvml | None, str]":
-    """NVML, or why it cannot be used. With `is_patient`, an error that may pass is a NotReadyError."""
+def open_nvml(within: float = _NEVER, *, is_patient: bool = False) -> "tuple[Nvml | None, str]":
+    """NVML, or why it cannot be used. With `is_patient`, an error that may pass is a NotReadyError.
+
+    If it takes longer than it may, it is a SilentDriverError; whoever asks later gets the answer to the same question.
+    """
     if not has_nvml():
         return None, ABSENT
     from .nvml import Nvml, Unavailable  # noqa: PLC0415 - only machines with GPUs have it
 
     try:
-        return Nvml(), ""
+        return (Nvml() if is_patient or within == _NEVER else _open_within(within)), ""
     except Unavailable as error:
         if is_patient and error.may_pass:
             raise NotReadyError(error.problem) from None
         return None, str(error)
 
 
-def _probe(machine: Machine, wants: Wants, family: Family) -> Probe:
+_opening: "list[Inquiry[Nvml]]" = []  # that which has not been answered yet: one call that hangs is enough
+os.register_at_fork(after_in_child=_opening.clear)  # where its thread does not exist
+
+
+def _open_within(seconds: float) -> "Nvml":
+    from .looks import Inquiry  # noqa: PLC0415 - as above
+    from .nvml import Nvml  # noqa: PLC0415 - as above
+
+    opening = _opening.pop() if _opening else Inquiry(Nvml)
+    if not opening.is_answered(seconds):
+        _opening.append(opening)
+        raise SilentDriverError(f"{silence(opening.age)}; it may need a reboot")
+    return opening.get()
+
+
+def _probe(machine: Machine, wants: Wants, family: Family, put: Put) -> Probe:
     if machine.nvml is None or wants.ignore_occupancy:
         return FixedProbe()
+    from .looks import Looks  # noqa: PLC0415 - as above
     from .probe import NvmlProbe  # noqa: PLC0415 - as above
 
     are_numbers = order_is_ours(os.environ) and all(gpu.id.isdigit() for gpu in machine.gpus)
-    return NvmlProbe(machine.nvml, family, wants.tolerance, wants.tolerated, may_identify=are_numbers)
+    return Looks(NvmlProbe(machine.nvml, family, wants.tolerance, wants.tolerated, may_identify=are_numbers), put)
 
 
 def _all_visible(nvml: "Nvml", environment: Mapping[str, str], example: str) -> tuple[Gpu, ...]:

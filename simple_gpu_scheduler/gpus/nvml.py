@@ -6,8 +6,8 @@ GPU counts as free.
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from simple_gpu_scheduler.base.values import Any, NamedTuple
 
@@ -59,7 +59,8 @@ class Nvml:
         self._handles: dict[str, Any] = {}
         self._problems: dict[str, str] = {}  # of those that do not work
         self._unasked: dict[str, Device] = {}  # of which only the UUID was known
-        self._lock = threading.Lock()  # the live view asks in a thread of its own
+        self._lock = threading.Lock()  # over what follows
+        self._calls = 0  # under way, each in a thread of its own
         self._renew_at, self._pause = _NEVER, _FIRST_PAUSE
         try:
             pynvml.nvmlInit()
@@ -71,11 +72,23 @@ class Nvml:
         """What is happening on a GPU, now; only what is asked for."""
         if not gpu.uuid:
             return Reading(problem=self._problems.get(gpu.lease_name, "NVML does not list it"))
-        with self._lock:
+        with self._call():
             return self._look(gpu, utilization=utilization, processes=processes)
 
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """No lock is held meanwhile, since it may hang. NVML is initialised again only when no call is under way."""
+        with self._lock:
+            if not self._calls:
+                self._renew_if_due()
+            self._calls += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._calls -= 1
+
     def _look(self, gpu: Gpu, *, utilization: bool, processes: bool) -> Reading:
-        self._renew_if_due()
         try:
             handle = self._handle(gpu)
             if self._is_divided(gpu, handle):
@@ -112,8 +125,7 @@ class Nvml:
     def identify(self, gpu: Gpu) -> Gpu:
         """The GPU that now has the number of one whose UUID was unknown; the same if it is still unknown."""
         try:
-            with self._lock:
-                self._renew_if_due()
+            with self._call():
                 devices = self._list()
         except self._nvml.NVMLError as error:
             self._problems[gpu.lease_name] = self._words(error)
@@ -157,7 +169,7 @@ class Nvml:
 
     def vitals(self, gpu: Gpu) -> Vitals:
         """Temperature and power; empty if NVML cannot say."""
-        with self._lock:
+        with self._call():
             return self._vitals(gpu)
 
     def _vitals(self, gpu: Gpu) -> Vitals:
@@ -195,7 +207,7 @@ class Nvml:
                 name, device = Gpu(number, uuid).lease_name, Device(number, uuid)
                 self._handles[name], self._unasked[name] = handle, device
                 device = self._ask_for(device, handle)
-                del self._unasked[name]
+                self._unasked.pop(name, None)
                 return device
         except self._nvml.NVMLError as error:
             problem = self._words(error)

@@ -1,7 +1,8 @@
 """The GPUs of a run, and which of them it may use now: those that the probe finds free and that can be leased.
 
 It takes and returns leases for attempts, waits in line if another scheduler has the lease, and looks again at GPUs
-that others use. It knows nothing of the order of jobs, how a lease works, or how to look at a GPU.
+that others use. A look may be answered later: until then, nothing more starts on that GPU. It knows nothing of the
+order of jobs, how a lease works, or how to look at a GPU.
 """
 
 import os
@@ -16,7 +17,7 @@ from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.gpus.leases import Hold, Lease, LeaseError, LeaseFileError
 from simple_gpu_scheduler.scheduling.slots import Room
 
-from . import Gpu, Look, Neighbour, Probe
+from . import SILENCE, Answer, Gpu, Look, Neighbour, Probe, Reason, silence
 from .vacancy import AT_REST, NOBODY, observe
 
 # Seconds between looks at a GPU that others use: from the first to the second, doubling each time.
@@ -25,7 +26,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
 _PAUSE_AT_REST = 1.0
 # The same for a GPU on which others may arrive: one of ours, or a free one that a waiting job does not start on yet.
 _PAUSE_BESIDE = 5.0
-# How long an idle lease is kept for a job that needs several and waits for the next.
+# How long an idle lease is kept for a job that needs several and waits for the next; so long does a late answer count.
 _PATIENCE = 2.0
 _NEVER = float("inf")
 
@@ -42,6 +43,18 @@ class Demand(NamedTuple):
     without: frozenset[str] = frozenset()  # GPUs that are set aside
 
 
+class Question(NamedTuple):
+    """A look that has not been answered yet, and what was so when it was asked for.
+
+    `shared`: attempts of ours were on the GPU. `leased`: it has been ours since. `beside`: only newcomers matter.
+    """
+
+    at: float
+    shared: bool
+    leased: bool
+    beside: bool
+
+
 class GpuState:
     """One GPU of a run: its lease, the last look at it, and why it is not free."""
 
@@ -51,6 +64,9 @@ class GpuState:
         self.look = Look()
         self.vacancy = NOBODY
         self.looked_at = -_NEVER
+        self.question: Question | None = None
+        self.silent_for = 0.0  # seconds; counted from the deadline on
+        self.looked_until = -_NEVER  # until when a late answer about our leased GPU counts as a look
         self.met: set[str] = set()  # users who came while attempts of ours were on it
         self.room = _UNKNOWN
         self.marks: list[bytes] = []  # how many of our attempts are on it
@@ -64,7 +80,8 @@ class GpuState:
     @property
     def may_be_used(self) -> bool:
         """As far as is known."""
-        return not (self.in_line or self.is_wanted or self.unleasable or self.look.reason or self.gone)
+        is_ours_to_ask = not (self.in_line or self.is_wanted or self.unleasable or self.gone)
+        return is_ours_to_ask and not (self.look.reason or self.question)
 
     @property
     def is_at_rest(self) -> bool:
@@ -77,9 +94,26 @@ class GpuState:
         """Whether nobody is known to use it, we included; it may be long ago that it was looked at."""
         return self.may_be_used and not self.is_held
 
+    @property
+    def idle_until(self) -> float:
+        """How long it may stay leased without an attempt: until the answer about it is overdue, or for a while."""
+        if self.question and self.question.leased:
+            return self.question.at + SILENCE
+        return self.idle_since + _PATIENCE
+
+    def notice_silence(self, now: float, after: float = SILENCE) -> None:
+        """Count the seconds without an answer, after these."""
+        at = self.question.at if self.question else _NEVER
+        self.silent_for = now - at if now >= at + after else 0.0
+
+    @property
+    def reason(self) -> Reason | None:
+        """That of the last look, unless the driver has not answered since."""
+        return Reason(silence(self.silent_for), "not answering") if self.silent_for else self.look.reason
+
     def wait(self, demand: Demand) -> Wait | None:
         """Why it is not free, if that is not because of us."""
-        gpu, reason = self.gpu.id, self.look.reason
+        gpu, reason = self.gpu.id, self.reason
         holder = self.lease.holder() if self.in_line or (self.is_anothers and not self.is_held) else None
         if self.gone:
             return None
@@ -154,13 +188,14 @@ class Pool:
         if len(places) > 1:
             places.sort(key=self._in_order.index)
         for place in places:  # all of them, to learn the holders of the others too
-            if self._lease(place, now):
+            if self._lease(place, now) and now > place.looked_until:
                 self._look(place, now)
         if not all(place.is_held and place.may_be_used for place in places):
             self._look_soon(now)
             return None
         for place in places:
             place.marks.append(mark)
+            place.looked_until = -_NEVER  # the next attempt needs a look of its own
             self._idle.discard(place)
         if self._probe.sees_others:
             self._beside_at = min(self._beside_at, now + _PAUSE_BESIDE)
@@ -186,14 +221,15 @@ class Pool:
     def let_go(self, now: float, width: int) -> None:
         """Give back unused leases, but for a while keep some of them for a job that needs `width` GPUs.
 
-        Keep one only if no earlier GPU in the common order is missing, or two schedulers could deadlock.
+        Keep one only if the answer about it is still to come, or if it is one of several; and if so, only if no earlier
+        GPU in the common order is missing, or two schedulers could deadlock.
         """
-        may_keep = width > 1
+        may_keep = width > 0
         for place in self._in_order:
-            is_kept = may_keep and place.may_be_used and now < place.idle_since + _PATIENCE
+            is_kept = may_keep and (place.question or (width > 1 and place.may_be_used)) and now < place.idle_until
             if place in self._idle and not is_kept:
                 self._release(place)
-            may_keep = may_keep and not place.in_line
+            may_keep = may_keep and not (width > 1 and place.in_line)
 
     def came(self, gpu: str, now: float) -> None:
         """A lease that we waited for is ours."""
@@ -206,6 +242,27 @@ class Pool:
         else:
             self._has(place, now)
 
+    def looked(self, gpu: str, answer: Answer, now: float) -> None:
+        """The answer about a GPU has come late."""
+        place = self._places.get(gpu)
+        if place is None or place.question is None:
+            return
+        question, place.question, place.silent_for = place.question, None, 0.0
+        if question.shared == bool(place.marks):  # otherwise it is about attempts that are over; `take` looks again
+            self._answered(place, question, answer, now)
+        if question.leased and place.is_held and not question.beside:
+            place.looked_until, place.idle_since = now + _PATIENCE, now
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a GPU is leased, and the answer about it still to come and not overdue."""
+        return any(place.question and place.question.leased and not place.silent_for for place in self._idle)
+
+    def notice_silence(self, now: float, after: float = SILENCE) -> None:
+        """Let `waits` name the GPUs about which there was no answer for so long."""
+        for place in self._places.values():
+            place.notice_silence(now, after)
+
     def look_again(self, now: float, demand: Demand) -> bool:
         """If it is time, look at the GPUs that others use or may have come to; returns whether it was.
 
@@ -215,6 +272,7 @@ class Pool:
             return False
         before = self._known()
         unused = self._unused(demand)
+        self.notice_silence(now)
         for place in self._places.values():
             if place.in_line:
                 self._look_past_line(place, now)
@@ -229,9 +287,9 @@ class Pool:
         known = self._known()
         changed = before != known
         # Only `rooms` says that they are: whoever asks for them is to be woken once more.
-        self._are_all_usable &= all(may_be_used and not is_anothers for may_be_used, is_anothers in known)
+        self._are_all_usable &= all(may_be_used and not is_anothers for may_be_used, is_anothers, _ in known)
         self._pause = _FIRST_PAUSE if changed else min(2 * self._pause, _LONGEST_PAUSE)
-        self._look_at = min([now + self._pause, *self._ends_of_rests(now)])
+        self._look_at = min([now + self._pause, *self._ends_of_rests(now), *self._deadlines(now)])
         return True
 
     def look_beside(self, now: float) -> None:
@@ -241,10 +299,7 @@ class Pool:
         ours = [place for place in self._places.values() if place.marks]
         due = min(ours, key=_last_look, default=None)
         if due and now >= due.looked_at + _PAUSE_BESIDE:
-            due.looked_at = now
-            look = self._probe.look(due.gpu, shared=True)
-            if look.others or due.vacancy.after:  # otherwise it stays as it is: free for the next attempt
-                self._judge(due, look, now)
+            self._look(due, now, beside=True)
         self._beside_at = min([place.looked_at + _PAUSE_BESIDE for place in ours], default=_NEVER)
 
     def arrived(self) -> list[tuple[str, str]]:
@@ -260,7 +315,7 @@ class Pool:
             self._look_at = min([place.looked_at + _PAUSE_BESIDE for place in self._unused(demand)], default=_NEVER)
         elif self._look_at == _NEVER:
             self._look_soon(now)
-        return min([self._look_at, self._beside_at, *[place.idle_since + _PATIENCE for place in self._idle]])
+        return min([self._look_at, self._beside_at, *[place.idle_until for place in self._idle]])
 
     def waits(self, demand: Demand) -> list[Wait]:
         """Why GPUs are not free, if that is not because of us."""
@@ -284,9 +339,11 @@ class Pool:
             self._idle.discard(place)
             del self._places[place.gpu.id]
             place.lease.close()
+        self._probe.close()
 
     def close(self, but: Collection[str] = ()) -> None:
         """Give back everything `but` these GPUs, and all places in line. It can be called again for the rest."""
+        self._probe.close()
         for place in [place for place in self._in_order if place.gpu.id not in but]:
             with suppress(ValueError):  # the handler of a signal has just done it
                 self._in_order.remove(place)
@@ -297,8 +354,8 @@ class Pool:
         for id_, place in self._places.items():
             place.gone = id_ in gpus
 
-    def _known(self) -> list[tuple[bool, bool]]:
-        return [(place.may_be_used, place.is_anothers) for place in self._places.values()]
+    def _known(self) -> list[tuple[bool, bool, bool]]:
+        return [(place.may_be_used, place.is_anothers, bool(place.silent_for)) for place in self._places.values()]
 
     def _unused(self, demand: Demand) -> list[GpuState]:
         """The GPUs that nobody is known to use and that a wide job could have once it gets the others that it needs.
@@ -345,14 +402,27 @@ class Pool:
 
     def _release(self, place: GpuState) -> None:
         place.is_held = place.is_wanted = False
+        place.looked_until = -_NEVER
+        place.question = place.question and place.question._replace(leased=False)
         self._idle.discard(place)
         place.lease.release()
 
-    def _look(self, place: GpuState, now: float) -> None:
-        if not place.gpu.uuid:
-            self._identify(place)
+    def _look(self, place: GpuState, now: float, *, beside: bool = False) -> None:
         place.looked_at = now
-        self._judge(place, self._probe.look(place.gpu, shared=bool(place.marks)), now)
+        if place.question:  # one call that hangs is enough
+            return
+        question = Question(now, bool(place.marks), place.is_held, beside)
+        answer = self._probe.look(place.gpu, shared=question.shared)
+        if answer is None:
+            place.question = question
+        else:
+            self._answered(place, question, answer, now)
+
+    def _answered(self, place: GpuState, question: Question, answer: Answer, now: float) -> None:
+        if answer.gpu.uuid != place.gpu.uuid:
+            self._identify(place, answer.gpu)
+        if not question.beside or answer.look.others or place.vacancy.after:  # else it stays free for the next attempt
+            self._judge(place, answer.look, now)
 
     def _judge(self, place: GpuState, look: Look, now: float) -> None:
         self._has_looked = True
@@ -388,6 +458,10 @@ class Pool:
         place.look, place.vacancy = Look(), NOBODY
         self._lease(place, now)
 
+    def _deadlines(self, now: float) -> list[float]:
+        ends = [place.question.at + SILENCE for place in self._places.values() if place.question]
+        return [end for end in ends if end > now]
+
     def _ends_of_rests(self, now: float) -> list[float]:
         """When to look again at GPUs that others left a moment ago; in between, more often than usual."""
         ends = [
@@ -397,11 +471,8 @@ class Pool:
         ]
         return [max(now + _FIRST_PAUSE, min(end, now + _PAUSE_AT_REST)) for end in ends]
 
-    def _identify(self, place: GpuState) -> None:
+    def _identify(self, place: GpuState, found: Gpu) -> None:
         """A GPU that did not work at the start may work now: from then on it is leased by its UUID, as by everybody."""
-        found = self._probe.identify(place.gpu)
-        if not found.uuid:
-            return
         self._release(place)
         place.lease.close()
         place.gpu, place.lease = found, self._open_lease(found)

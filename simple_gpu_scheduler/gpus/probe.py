@@ -9,7 +9,7 @@ from simple_gpu_scheduler.base.values import Protocol
 from simple_gpu_scheduler.system.leftovers import Process, is_hidden, read_process
 from simple_gpu_scheduler.system.users import owner, program, user_name
 
-from . import Gpu, Look, Tolerance
+from . import Answer, Gpu, Look, Tolerance
 from .nvml import Nvml, Reading
 from .occupancy import User, Whose, judge
 
@@ -64,7 +64,7 @@ _NO_UTILIZATION = "gpu {}: NVML does not report its utilisation, so --max-utiliz
 
 
 class NvmlProbe:
-    """Looks at GPUs through NVML."""
+    """Looks at GPUs through NVML, which may take long. Several threads may do so, each at a GPU of its own."""
 
     sees_others = True
 
@@ -85,8 +85,13 @@ class NvmlProbe:
         self._tolerated = tolerated
         self._remarks: dict[str, bool] = {}  # whether it was reported
 
-    def look(self, gpu: Gpu, *, shared: bool) -> Look:
-        """See `Probe`."""
+    def answer(self, gpu: Gpu, *, shared: bool) -> Answer:
+        """What `Probe.look` gives."""
+        if not gpu.uuid and self._may_identify:
+            gpu = self._nvml.identify(gpu)
+        return Answer(gpu, self._look(gpu, shared=shared))
+
+    def _look(self, gpu: Gpu, *, shared: bool) -> Look:
         wants_utilization = self._tolerance.max_utilization is not None
         reading, users = self._read(gpu, utilization=wants_utilization)
         if any(user.whose == "unseen" for user in users) and _UNSEEN not in self._remarks:
@@ -98,10 +103,6 @@ class NvmlProbe:
         is_untold = wants_utilization and reading.utilization is None and not reading.problem
         self._remark_if(is_untold, _NO_UTILIZATION.format(gpu.id))
         return judge(reading, users, self._tolerance, shared=shared)
-
-    def identify(self, gpu: Gpu) -> Gpu:
-        """See `Probe`."""
-        return self._nvml.identify(gpu) if self._may_identify else gpu
 
     def examine(self, gpu: Gpu) -> tuple[Reading, list[User], Look]:
         """All that is known of a GPU, and the result of a look."""
@@ -115,7 +116,7 @@ class NvmlProbe:
 
     def remarks(self) -> list[str]:
         """See `Probe`."""
-        fresh = [remark for remark, is_said in self._remarks.items() if not is_said]
+        fresh = [remark for remark, is_said in list(self._remarks.items()) if not is_said]
         self._remarks.update(dict.fromkeys(fresh, True))
         return fresh
 

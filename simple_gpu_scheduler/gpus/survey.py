@@ -5,6 +5,7 @@ without asking which processes use the GPUs.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.units import show_share
@@ -14,8 +15,9 @@ from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import FileLease
 from simple_gpu_scheduler.system.marks import Family
 
-from . import NO_LIMIT, Device, Gpu, GpuVitals, Look
+from . import NO_LIMIT, SILENCE, Device, Gpu, GpuVitals, Look, silence
 from .discover import Machine, Wants, open_lease_files, open_nvml
+from .looks import Inquiry
 from .nvml import Nvml, Reading, Vitals
 from .occupancy import User
 from .probe import NvmlProbe
@@ -32,6 +34,7 @@ class GpuReport(NamedTuple):
     unleasable: str
     users: tuple[User, ...]
     reason: str
+    is_silent: bool = False  # the driver does not answer
 
     @property
     def is_free(self) -> bool:
@@ -59,30 +62,47 @@ class GpuReport(NamedTuple):
         }
 
 
-def survey(machine: Machine, wants: Wants) -> list[GpuReport]:
-    """Look at every GPU once."""
-    files = open_lease_files()
-    probe = NvmlProbe(machine.nvml, Family(), wants.tolerance, wants.tolerated) if machine.nvml else None
-    names = _models(machine.nvml.devices if machine.nvml else ())
-    rows = []
-    for gpu in machine.gpus:
-        leased, unleasable = _lease_of(gpu, files)
-        reading, users, look = probe.examine(gpu) if probe else (Reading(), [], Look())
-        is_ignored = look.reason and look.reason.by_occupancy and wants.ignore_occupancy
-        vitals = machine.nvml.vitals(gpu) if machine.nvml else Vitals()
-        rows.append(
-            GpuReport(
-                gpu,
-                names.get(gpu.uuid, ""),
-                reading,
-                vitals,
-                leased,
-                unleasable,
-                tuple(user for user in users if user.whose != "unseen"),
-                look.reason.sentence if look.reason and not is_ignored else "",
+class Survey:
+    """Looks at every GPU once, or again and again."""
+
+    def __init__(self, machine: Machine, wants: Wants) -> None:
+        nvml = machine.nvml
+        self._gpus = machine.gpus
+        self._nvml = nvml
+        self._probe = NvmlProbe(nvml, Family(), wants.tolerance, wants.tolerated) if nvml else None
+        self._names = _models(nvml.devices if nvml else ())
+        self._ignores = wants.ignore_occupancy
+        self._files = open_lease_files()
+        self._inquiries: dict[Gpu, Inquiry[_Answers]] = {}  # what has not been answered yet
+
+    def look(self) -> list[GpuReport]:
+        """A report on each."""
+        for gpu in self._gpus:
+            if gpu not in self._inquiries:
+                self._inquiries[gpu] = Inquiry(partial(self._examine, gpu))
+        return [self._report(gpu) for gpu in self._gpus]
+
+    def _examine(self, gpu: Gpu) -> "_Answers":
+        if not (self._probe and self._nvml):
+            return Reading(), [], Look(), Vitals()
+        return *self._probe.examine(gpu), self._nvml.vitals(gpu)
+
+    def _report(self, gpu: Gpu) -> GpuReport:
+        leased, unleasable = _lease_of(gpu, self._files)
+        name, inquiry = self._names.get(gpu.uuid, ""), self._inquiries[gpu]
+        if not inquiry.is_answered(SILENCE - inquiry.age):
+            sentence = silence(inquiry.age)
+            return GpuReport(
+                gpu, name, Reading(problem=sentence), Vitals(), leased, unleasable, (), sentence, is_silent=True
             )
-        )
-    return rows
+        reading, users, look, vitals = self._inquiries.pop(gpu).get()
+        is_ignored = look.reason and look.reason.by_occupancy and self._ignores
+        seen = tuple(user for user in users if user.whose != "unseen")
+        reason = look.reason.sentence if look.reason and not is_ignored else ""
+        return GpuReport(gpu, name, reading, vitals, leased, unleasable, seen, reason)
+
+
+_Answers = tuple[Reading, list[User], Look, Vitals]
 
 
 def _lease_of(gpu: Gpu, files: LeaseFiles) -> tuple[str, str]:

@@ -5,13 +5,14 @@ import os
 import sys
 from collections.abc import Sequence
 
+from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, SUCCEEDED
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.display import table
 from simple_gpu_scheduler.gpus.discover import find_machine
-from simple_gpu_scheduler.gpus.survey import HEADINGS, GpuReport, cells, survey
+from simple_gpu_scheduler.gpus.survey import HEADINGS, GpuReport, Survey, cells
 
 _FREE, _NOT_FREE = "32", "33"  # green, yellow
 _EXAMPLES = r"""
@@ -40,16 +41,18 @@ def _gpus(as_json: bool, watch: bool, **typed: Any) -> int:
     machine = find_machine(wants, os.environ)
     for remark in machine.remarks:
         print(remark, file=sys.stderr)
+    survey = Survey(machine, wants)
     if not watch:
-        _print(survey(machine, wants), as_json=as_json)
-        return 0
+        rows = survey.look()
+        _print(rows, as_json=as_json)
+        return SOME_DID_NOT_SUCCEED if any(row.is_silent for row in rows) else SUCCEEDED
 
     def print_it() -> bool:
-        _print(survey(machine, wants), as_json=as_json, watches=True)
+        _print(survey.look(), as_json=as_json, watches=True)
         return True
 
     table.watch(print_it)
-    return 0
+    return SUCCEEDED
 
 
 def _print(rows: list[GpuReport], *, as_json: bool, watches: bool = False) -> None:

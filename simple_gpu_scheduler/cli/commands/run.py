@@ -16,6 +16,7 @@ from simple_gpu_scheduler.base.units import parse_duration
 from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Parsed, Section, UsageError, Whole
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
+from simple_gpu_scheduler.gpus import LookCame
 from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
 from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
 from simple_gpu_scheduler.gpus.leases import LeaseCame
@@ -112,7 +113,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
     run_id = f"run-{os.getpid()}-{time.time_ns()}"
     attempt = Attempt(Job(1, b"", Place(1), errand.gpus), 1, (), (0,))
     its_mark = mark(attempt, run_id.encode())
-    inbox: MessageQueue[LeaseCame | Broken | Signalled] = MessageQueue()
+    inbox: MessageQueue[LeaseCame | LookCame | Broken | Signalled] = MessageQueue()
     tree = environment.get(TREE, b"")
     pool = open_pool(machine, errand.wants, inbox.put, Family(run_id, tree), tree)
     clock = SystemClock()

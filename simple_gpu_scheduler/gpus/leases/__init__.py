@@ -24,7 +24,7 @@ class LeaseCame(NamedTuple):
     gpu: str
 
 
-Put = Callable[[LeaseCame | Broken], None]
+Put = Callable[[LeaseCame | Broken], object]
 
 
 class Holder(NamedTuple):

@@ -6,12 +6,14 @@ Meanwhile nothing can start, but the input is read, and the run can be stopped.
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from queue import Empty
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.events import Event, Waited
+from simple_gpu_scheduler.gpus import SILENCE
 from simple_gpu_scheduler.gpus.discover import Machine, NotReadyError, Wants, find_machine
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.run.state import Message
@@ -22,6 +24,7 @@ from simple_gpu_scheduler.system.threads import Meanwhile
 # Seconds between two attempts to initialise NVML: from the first to the longest, doubling each time.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 4.0
 _MOMENT = 1.0
+_SILENT = "the NVIDIA driver does not answer"
 
 
 class DriverNews(NamedTuple):
@@ -39,17 +42,27 @@ class MachineOfRun(Meanwhile[Machine]):
         self._news: Callable[[], object] | None = None
         super().__init__(self._find)
 
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether a thread still asks the driver."""
+        return bool(self._thread) and (self.problem != "" or not self._was_tried.is_set())
+
     def if_known(self) -> Machine | None:
         """The GPUs; None while the driver is waited for."""
-        if self._thread:
-            self._was_tried.wait()
+        if self._thread and not self._was_tried.wait(SILENCE):
+            self.give_up()
         return None if self.problem else self.get()
 
-    def tell(self, tell: Callable[[], object]) -> None:
-        """Call this from now on when `problem` changes, and once at the beginning."""
+    def give_up(self) -> None:
+        """Wait no longer for the driver's first answer, if it has not come: it counts as one that does not work yet."""
+        with self._lock:
+            if not self._was_tried.is_set():
+                self._change(_SILENT)
+
+    def tell(self, tell: Callable[[], object] | None) -> None:
+        """Call this from now on when `problem` changes."""
         with self._lock:
             self._news = tell
-            tell()
 
     def _find(self) -> Machine:
         try:
@@ -58,19 +71,20 @@ class MachineOfRun(Meanwhile[Machine]):
                 try:
                     return find_machine(self._wants, self._environment, is_patient=self._is_patient)
                 except NotReadyError as error:
-                    self._change(str(error))
+                    with self._lock:
+                        self._change(str(error))
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
         finally:
-            self._change("")
+            with self._lock:
+                self._change("")
 
     def _change(self, problem: str) -> None:
-        with self._lock:
-            if problem != self.problem:
-                self.problem = problem
-                if self._news:
-                    self._news()
-            self._was_tried.set()
+        is_news = problem != self.problem or not self._was_tried.is_set()
+        self.problem = problem
+        self._was_tried.set()
+        if is_news and self._news:
+            self._news()
 
 
 def wait_for_driver(
@@ -80,29 +94,56 @@ def wait_for_driver(
     publish: Callable[[Event], object],
 ) -> list[Message]:
     """Wait until the GPUs are known, or the run is stopped; returns the messages that came meanwhile, for the loop."""
-    if machine.if_known():
-        return []
     machine.tell(lambda: inbox.put(DriverNews()))
     came: list[Message] = []
-    said, until = "", time.monotonic() + _MOMENT
-    while problem := machine.problem:
-        left = until - time.monotonic()
+    said, began = "", time.monotonic()
+    while machine.is_waited_for and not any(map(_stops, came)):
+        problem = machine.problem
+        left = began + (SILENCE if problem == _SILENT else _MOMENT) - time.monotonic()
+        if left <= 0 and not problem:
+            machine.give_up()
+            continue
         if left <= 0 and problem != said:
             publish(Waited([Wait(",".join(names) or "all", problem, problem)]))
             said = problem
-        try:
-            message = inbox.get(timeout=None if said else max(0.0, left))
-        except Empty:
-            continue
-        if isinstance(message, Asked) and message.request.get("do") != "stop":
-            _refuse(message, problem)
-        elif not isinstance(message, DriverNews):
-            came.append(message)
-            if isinstance(message, Asked | Broken) or (isinstance(message, Signalled) and message.stops):
-                break
+        with suppress(Empty):
+            came += _news(inbox.get(timeout=None if said else max(0.0, left)))
+        if problem:
+            came = _without_requests(came, problem)
+    machine.give_up()
+    machine.tell(None)
     if said:
         publish(Waited(()))
-    return came
+    return came + _rest(inbox)
+
+
+def _news(message: "Message | DriverNews") -> list[Message]:
+    return [] if isinstance(message, DriverNews) else [message]
+
+
+def _rest(inbox: "MessageQueue[Message | DriverNews]") -> list[Message]:
+    found: list[Message] = []
+    with suppress(Empty):
+        while True:
+            found += _news(inbox.get(block=False))
+    return found
+
+
+def _without_requests(came: Sequence[Message], problem: str) -> list[Message]:
+    """Refuse all but that to stop."""
+    kept = []
+    for each in came:
+        if isinstance(each, Asked) and not _stops(each):
+            _refuse(each, problem)
+        else:
+            kept.append(each)
+    return kept
+
+
+def _stops(message: Message) -> bool:
+    if isinstance(message, Asked):
+        return bool(message.request.get("do") == "stop")
+    return isinstance(message, Broken) or (isinstance(message, Signalled) and message.stops)
 
 
 def _refuse(asked: Asked, problem: str) -> None:

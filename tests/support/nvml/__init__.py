@@ -38,7 +38,7 @@ class Process(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """A MIG instance of a GPU; `errors` and `delays` as those of a GPU."""
+    """A MIG instance of a GPU; `errors`, `delays` and `hangs` as those of a GPU."""
 
     uuid: str
     name: str = "NVIDIA A100-SXM4-80GB MIG 1g.10gb"
@@ -52,13 +52,15 @@ class Instance(NamedTuple):
     mps: Sequence[Process] = ()
     errors: Mapping[str, int] = NOTHING
     delays: Mapping[str, int] = NOTHING
+    hangs: Sequence[str] = ()
 
 
 class Gpu(NamedTuple):
     """A GPU. A reading of None is not supported; memory is in bytes and power in milliwatts.
 
     `errors` has the functions that fail for this GPU, with NVML's code; `*` is all of them. `delays` has functions that
-    are slow, with microseconds. A GPU in MIG mode shows its own memory and processes and those of its instances.
+    are slow, with microseconds, and `hangs` those that take until something else is shown. A GPU in MIG mode shows its
+    own memory and processes and those of its instances.
     """
 
     uuid: str
@@ -80,6 +82,7 @@ class Gpu(NamedTuple):
     instances: Sequence[Instance] = ()
     errors: Mapping[str, int] = NOTHING
     delays: Mapping[str, int] = NOTHING
+    hangs: Sequence[str] = ()
 
 
 def a_gpu(index: int, **changes: object) -> Gpu:
@@ -165,13 +168,14 @@ class StandIn:
         init_error: int = 0,
         errors: Mapping[str, int] = NOTHING,
         delays: Mapping[str, int] = NOTHING,
+        hangs: Sequence[str] = (),
     ) -> None:
-        """Show this from the next call on, to running programs too; `errors` and `delays` are for every GPU.
+        """Show this from the next call on, to running programs too; `errors`, `delays` and `hangs` are for every GPU.
 
         The file is replaced whole, so that no call sees half of it.
         """
         lines = [f"driver {driver}", f"nvml {nvml}", f"cuda {cuda}", f"init_error {init_error}"]
-        lines += _scripts(errors, delays)
+        lines += _scripts(errors, delays, hangs)
         for gpu in gpus:
             lines += _gpu_lines(gpu)
         new = self._state.with_suffix(".new")
@@ -208,7 +212,7 @@ def _gpu_lines(gpu: Gpu) -> list[str]:
     }
     lines = ["gpu", f"uuid {gpu.uuid}", f"name {gpu.name}", f"bus {gpu.bus}"]
     lines += [f"{word} {value}" for word, value in readings.items() if value is not None]
-    lines += [*_processes(gpu), *_scripts(gpu.errors, gpu.delays)]
+    lines += [*_processes(gpu), *_scripts(gpu.errors, gpu.delays, gpu.hangs)]
     for instance in gpu.instances:
         lines += _instance_lines(instance)
     return lines
@@ -225,7 +229,7 @@ def _instance_lines(instance: Instance) -> list[str]:
         f"reserved {instance.reserved}",
         f"used {instance.used}",
         *_processes(instance),
-        *_scripts(instance.errors, instance.delays),
+        *_scripts(instance.errors, instance.delays, instance.hangs),
     ]
 
 
@@ -238,7 +242,6 @@ def _processes(device: Gpu | Instance) -> list[str]:
     ]
 
 
-def _scripts(errors: Mapping[str, int], delays: Mapping[str, int]) -> list[str]:
-    return [f"error {function} {code}" for function, code in errors.items()] + [
-        f"delay_us {function} {microseconds}" for function, microseconds in delays.items()
-    ]
+def _scripts(errors: Mapping[str, int], delays: Mapping[str, int], hangs: Sequence[str]) -> list[str]:
+    scripts = {"error": errors, "delay_us": delays, "hang": dict.fromkeys(hangs, 1)}
+    return [f"{word} {function} {number}" for word, said in scripts.items() for function, number in said.items()]

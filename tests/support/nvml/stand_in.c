@@ -9,6 +9,7 @@
  *     init_error 18           nvmlInit fails with this NVML code
  *     error FUNCTION CODE     this function fails so, whatever it is asked about; `*` is every function
  *     delay_us FUNCTION N     this function takes so long
+ *     hang FUNCTION 1         this function takes until the file is another one
  *     gpu                     begins a GPU; what stands above the first one is about the machine
  *     uuid GPU-...            also `name`, `bus` (00000000:01:00.0)
  *     total BYTES             also `reserved`, `used`; version 1 of the memory counts what is reserved as used
@@ -16,10 +17,10 @@
  *                             a GPU without the line does not support the question
  *     process PID BYTES       a process that computes, `graphics` one that draws, `mps` one that computes through MPS;
  *                             BYTES may be `-`: unknown
- *     error FUNCTION CODE     for this GPU only; also `delay_us`
+ *     error FUNCTION CODE     for this GPU only; also `delay_us`, `hang`
  *     mig 0|1                 without the line the GPU knows no MIG
  *     instance                begins a MIG instance of this GPU, with `uuid`, `name`, `gi`, `ci`, `total`, `reserved`,
- *                             `used`, processes, `error`, `delay_us`
+ *                             `used`, processes, `error`, `delay_us`, `hang`
  *
  * The lines are looked up in the text as they are; nothing is kept between two calls but the count of initialisations
  * and the handles, so that calls from several threads have nothing to share.
@@ -308,8 +309,22 @@ static unsigned long long said_about(const struct call *call, const char *word)
     return 0;
 }
 
+/* As a driver in trouble does: until the test shows something else. */
+static void hang(const struct call *call)
+{
+    for (bool is_same = true; is_same;) {
+        size_t length;
+        wait_us(5000);
+        char *text = read_state(&length);
+        is_same = text && strcmp(text, call->text) == 0;
+        free(text);
+    }
+}
+
 static int refusal(const struct call *call)
 {
+    if (said_about(call, "hang"))
+        hang(call);
     unsigned long long delay = said_about(call, "delay_us");
     if (delay)
         wait_us(delay);

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
 from simple_gpu_scheduler.base.jobs import GpuCap
-from simple_gpu_scheduler.gpus import USED_MEMORY, Gpu, Look, Neighbour, Reason
+from simple_gpu_scheduler.gpus import USED_MEMORY, Answer, Gpu, Look, Neighbour, Reason
 from simple_gpu_scheduler.gpus.leases import Holder, LeaseFileError
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
 
@@ -31,6 +31,7 @@ class Lease:
         self.is_closed = False
         self.problem = ""  # with its files
         self.signer = 0
+        self.turn = 0  # how often it was ours
 
     def open(self) -> None:
         if self.problem:
@@ -41,6 +42,7 @@ class Lease:
         line_is_ours = past_the_line or not self.world.line_is_anothers
         if not self.owner and line_is_ours:
             self.owner = "us"
+            self.turn += 1
         return self.owner == "us"
 
     def wait_in_line(self) -> None:
@@ -76,6 +78,8 @@ class World:
         self.leases = {gpu: Lease(self) for gpu in gpus}
         self.looks: dict[str, Look] = {}
         self.asked: list[str] = []
+        self.slow = ""  # the GPUs about which the driver does not answer within a moment
+        self.unanswered: set[str] = set()
         self.uuids: dict[str, str] = {}  # that were unknown at first
         self.opened: list[str] = []  # leases, by name
         self.bad: dict[str, str] = {}  # what is wrong with lease files, by UUID
@@ -88,15 +92,27 @@ class World:
             self.leases[gpu.id].problem = self.bad.get(gpu.uuid, "")
         return self.leases[gpu.id]
 
-    def look(self, gpu: Gpu, *, shared: bool) -> Look:
+    def look(self, gpu: Gpu, *, shared: bool) -> Answer | None:
+        assert gpu.id not in self.unanswered, "one call that hangs is enough"
         self.asked.append(f"{gpu.id}{'+' if shared else ''}")
-        return self.looks.get(gpu.id, Look())
+        if gpu.id in self.slow:
+            self.unanswered.add(gpu.id)
+            return None
+        return self.answer(gpu.id)
 
-    def identify(self, gpu: Gpu) -> Gpu:
-        return gpu._replace(uuid=self.uuids.get(gpu.id, ""))
+    def answer(self, gpu: str) -> Answer:
+        return Answer(Gpu(gpu, self.uuids.get(gpu, "")), self.looks.get(gpu, Look()))
+
+    def answers(self, gpu: str, now: float) -> None:
+        """The driver answers at last, and it wakes the loop."""
+        self.unanswered.remove(gpu)
+        self.subject.looked(gpu, self.answer(gpu), now)
 
     def remarks(self) -> list[str]:
         return []
+
+    def close(self) -> None:
+        pass
 
     def held(self) -> str:
         return "".join(gpu for gpu, lease in self.leases.items() if lease.owner == "us")
@@ -556,6 +572,245 @@ def test_a_bad_lease_file_of_a_gpu_that_a_wide_job_will_need_is_reported() -> No
     tend(world, 0, Demand(2))
     assert world.subject.remarks() == ["gpu 1 is left out: it is a symbolic link"]
     assert list(world.subject.rooms()) == ["0"]
+
+
+# ---- A driver that does not answer
+
+
+def slow(gpus: str, slow: str) -> World:
+    """About some GPUs, the driver does not answer within a moment."""
+    world = World(gpus)
+    world.slow = slow
+    return world
+
+
+def turn(world: World, now: float, demand: Demand) -> float:
+    """What the loop does before each sleep; when it wakes."""
+    world.subject.rooms()
+    world.subject.let_go(now, demand.gpus)
+    world.subject.look_again(now, demand)
+    return world.subject.next_wake(now, demand)
+
+
+def said(world: World) -> list[str]:
+    return [f"{each.gpu}: {each.sentence}" for each in world.subject.waits(Demand(1))]
+
+
+def test_a_gpu_about_which_there_is_no_answer_is_not_used_and_others_are() -> None:
+    world = slow("01", "0")
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    assert list(world.subject.rooms()) == ["1"]
+    assert world.subject.take(b"/r.1.1", ["1"], 0) is not None
+
+
+def test_a_late_answer_is_the_look_before_the_start() -> None:
+    world = slow("0", "0")
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    turn(world, 0, Demand(1))
+    assert world.held() == "0", "or the answer could not be used"
+    world.answers("0", 3)
+    assert list(world.subject.rooms()) == ["0"]
+    assert world.subject.take(b"/r.1.1", ["0"], 3) is not None
+    assert world.asked == ["0"]
+    world.slow = ""
+    assert world.subject.take(b"/r.2.1", ["0"], 3) is not None
+    assert world.asked == ["0", "0+"], "it is one look, and the next start needs another"
+
+
+def test_a_late_answer_that_somebody_is_there_is_believed_too() -> None:
+    world = slow("0", "0")
+    world.looks["0"] = ALICE
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    world.answers("0", 1)
+    assert world.subject.rooms() == {}
+    turn(world, 1, Demand(1))
+    assert (said(world), world.held()) == (["0: alice python"], "")
+
+
+def test_a_late_answer_starts_nothing_if_the_lease_was_given_back_meanwhile() -> None:
+    world = slow("0", "0")
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    turn(world, 0, Demand(0))  # the job was cancelled
+    assert world.held() == ""
+    world.answers("0", 1)
+    assert world.subject.take(b"/r.2.1", ["0"], 1) is None, "it is looked at once more under its lease"
+    world.answers("0", 2)
+    assert world.subject.take(b"/r.2.1", ["0"], 2) is not None
+    assert world.asked == ["0", "0"]
+
+
+def test_a_late_answer_starts_nothing_if_the_lease_is_given_back_after_it() -> None:
+    world = slow("0", "0")
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    world.answers("0", 1)
+    turn(world, 1, Demand(0))
+    assert world.subject.take(b"/r.2.1", ["0"], 1) is None
+    assert world.asked == ["0", "0"]
+
+
+def test_a_late_answer_starts_nothing_if_the_lease_is_another_one_by_then() -> None:
+    world = slow("0", "0")
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    turn(world, 0, Demand(0))
+    world.came("0", 1)
+    world.answers("0", 1)
+    assert world.subject.take(b"/r.2.1", ["0"], 1) is None
+    assert world.asked == ["0", "0"]
+
+
+def test_a_wide_job_starts_although_each_answer_takes_seconds() -> None:
+    world = slow("01", "01")
+    assert world.subject.take(b"/r.1.1", ["0", "1"], 0) is None
+    turn(world, 0, Demand(2))
+    world.answers("0", 4)
+    turn(world, 4, Demand(2))
+    world.answers("1", 4.5)
+    assert world.subject.take(b"/r.1.1", ["0", "1"], 4.5) is not None
+
+
+def test_a_late_answer_starts_nothing_once_it_is_old() -> None:
+    world = slow("01", "01")
+    assert world.subject.take(b"/r.1.1", ["0", "1"], 0) is None
+    world.answers("0", 1)
+    turn(world, 1, Demand(2))
+    assert world.held() == "01"
+    world.answers("1", 4)
+    assert world.subject.take(b"/r.1.1", ["0", "1"], 4) is None
+    assert world.asked == ["0", "1", "0"]
+    world.answers("0", 5)
+    assert world.subject.take(b"/r.1.1", ["0", "1"], 5) is not None
+
+
+def test_after_five_seconds_it_says_that_the_driver_does_not_answer_and_asks_no_more() -> None:
+    world = slow("0", "0")
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    now, last, began = 0.0, 0.0, 0.0
+    while now < 100:
+        last, now = now, turn(world, now, Demand(1))
+        assert (world.held(), bool(said(world))) == (("0", False) if last < 5 else ("", True))
+        began = began or (last if said(world) else 0)
+    assert began == 5
+    assert said(world) == [f"0: the NVIDIA driver has not answered for 1 min {round(last - 60)} s"]
+    assert world.asked == ["0"]
+    world.answers("0", now)
+    assert said(world) == []
+    world.slow = ""
+    assert world.subject.take(b"/r.1.1", ["0"], now) is not None
+
+
+def test_a_silent_driver_costs_no_more_than_a_look_every_four_seconds() -> None:
+    world = slow("01", "01")
+    world.subject.take(b"/r.1.1", ["0", "1"], 0)
+    now, turns = 0.0, 0
+    while now < 1000:
+        now, turns = turn(world, now, Demand(2)), turns + 1
+    assert turns < 280
+
+
+def test_no_lease_is_kept_for_an_answer_while_an_earlier_gpu_of_a_wide_job_is_missing() -> None:
+    world = slow("01", "1")
+    world.leases["0"].owner = "bob"
+    assert world.subject.take(b"/r.1.1", ["0", "1"], 0) is None
+    turn(world, 0, Demand(2))
+    assert world.held() == ""
+
+
+def test_a_look_beside_a_job_that_is_not_answered_keeps_others_of_ours_away() -> None:
+    world = World("0")
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is not None
+    world.slow = "0"
+    for now in (5, 10, 15, 20):
+        world.subject.look_beside(now)
+        assert world.subject.next_wake(now, Demand(0)) == now + 5
+        assert world.subject.rooms() == {}
+    assert world.asked == ["0", "0+"]
+    world.looks["0"] = ALICE
+    world.answers("0", 21)
+    assert world.subject.arrived() == [("0", "alice python")]
+
+
+def test_an_answer_about_a_job_that_has_ended_meanwhile_counts_for_nothing() -> None:
+    world = World("0")
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    world.slow = "0"
+    world.subject.look_beside(5)
+    world.subject.give_back(b"/r.1.1", ["0"])
+    world.looks["0"] = ALICE
+    world.answers("0", 6)
+    assert list(world.subject.rooms()) == ["0"]
+    world.slow, world.looks = "", {}
+    assert world.subject.take(b"/r.2.1", ["0"], 6) is not None
+    assert world.asked == ["0", "0+", "0"]
+
+
+def test_a_uuid_that_becomes_known_late_is_leased_before_the_gpu_is_used() -> None:
+    world = slow("0", "0")
+    world.uuids["0"] = "GPU-a"
+    assert world.subject.take(b"/r.1.1", ["0"], 0) is None
+    world.answers("0", 1)
+    assert world.opened == ["index-0", "GPU-a"]
+    world.slow = ""
+    assert world.subject.take(b"/r.1.1", ["0"], 1) is not None
+    assert world.asked == ["0", "0"]
+
+
+def test_an_answer_that_comes_after_the_end_is_ignored() -> None:
+    world = slow("0", "0")
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    world.subject.keep_only_used()
+    world.answers("0", 1)
+    world.subject.close()
+
+
+class Careful(World):
+    """A world that knows under which lease the last answer said that a GPU is free; 0 if it did not."""
+
+    def __init__(self) -> None:
+        self.asked_under = dict.fromkeys("012", 0)
+        self.was_free_under = dict.fromkeys("012", 0)
+        super().__init__()
+
+    def look(self, gpu: Gpu, *, shared: bool) -> Answer | None:
+        lease = self.leases[gpu.id]
+        self.asked_under[gpu.id] = lease.turn if lease.owner == "us" else 0
+        return super().look(gpu, shared=shared)
+
+    def answer(self, gpu: str) -> Answer:
+        answer = super().answer(gpu)
+        self.was_free_under[gpu] = 0 if answer.look.reason else self.asked_under[gpu]
+        return answer
+
+
+STEPS = st.sampled_from(["slow", "answers", "comes", "takes", "takes two", "ends", "turn", "bob"])
+
+
+@given(st.lists(st.tuples(STEPS, st.sampled_from("012"), st.floats(0, 3)), max_size=60))
+def test_nothing_starts_unless_the_last_answer_to_a_look_under_the_lease_says_that_the_gpu_is_free(
+    steps: list[tuple[str, str, float]],
+) -> None:
+    world, now, running = Careful(), 0.0, dict[bytes, list[str]]()
+    for number, (step, gpu, pause) in enumerate(steps):
+        now += pause
+        if step == "slow":
+            world.slow = world.slow.replace(gpu, "") if gpu in world.slow else world.slow + gpu
+        elif step == "answers" and gpu in world.unanswered:
+            world.answers(gpu, now)
+        elif step == "comes":
+            world.looks[gpu] = Look() if world.looks.get(gpu, Look()).reason else Look(BUSY)
+        elif step.startswith("takes"):
+            mark = b"/r.%d.1" % number
+            gpus = [each for each in world.subject.rooms() if not any(each in taken for taken in running.values())]
+            gpus = gpus[: 2 if "two" in step else 1]
+            if gpus and world.subject.take(mark, gpus, now):
+                running[mark] = gpus
+                assert all(world.was_free_under[each] == world.leases[each].turn for each in gpus)
+        elif step == "ends" and running:
+            world.subject.give_back(*running.popitem())
+        elif step == "turn":
+            turn(world, now, Demand(number % 3))
+            world.subject.look_beside(now)
+        elif step == "bob" and world.leases[gpu].owner != "us":
+            world.leases[gpu].owner = "" if world.leases[gpu].owner else "bob"
 
 
 def test_closing_gives_everything_back() -> None:

@@ -32,7 +32,7 @@ from simple_gpu_scheduler.events import (
     WaitsSeen,
 )
 from simple_gpu_scheduler.events.publisher import Publisher
-from simple_gpu_scheduler.gpus import Gpu, Look, Reason
+from simple_gpu_scheduler.gpus import Answer, Gpu, Look, Reason
 from simple_gpu_scheduler.gpus.leases import Holder, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
 from simple_gpu_scheduler.inputs.reader import READ_AHEAD, Batch, EndOfInput
@@ -239,14 +239,11 @@ class World:
     # The probe.
     sees_others = False
 
-    def look(self, gpu: Gpu, *, shared: bool) -> Look:  # noqa: ARG002 - the protocol's name
+    def look(self, gpu: Gpu, *, shared: bool) -> Answer:  # noqa: ARG002 - the protocol's name
         reason = self.others.get(gpu.id)
         if reason and self.tells_time:
             reason = reason._replace(sentence=f"{reason.sentence} for {self.time:.1f} s")
-        return Look(reason, self.free.get(gpu.id, float("inf")))
-
-    def identify(self, gpu: Gpu) -> Gpu:
-        return gpu
+        return Answer(gpu, Look(reason, self.free.get(gpu.id, float("inf"))))
 
     def remarks(self) -> list[str]:
         return []
