@@ -1,10 +1,9 @@
 """Optional libraries: how to install one, TOML on Python 3.10, and matplotlib without its windows."""
 
 import sys
-from collections.abc import Callable
 from importlib.util import find_spec
 
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Callable
 
 from .errors import UserError
 

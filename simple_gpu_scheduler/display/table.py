@@ -5,15 +5,14 @@ A wide character counts as two.
 
 import os
 import shutil
-import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from rich.cells import cell_len, set_cell_size
 
+from simple_gpu_scheduler.base.stdlib import signal, suppress
 from simple_gpu_scheduler.base.text import print_bytes, print_text
+from simple_gpu_scheduler.base.values import Callable, Sequence
 from simple_gpu_scheduler.output.stdout import may_colour
 
 from .abbreviation import shorten

@@ -4,10 +4,10 @@ It knows what a place means to sh, bash and zsh, not how a pattern is written. I
 need no quoting, or none. A ValueError says why a value is refused.
 """
 
-import re
-from collections.abc import Callable, Mapping
 from shlex import quote
 
+from simple_gpu_scheduler.base.stdlib import re
+from simple_gpu_scheduler.base.values import Callable, Mapping
 from simple_gpu_scheduler.jobfile.shell_comments import CommentScanner
 
 _SPECIAL_IN_STRING = re.compile(r'([\\"$`])')

@@ -4,14 +4,13 @@ run its earlier inputs, each from where it was left."""
 import errno
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import count
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.interpreter import foreign_interpreter
 from simple_gpu_scheduler.jobfile.parse import LineParser

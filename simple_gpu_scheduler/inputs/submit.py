@@ -9,15 +9,14 @@ import fcntl
 import os
 import select
 import shlex
-import signal
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import signal, suppress
+from simple_gpu_scheduler.base.values import Callable, Iterator, NamedTuple, Sequence
 from simple_gpu_scheduler.jobfile.split import SUBMITTED
 
 from . import PIPE_SUFFIX

@@ -5,13 +5,12 @@ It finds and reads journals; it does not know what is shown of them."""
 import mmap
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, Iterable, Iterator, NamedTuple, Sequence
 
 from . import files
 from .fields import is_sound

@@ -3,9 +3,7 @@
 It does not know what the records mean. Pure.
 """
 
-from collections.abc import Iterator
-
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Iterator, NamedTuple
 
 _BEGIN = b'{"event":"'
 _AT_ONCE = 2_000

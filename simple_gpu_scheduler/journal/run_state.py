@@ -6,11 +6,10 @@ caller decides what that means.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
 
 from simple_gpu_scheduler.base.errors import BAD_INPUT
 from simple_gpu_scheduler.base.jobs import Job, Key, Outcome, Place, outcome_of
-from simple_gpu_scheduler.base.values import Any, NamedTuple, get_args
+from simple_gpu_scheduler.base.values import Any, Callable, Iterable, Mapping, NamedTuple, get_args
 from simple_gpu_scheduler.events.ledger import State, state_after
 
 from . import VERSION

@@ -5,9 +5,9 @@ It starts and reaps them; it does not know what they are for.
 
 import os
 import sys
-import threading
-from collections.abc import Sequence
 
+from simple_gpu_scheduler.base.stdlib import Lock
+from simple_gpu_scheduler.base.values import Sequence
 from simple_gpu_scheduler.system import guardian, processes
 
 
@@ -15,7 +15,7 @@ class NotifierChildren:
     """May be used from any thread, but a thread must not end before what it started."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()  # held while one is being started: it can be seen before its pid is known
+        self._lock = Lock()  # held while one is being started: it can be seen before its pid is known
         self._pids: set[int] = set()
 
     def start(

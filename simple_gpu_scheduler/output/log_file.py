@@ -6,15 +6,14 @@ It knows the form of the file and reads it; not when an attempt starts and ends,
 import errno
 import fcntl
 import os
-import re
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome
+from simple_gpu_scheduler.base.stdlib import re, suppress
 from simple_gpu_scheduler.base.text import show_command, show_gpus, show_job, show_outcome
 from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.base.values import Iterator
 
 # At most this much is read to show a job's last output.
 TAIL = 8192

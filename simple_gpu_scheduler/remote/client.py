@@ -1,13 +1,13 @@
 """Sends a request to an active run, through the socket beside its journal. It knows nothing of requests."""
 
 import errno
-import json
 import os
 import socket
 import time
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.run_state import read_state

@@ -3,9 +3,9 @@
 Pure: it gets counts, and knows nothing of jobs or of how a run is stopped.
 """
 
-import re
 from math import ceil
 
+from simple_gpu_scheduler.base.stdlib import re
 from simple_gpu_scheduler.base.values import NamedTuple
 
 # While the input is open the total is unknown: a percentage of what was read must come to at least this many.

@@ -4,12 +4,11 @@ The jobs of a queue have the same needs and about the same length, so only the f
 policy for the order and the estimates for the lengths. It knows nothing of GPUs. Pure.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush
 from math import frexp
 
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import heappop, heappush
+from simple_gpu_scheduler.base.values import Callable, Iterable, Iterator, NamedTuple
 from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, WaitingJob
 
 from .estimates import UNKNOWN, Estimates, History

@@ -6,10 +6,9 @@ of a GPU only what is left of it: its room.
 """
 
 from bisect import insort
-from collections.abc import Container, Mapping, Sequence
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Container, Mapping, NamedTuple, Sequence
 
 _UNLIMITED = float("inf")
 _LONG_AGO = float("-inf")

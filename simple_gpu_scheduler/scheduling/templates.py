@@ -4,11 +4,11 @@ Of the shell it knows only quotes. Templates are compared across runs of differe
 jobs no longer match earlier ones. Pure, and fast enough for a million commands.
 """
 
-import re
-from collections.abc import Callable, Mapping
 from functools import cache
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.stdlib import re
+from simple_gpu_scheduler.base.values import Callable, Mapping
 
 PLACEHOLDER = "…"
 # Only the start of a longer command counts, so that one with a file in it costs no more than others.

@@ -3,15 +3,13 @@
 Meanwhile nothing can start, but the input is read, and the run can be stopped.
 """
 
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from queue import Empty
 
+from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.values import NamedTuple
-from simple_gpu_scheduler.events import Event, Waited
+from simple_gpu_scheduler.base.stdlib import Empty, Event, Lock
+from simple_gpu_scheduler.base.values import Callable, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.gpus.discover import Machine, NotReadyError, Wants, find_machine
 from simple_gpu_scheduler.remote.server import Asked
 from simple_gpu_scheduler.run.state import Message
@@ -33,8 +31,8 @@ class MachineOfRun(Meanwhile[Machine]):
     def __init__(self, wants: Wants, environment: Mapping[str, str], *, is_patient: bool) -> None:
         self.problem = ""
         self._wants, self._environment, self._is_patient = wants, environment, is_patient
-        self._was_tried = threading.Event()
-        self._lock = threading.Lock()  # over what follows
+        self._was_tried = Event()
+        self._lock = Lock()  # over what follows
         self._news: Callable[[], object] | None = None
         super().__init__(self._find)
 
@@ -76,7 +74,7 @@ def wait_for_driver(
     machine: MachineOfRun,
     names: Sequence[str],
     inbox: "MessageQueue[Message | DriverNews]",
-    publish: Callable[[Event], object],
+    publish: Callable[[events.Event], object],
 ) -> list[Message]:
     """Wait until the GPUs are known, or the run is stopped; returns the messages that came meanwhile, for the loop."""
     if machine.if_known():
@@ -87,7 +85,7 @@ def wait_for_driver(
     while problem := machine.problem:
         left = until - time.monotonic()
         if left <= 0 and problem != said:
-            publish(Waited([Wait(",".join(names) or "all", problem, problem)]))
+            publish(events.Waited([Wait(",".join(names) or "all", problem, problem)]))
             said = problem
         try:
             message = inbox.get(timeout=None if said else max(0.0, left))
@@ -100,7 +98,7 @@ def wait_for_driver(
             if isinstance(message, Asked | Broken) or (isinstance(message, Signalled) and message.stops):
                 break
     if said:
-        publish(Waited(()))
+        publish(events.Waited(()))
     return came
 
 
