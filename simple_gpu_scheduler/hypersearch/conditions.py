@@ -2,7 +2,6 @@
 
 import keyword
 from itertools import islice
-from unicodedata import normalize
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.stdlib import re
@@ -109,6 +108,8 @@ def _normal(name: str) -> str:
         return f"{name}{_STAND_IN}"
     if name.isascii():
         return name
+    from unicodedata import normalize  # noqa: PLC0415 - few names need it
+
     return normalize("NFKC", name)
 
 

@@ -2,7 +2,6 @@
 
 It finds and reads journals; it does not know what is shown of them."""
 
-import mmap
 import os
 import sys
 
@@ -162,6 +161,8 @@ def has_followed(journal: str, path: str) -> bool:
 
 def _starts(journal: str) -> Iterator[Record]:
     """How a run was started, and how it was resumed each time."""
+    import mmap  # noqa: PLC0415 - only a run that follows a file asks
+
     try:
         with open(journal, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             at = data.find(_RUN_BEGAN)

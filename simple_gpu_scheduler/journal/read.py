@@ -3,6 +3,7 @@
 It does not know what the records mean. Pure.
 """
 
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.values import Any, Iterator, NamedTuple
 
 _BEGIN = b'{"event":"'
@@ -21,8 +22,6 @@ class Contents(NamedTuple):
 
 def read_records(data: bytes) -> Contents:
     """All records; after the last newline is a line that is being written, or was never finished."""
-    import json  # noqa: PLC0415 - 1 ms, and a new run reads no journal
-
     size = data.rfind(b"\n") + 1
     lines = data[:size].splitlines()
     records: list[Record] = []
@@ -43,8 +42,6 @@ def read_records(data: bytes) -> Contents:
 
 
 def _read_one_by_one(lines: list[bytes]) -> tuple[list[Record], int]:
-    import json  # noqa: PLC0415 - as below
-
     found: list[Record] = []
     unreadable = 0
     for line in lines:

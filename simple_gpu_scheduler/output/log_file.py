@@ -24,10 +24,11 @@ _BLOCK = 1 << 20
 _MARK = "[simple_gpu_scheduler] "
 _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
 _HEADER = f"{_MARK}job ".encode()
-_RUN = re.compile(rb"%s[^\n]* of run (\S+), attempt \d" % re.escape(_HEADER))
-_OWN = re.compile(rf"^{re.escape(_MARK)}(?:job \d|command: |ended ).*\n?", re.MULTILINE)
+# Compiled when first needed, as by `status` for a run with logs.
+_RUN = rb"\[simple_gpu_scheduler\] job [^\n]* of run (\S+), attempt \d"
+_OWN = r"^\[simple_gpu_scheduler\] (?:job \d|command: |ended ).*\n?"
 # Colours and the like: what a terminal takes as commands.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 
 
 def header(attempt: Attempt, run: str, at: float) -> bytes:
@@ -70,7 +71,7 @@ def run_that_prints(path: str) -> str | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        found = _RUN.search(os.pread(fd, _LONGEST_HEADER, newest_header(fd)))
+        found = re.search(_RUN, os.pread(fd, _LONGEST_HEADER, newest_header(fd)))
         return found[1].decode() if found else ""
     except OSError:  # as in `create`
         return None
@@ -172,7 +173,7 @@ def read_tail(path: str, most: int = TAIL, run: str = "") -> str:
 def output_of(text: str) -> str:
     """The output of the newest attempt, from a log or the end of one, without header and footer."""
     _, found, newest = text.rpartition(_COMMAND)
-    return _OWN.sub("", newest.partition("\n")[2] if found else text)
+    return re.sub(_OWN, "", newest.partition("\n")[2] if found else text)
 
 
 def last_line(path: str) -> str:
@@ -198,7 +199,7 @@ def last_shown(text: str) -> str:
 
 
 def _last_segment(text: str) -> str:
-    lines = re.split(r"[\r\n]", _ESCAPES.sub("", text))
+    lines = re.split(r"[\r\n]", re.sub(_ESCAPES, "", text))
     return next((line for line in reversed(lines) if line.strip()), "")
 
 

@@ -1,13 +1,17 @@
 """The words of the standard library that are ours behave as those do."""
 
+import json as standard_json
+import shlex as standard_shlex
 import threading
 import time
 from contextlib import suppress as theirs
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base import stdlib
-from simple_gpu_scheduler.base.stdlib import Event, json, re, signal, suppress
+from simple_gpu_scheduler.base.stdlib import Event, json, re, shlex, signal, suppress
 
 
 @pytest.mark.parametrize("suppress_", [suppress, theirs])
@@ -97,3 +101,52 @@ def test_no_wake_up_is_lost_between_two_threads():
         assert back.wait(30)
         back.clear()
     thread.join()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [1, -2.5e3, null, true, "\\u00e9\\ud83d\\ude00"]}',
+        " 1\n",
+        '"x"',
+        "NaN",
+        "-Infinity",
+        "[]",
+        "{}",
+        "12345678901234567890",
+    ],
+)
+def test_json_reads_what_the_standard_library_reads(text):
+    expected = repr(standard_json.loads(text))
+    assert repr(json.loads(text)) == repr(json.loads(text.encode())) == expected
+    assert json.loads('{"a": 1.5}', parse_float=str) == {"a": "1.5"}
+
+
+@pytest.mark.parametrize("text", ["", " ", "[1,]", "{1: 2}", "[1] 2", "nul", '"a', b"\xff", "[" * 100_000])
+def test_json_refuses_what_the_standard_library_refuses(text):
+    for loads in (json.loads, standard_json.loads):
+        with pytest.raises((ValueError, RecursionError)):
+            loads(text)
+
+
+@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True, "é\ud800\n"], "b": {}}, [], "x", 1, (1, 2), {1: 2}])
+def test_json_writes_what_the_standard_library_writes(value):
+    assert json.dumps(value) == standard_json.dumps(value)
+    assert json.dumps(value, indent=2) == standard_json.dumps(value, indent=2)
+
+
+def test_json_refuses_to_write_what_it_has_no_words_for():
+    for dumps in (json.dumps, standard_json.dumps):
+        with pytest.raises(TypeError, match="Object of type set is not JSON serializable"):
+            dumps({"a": {1}})
+
+
+@given(st.lists(st.text()))
+def test_shlex_quotes_as_the_standard_library_does(words):
+    assert shlex.join(words) == standard_shlex.join(words)
+
+
+def test_all_of_ascii_is_quoted_as_the_standard_library_does():
+    for word in ["", *map(chr, range(128))]:
+        assert shlex.quote(word) == standard_shlex.quote(word)
+        assert shlex.quote(f"a{word}b") == standard_shlex.quote(f"a{word}b")
