@@ -5,12 +5,13 @@ Numbers stay as written: 1e-5 does not become 1e-05. The only file that knows ya
 
 import csv
 import io
+import json
 import os
 from pathlib import Path
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.extras import install, toml_reader
-from simple_gpu_scheduler.base.stdlib import json, suppress
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.values import Any, Callable, Mapping, Sequence
 from simple_gpu_scheduler.system.files import replace_file
 

@@ -7,9 +7,9 @@ import time
 # As in the server.
 from _socket import AF_UNIX, SHUT_RD, SOCK_STREAM, socket
 
+from simple_gpu_scheduler.base import quickjson
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.run_state import read_state
@@ -28,7 +28,7 @@ def ask(journal: str, request: Answer) -> Answer:
     if not files.is_alive(journal):
         raise UserError(_say_gone(journal, run))
     try:
-        line = _exchange(files.socket_of(journal), json.dumps({**request, "taken": True}).encode() + b"\n")
+        line = _exchange(files.socket_of(journal), quickjson.dumps({**request, "taken": True}).encode() + b"\n")
     except _NoAnswerError:
         raise UserError(
             f"run {run} accepted the request, but did not answer in time; see: {PROGRAM} status {run}"
@@ -52,7 +52,7 @@ def ask(journal: str, request: Answer) -> Answer:
 
 def _parse(line: bytes) -> Answer | None:
     try:
-        answer = json.loads(line)
+        answer = quickjson.loads(line)
     except ValueError:
         return None
     return answer if isinstance(answer, dict) else None

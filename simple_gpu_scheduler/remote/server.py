@@ -14,7 +14,8 @@ import time
 # Not `socket`, which takes 3 ms to load.
 from _socket import AF_UNIX, MSG_NOSIGNAL, SHUT_RDWR, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
 
-from simple_gpu_scheduler.base.stdlib import Lock, SimpleQueue, json, suppress
+from simple_gpu_scheduler.base import quickjson
+from simple_gpu_scheduler.base.stdlib import Lock, SimpleQueue, suppress
 from simple_gpu_scheduler.base.values import Any, Callable, NamedTuple
 from simple_gpu_scheduler.system.threads import start_thread
 
@@ -184,7 +185,7 @@ def _listen(listener: socket, path: str) -> None:
 
 def _parse(line: bytes) -> Answer | None:
     try:
-        request = json.loads(line)
+        request = quickjson.loads(line)
     except (ValueError, RecursionError):
         return None
     return request if isinstance(request, dict) else None
@@ -206,4 +207,4 @@ def _say_taken(connection: socket) -> bool:
 
 
 def _send(connection: socket, answer: Answer) -> None:
-    connection.sendall(json.dumps(answer, separators=(",", ":")).encode() + b"\n", MSG_NOSIGNAL)
+    connection.sendall(quickjson.dumps(answer).encode() + b"\n", MSG_NOSIGNAL)

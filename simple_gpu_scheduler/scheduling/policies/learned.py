@@ -3,10 +3,10 @@
 It knows neither how weights are found nor where the file is, and needs no NumPy. Pure.
 """
 
+import json
 from math import isfinite, log
 from operator import mul
 
-from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.values import NamedTuple
 
 from .base import Load, WaitingJob

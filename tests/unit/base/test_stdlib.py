@@ -1,6 +1,9 @@
 """The words of the standard library that are ours behave as those do."""
 
-import json as standard_json
+import bisect
+import collections
+import heapq
+import queue
 import shlex as standard_shlex
 import threading
 import time
@@ -11,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base import stdlib
-from simple_gpu_scheduler.base.stdlib import Event, json, re, shlex, signal, suppress
+from simple_gpu_scheduler.base.stdlib import Event, re, shlex, signal, suppress
 
 
 @pytest.mark.parametrize("suppress_", [suppress, theirs])
@@ -25,11 +28,16 @@ def test_suppress_drops_these_errors_and_no_others(suppress_):
 
 
 def test_a_module_is_that_of_the_standard_library():
-    assert json.dumps([1]) == "[1]"
     assert re.fullmatch(r"\d", "1")
     assert signal.Signals(9).name == "SIGKILL"
     with pytest.raises(AttributeError):
         _ = re.nothing
+
+
+def test_what_is_written_in_c_is_that_of_the_standard_library():
+    for module in (bisect, collections, heapq, queue):
+        for name in {"bisect_left", "deque", "heapify", "heappop", "heappush", "insort_right", "Empty", "SimpleQueue"}:
+            assert not hasattr(module, name) or getattr(stdlib, name) is getattr(module, name)
 
 
 def test_a_module_is_loaded_once_something_of_it_is_used():
@@ -37,6 +45,8 @@ def test_a_module_is_loaded_once_something_of_it_is_used():
     with pytest.raises(ModuleNotFoundError):
         _ = later.anything
     assert stdlib._Later("json", {"known": 1}).known == 1
+    with pytest.raises(ImportError):
+        from simple_gpu_scheduler.base.stdlib import nothing  # noqa: F401, PLC0415
 
 
 def test_what_signal_has_in_c_are_plain_numbers():
@@ -101,44 +111,6 @@ def test_no_wake_up_is_lost_between_two_threads():
         assert back.wait(30)
         back.clear()
     thread.join()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a": [1, -2.5e3, null, true, "\\u00e9\\ud83d\\ude00"]}',
-        " 1\n",
-        '"x"',
-        "NaN",
-        "-Infinity",
-        "[]",
-        "{}",
-        "12345678901234567890",
-    ],
-)
-def test_json_reads_what_the_standard_library_reads(text):
-    expected = repr(standard_json.loads(text))
-    assert repr(json.loads(text)) == repr(json.loads(text.encode())) == expected
-    assert json.loads('{"a": 1.5}', parse_float=str) == {"a": "1.5"}
-
-
-@pytest.mark.parametrize("text", ["", " ", "[1,]", "{1: 2}", "[1] 2", "nul", '"a', b"\xff", "[" * 100_000])
-def test_json_refuses_what_the_standard_library_refuses(text):
-    for loads in (json.loads, standard_json.loads):
-        with pytest.raises((ValueError, RecursionError)):
-            loads(text)
-
-
-@pytest.mark.parametrize("value", [{"a": [1, 2.5, None, True, "é\ud800\n"], "b": {}}, [], "x", 1, (1, 2), {1: 2}])
-def test_json_writes_what_the_standard_library_writes(value):
-    assert json.dumps(value) == standard_json.dumps(value)
-    assert json.dumps(value, indent=2) == standard_json.dumps(value, indent=2)
-
-
-def test_json_refuses_to_write_what_it_has_no_words_for():
-    for dumps in (json.dumps, standard_json.dumps):
-        with pytest.raises(TypeError, match="Object of type set is not JSON serializable"):
-            dumps({"a": {1}})
 
 
 @given(st.lists(st.text()))
