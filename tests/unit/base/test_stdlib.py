@@ -36,7 +36,7 @@ def test_a_module_is_that_of_the_standard_library():
 
 def test_what_is_written_in_c_is_that_of_the_standard_library():
     for module in (bisect, collections, heapq, queue):
-        for name in {"bisect_left", "deque", "heapify", "heappop", "heappush", "insort_right", "Empty", "SimpleQueue"}:
+        for name in ("bisect_left", "deque", "heapify", "heappop", "heappush", "insort_right", "Empty", "SimpleQueue"):
             assert not hasattr(module, name) or getattr(stdlib, name) is getattr(module, name)
 
 
