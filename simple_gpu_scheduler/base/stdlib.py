@@ -7,6 +7,7 @@ a run needs of them is written in C and has a small module of its own. The rest 
 from simple_gpu_scheduler.base.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import math as math
     import re as re
     import shlex as shlex
     import shutil as shutil
@@ -59,6 +60,7 @@ else:
         """See `shlex.join`."""
         return " ".join(map(_quote, words))
 
+    math = _Later("math")
     re = _Later("re")
     shlex = _Later("shlex", {"quote": _quote, "join": _join})
     shutil = _Later("shutil")

@@ -1,8 +1,7 @@
 """A policy as people name it: `fifo`, `aged`, `aged:0.5` with its knob, `learned:FILE`."""
 
-import math
-
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.stdlib import math
 from simple_gpu_scheduler.base.values import Callable, NamedTuple
 
 from . import POLICIES, Policy, aged
