@@ -28,7 +28,16 @@ SLOW = {
 # Modules of ours that only some runs need.
 _OF_SOME = {
     *("api", "base.extras", "display.abbreviation", "display.live.view", "engines.simulated", "gpus.survey"),
-    *("hypersearch.commands", "inputs.follow", "inputs.submit", "joblog.sink", "journal.find", "journal.lengths"),
+    *(
+        "hypersearch.commands",
+        "jobfile.interpreter",
+        "inputs.follow",
+        "inputs.pipes",
+        "inputs.submit",
+        "joblog.sink",
+        "journal.find",
+        "journal.lengths",
+    ),
     *("notify.sink", "output.log_file", "output.sink", "remote.client", "resume.find", "report.build"),
     *("scheduling.policies.learned", "scheduling.policies.scored", "scheduling.policies.shared"),
 }
