@@ -26,7 +26,7 @@ _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
 _HEADER = f"{_MARK}job ".encode()
 # Compiled when first needed, as by `status` for a run with logs.
 _RUN = rb"\[simple_gpu_scheduler\] job [^\n]* of run (\S+), attempt \d"
-_OWN = r"^\[simple_gpu_scheduler\] (?:job \d|command: |ended ).*\n?"
+_OWN = r"(?m)^\[simple_gpu_scheduler\] (?:job \d|command: |ended ).*\n?"
 # Colours and the like: what a terminal takes as commands.
 _ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 

@@ -7,9 +7,9 @@ other file, and exits as the command does.
 
 import ctypes
 import os
+import signal
 import sys
-
-from simple_gpu_scheduler.base.stdlib import signal, suppress
+from contextlib import suppress
 
 _PR_SET_CHILD_SUBREAPER = 36
 _LONGEST_FOR_THE_REST = 5  # seconds; a daemon would stay forever
