@@ -15,7 +15,7 @@ from pathlib import Path
 from peers import ROOT, clean_environment
 from tables import percentile, show, verdict
 
-COMMAND = [str(ROOT / ".venv/bin/simple_gpu_scheduler"), "-q"]
+COMMAND = [str(ROOT / "bin/simple_gpu_scheduler"), "-q"]
 
 sys.path.insert(0, str(ROOT))
 from tests.support.nvml import GIB, Process, StandIn, a_gpu, compiler  # noqa: E402 - it lies beside the package

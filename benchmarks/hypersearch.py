@@ -1,4 +1,4 @@
-"""simple_hypersearch beside its older self and GNU parallel: lines a second, start-up, and memory of long sweeps."""
+"""simple_hypersearch beside its older self and GNU parallel: lines a second, and memory of long sweeps."""
 
 import statistics
 import subprocess
@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from peers import OLD, PARALLEL, ROOT, clean_environment, peak_while_running, peers
-from peers import OURS as SCHEDULER
 from tables import show, verdict
 
 OURS, OURS_IN_ORDER, OLD_ONE = "simple_hypersearch", "simple_hypersearch --sampling-mode grid", "s-h 0.1.4"
-_COMMAND = str(ROOT / ".venv/bin/simple_hypersearch")
+_COMMAND = str(ROOT / "bin/simple_hypersearch")
 _OLD_COMMAND = str(ROOT / "benchmarks/.peers/bin/simple_hypersearch")
 _PATTERN = "python3 train.py --lr {lr} --bs {bs}"
 
@@ -19,7 +18,6 @@ def measure(*, quick: bool) -> None:
     """All of it."""
     installed = peers()
     speed(200 if quick else 1000, 1 if quick else 5, old=OLD in installed, parallel=PARALLEL in installed)
-    start_up(3 if quick else 31, installed[SCHEDULER].argv(1), old=OLD in installed)
     memory(300_000 if quick else 4_000_000)
 
 
@@ -65,23 +63,6 @@ def speed(size: int, rounds: int, *, old: bool, parallel: bool) -> None:
         ["program", "lines/s", "of 0.1.4", "promise"],
         rows,
     )
-
-
-def start_up(rounds: int, scheduler: list[str], *, old: bool) -> None:
-    one = ["{a}", "-p", "a", "1"]
-    takes = {
-        OURS: lambda: seconds([_COMMAND, *one]),
-        "simple_gpu_scheduler": lambda: seconds(scheduler, "true\n"),
-    }
-    if old:
-        takes[OLD_ONE] = lambda: seconds([_OLD_COMMAND, *one])
-    found = medians(takes, rounds)
-    rows = []
-    for name, took in found.items():
-        holds = found[OURS] <= found["simple_gpu_scheduler"]
-        said = verdict(holds=holds, promise="no more than the scheduler's") if name == OURS else ""
-        rows.append([name, f"{took * 1000:.1f}", said])
-    show(f"Start-up of a sweep: one line, to the exit (median of {rounds})", ["program", "ms", "promise"], rows)
 
 
 def memory(lines: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from peers import OURS, ROOT, clean_environment, peers
 from tables import show, verdict
 
-_COMMAND = str(ROOT / ".venv/bin/simple_gpu_scheduler")
+_COMMAND = str(ROOT / "bin/simple_gpu_scheduler")
 _RUN = "20260101-000000-000000"
 _MAKE_JOURNAL = """
 import os, sys

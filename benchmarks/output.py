@@ -21,7 +21,7 @@ from tables import show, verdict
 sys.path.insert(0, str(ROOT))
 from tests.support.nvml import StandIn, a_gpu
 
-COMMAND = [str(ROOT / ".venv/bin/simple_gpu_scheduler"), "-q", "--progress", "plain"]
+COMMAND = [str(ROOT / "bin/simple_gpu_scheduler"), "-q", "--progress", "plain"]
 MODES = ("inherit", "group", "tag", "files")
 _LINE = "epoch 12 step 3456 loss 0.123456 accuracy 0.789 learning rate 0.0001 throughput 1234 it/s"
 _BAR = r"printf '\repoch %d: 45%%|####      | 450/1000 [00:12<00:15, 36.2it/s]' $i"

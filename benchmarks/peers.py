@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 OURS, XARGS, PARALLEL, OLD = "simple_gpu_scheduler", "xargs -P", "GNU parallel", "s-g-s 0.1.4"
-TASK_SPOOLER, NQ, LAUNCHER = "task-spooler", "nq", "bin/simple_gpu_scheduler"
+TASK_SPOOLER, NQ = "task-spooler", "nq"
 
 
 class Peer(NamedTuple):
@@ -29,10 +29,7 @@ def peers() -> dict[str, Peer]:
     """Those that are installed; ours first."""
     old = ROOT / "benchmarks/.peers/bin/simple_gpu_scheduler"
     known = [
-        Peer(
-            OURS, lambda slots: [str(ROOT / ".venv/bin/simple_gpu_scheduler"), "--gpus", f"0-{slots - 1}"], "SGS_SLOT"
-        ),
-        Peer(LAUNCHER, lambda slots: [str(ROOT / "bin/simple_gpu_scheduler"), "--gpus", f"0-{slots - 1}"]),
+        Peer(OURS, lambda slots: [str(ROOT / "bin/simple_gpu_scheduler"), "--gpus", f"0-{slots - 1}"], "SGS_SLOT"),
         Peer(
             XARGS,
             lambda slots: ["xargs", "--process-slot-var=SLOT", f"-P{slots}", "-d", "\\n", "-n1", "sh", "-c"],
@@ -62,7 +59,7 @@ def run(peer: Peer, slots: int, stdin: Path) -> None:
             stdout=subprocess.DEVNULL,
             stderr=err,
             env=clean_environment() | own,
-            check=peer.name in (OURS, LAUNCHER),  # a run that fails is quick
+            check=peer.name == OURS,  # a run that fails is quick
         )
 
 

@@ -14,6 +14,10 @@ is_ready() {
     [ "$made_for" = "$root" ] && [ -x "$venv/bin/python" ] && ! [ "$root/pyproject.toml" -nt "$1" ]
 }
 
+start() {
+    exec "$venv/bin/python" -S "$root/bin/start.py" "$@"
+}
+
 say() {
     echo "simple_gpu_scheduler: $*" >&2
 }

@@ -43,8 +43,15 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+STDLIB = "simple_gpu_scheduler.base.stdlib."  # where names of the standard library come from
+
+
 def imports(path: Path) -> Iterator[str]:
     """The full names of all that a file imports, wherever it does."""
+    return (name.removeprefix(STDLIB) for name in _imports(path))
+
+
+def _imports(path: Path) -> Iterator[str]:
     package = ["simple_gpu_scheduler", *path.relative_to(PACKAGE).parts[:-1]]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):

@@ -1,8 +1,6 @@
 """Why jobs wait, as messages: each change once, and nothing for what lasts only a moment. Pure."""
 
-from collections.abc import Sequence
-
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 
 # Two schedulers that pass a GPU back and forth do so many times a second.
 _MOMENT = 1.0

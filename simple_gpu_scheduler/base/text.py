@@ -1,10 +1,10 @@
 """Jobs, places and outcomes as text that is safe to print on a terminal; and printing it."""
 
-import re
-import signal
 import sys
 import time
-from collections.abc import Sequence
+
+from simple_gpu_scheduler.base.stdlib import re, signal
+from simple_gpu_scheduler.base.values import Sequence
 
 from .gpu_waits import Wait
 from .jobs import Job, Outcome

@@ -14,9 +14,9 @@ from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
-from rich.cells import cell_len, set_cell_size
-
 from simple_gpu_scheduler.base.values import NamedTuple
+
+from .cells import cell_len, set_cell_size
 
 _MARK = "…"
 _WORD = re.compile(r"[^\s/=]+[\s/=]*|[\s/=]+")
@@ -48,11 +48,6 @@ def shorten(texts: tuple[str, ...], widths: tuple[int, ...]) -> Sequence[str]:
     if None not in readable and _are_apart(known, readable):
         return [each or "" for each in readable]
     return _with_letters(known, widths, words)
-
-
-def shorten_after(heads: Sequence[str], texts: Sequence[str], width: int) -> Sequence[str]:
-    """The texts in what each of these beginnings leaves of a line."""
-    return shorten(tuple(texts), tuple(max(0, width - cell_len(head)) for head in heads))
 
 
 def in_turn(texts: Collection[str]) -> Mapping[str, Sequence[str]]:
@@ -94,11 +89,7 @@ def _with_letters(texts: Sequence[str], widths: Sequence[int], words: Mapping[st
 
 
 def _fits(text: str, width: int) -> bool:
-    return _cells(text) <= width
-
-
-def _cells(text: str) -> int:
-    return len(text) if text.isascii() and text.isprintable() else cell_len(text)
+    return cell_len(text) <= width
 
 
 def _are_apart(texts: Sequence[str], shown: Sequence[str | None]) -> bool:
@@ -111,13 +102,13 @@ def _readable(cut: _Cut, width: int) -> str | None:
     shown = _bare(cut)
     if not _fits(shown, width):
         return None
-    too_much = sum(map(_cells, cut.pieces)) - width
+    too_much = sum(map(cell_len, cut.pieces)) - width
     left_out: set[int] = set()
     for index in cut.order:
         if too_much <= 0 and _fits(shown := _without(cut.pieces, left_out), width):
             return shown
         left_out.add(index)
-        too_much -= _cells(cut.pieces[index])
+        too_much -= cell_len(cut.pieces[index])
     return _bare(cut)
 
 

@@ -2,11 +2,10 @@
 
 import os
 import stat
-from collections.abc import Mapping
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.values import Literal, NamedTuple
+from simple_gpu_scheduler.base.values import Literal, Mapping, NamedTuple
 from simple_gpu_scheduler.output import Mode, OutputOptions
 
 from . import DisplayOptions, Progress

@@ -2,12 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
 
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe, show_command, show_gpus, show_job, show_outcome, show_waits
 from simple_gpu_scheduler.base.units import show_duration
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping
 from simple_gpu_scheduler.events import (
     Event,
     GpuReturned,

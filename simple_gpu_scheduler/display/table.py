@@ -4,19 +4,15 @@ A wide character counts as two.
 """
 
 import os
-import shutil
-import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 
-from rich.cells import cell_len, set_cell_size
-
+from simple_gpu_scheduler.base.stdlib import shutil, signal, suppress
 from simple_gpu_scheduler.base.text import print_bytes, print_text
+from simple_gpu_scheduler.base.values import Callable, Sequence
 from simple_gpu_scheduler.output.stdout import may_colour
 
-from .abbreviation import shorten
+from .cells import cell_len, set_cell_size
 
 _BETWEEN = "  "
 _LEAST = 6  # of a command, or it would mean nothing; so the line is cut
@@ -56,9 +52,20 @@ def with_commands(
     before = sum(max(map(cell_len, column)) + len(_BETWEEN) for column in list(zip(*rows, strict=True))[:-1])
     rooms = [each for each in (most, None if width is None else max(_LEAST, width - before)) if each is not None]
     if rooms:
-        commands = shorten(tuple(row[-1] for row in body), (min(rooms),) * len(body))
+        commands = _shortened([row[-1] for row in body], [min(rooms)] * len(body))
         body = [[*row[:-1], command] for row, command in zip(body, commands, strict=True)]
     return cut(aligned([heading, *body], sides), width)
+
+
+def shorten_after(heads: Sequence[str], texts: Sequence[str], width: int) -> Sequence[str]:
+    """The texts in what each of these beginnings leaves of a line."""
+    return _shortened(texts, [max(0, width - cell_len(head)) for head in heads])
+
+
+def _shortened(texts: Sequence[str], widths: Sequence[int]) -> Sequence[str]:
+    from .abbreviation import shorten  # noqa: PLC0415 - 5 ms that are for terminals
+
+    return shorten(tuple(texts), tuple(widths))
 
 
 def with_room(rows: Sequence[Sequence[str]], width: int, dispensable: Sequence[str]) -> list[list[str]]:

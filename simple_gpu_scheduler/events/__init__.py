@@ -3,11 +3,9 @@
 An event says what happened, not how it is shown or recorded. Times are in seconds since the epoch.
 """
 
-from collections.abc import Mapping, Sequence
-
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome, Place
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Mapping, NamedTuple, Sequence
 
 
 class RunBegan(NamedTuple):

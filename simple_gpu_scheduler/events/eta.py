@@ -1,10 +1,7 @@
 """Estimates when a run will be done, from how long its jobs have taken so far. Pure."""
 
-from collections import Counter
-from collections.abc import Sequence
-
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 
 
 class Eta(NamedTuple):
@@ -56,7 +53,7 @@ class Lengths:
     def __init__(self) -> None:
         self._succeeded = 0
         self._lengths = 0.0  # their sum
-        self._estimates: Counter[float] = Counter()  # how many waiting jobs have each
+        self._estimates: dict[float, int] = {}  # how many waiting jobs have each
         self._total = 0.0
 
     def succeeded(self, length: float) -> None:
@@ -66,7 +63,7 @@ class Lengths:
 
     def expect(self, estimate: float) -> None:
         """A job with this `time=` waits."""
-        self._estimates[estimate] += 1
+        self._estimates[estimate] = self._estimates.get(estimate, 0) + 1
         self._total += estimate
 
     def expect_no_more(self, estimate: float) -> None:
@@ -82,5 +79,5 @@ class Lengths:
         if mean is not None:  # jobs that have already run for longer will raise it
             longer = [runtime for job, runtime in running if job.time is None and runtime > mean]
             mean = (self._lengths + sum(longer)) / (self._succeeded + len(longer))
-        estimates = ExpectedLengths(self._estimates.total(), self._total, max(self._estimates, default=0.0))
+        estimates = ExpectedLengths(sum(self._estimates.values()), self._total, max(self._estimates, default=0.0))
         return Known(mean, [(job.time, runtime) for job, runtime in running], waiting, estimates)

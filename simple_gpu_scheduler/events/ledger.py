@@ -4,12 +4,10 @@ The rule is in docs/decisions/events.md. Of jobs that succeeded it keeps only th
 million jobs. It has no clock: `now` is passed in, and only tells since when something has been running.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-
 from simple_gpu_scheduler.base.errors import BAD_INPUT, BY_SIGNAL, SOME_DID_NOT_SUCCEED, SUCCEEDED
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Kind
-from simple_gpu_scheduler.base.values import Any, Literal, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Callable, Literal, Mapping, NamedTuple, Sequence
 
 from . import (
     AllRead,

@@ -1,9 +1,7 @@
 """Hands events to the sinks, and keeps going when one fails. It does not know what events mean."""
 
-from collections.abc import Iterable
-from contextlib import suppress
-
-from simple_gpu_scheduler.base.values import Protocol
+from simple_gpu_scheduler.base.stdlib import suppress
+from simple_gpu_scheduler.base.values import Iterable, Protocol
 
 from . import Event, Noticed
 from .ledger import Ledger

@@ -3,11 +3,9 @@
 A GPU is known by its id, as in a job's CUDA_VISIBLE_DEVICES, and by its UUID, which means the same to every process.
 """
 
-from collections.abc import Mapping, Sequence
-
 from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.units import show_duration
-from simple_gpu_scheduler.base.values import NamedTuple, Protocol
+from simple_gpu_scheduler.base.values import Mapping, NamedTuple, Protocol, Sequence
 
 NO_LIMIT = float("inf")
 # A bare CUDA context takes more than this, an idle GPU and a small desktop less.

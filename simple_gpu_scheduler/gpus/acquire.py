@@ -3,13 +3,11 @@
 It does not know what the GPUs are for.
 """
 
-from collections.abc import Callable, Sequence
-from queue import Empty
-
 from simple_gpu_scheduler.base.clock import Clock
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
-from simple_gpu_scheduler.base.values import NamedTuple, Protocol
+from simple_gpu_scheduler.base.stdlib import Empty
+from simple_gpu_scheduler.base.values import Callable, NamedTuple, Protocol, Sequence
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.system.signals import Signalled
 

@@ -4,13 +4,12 @@ It asks NVML if needed, otherwise the driver's files, and says in a sentence wha
 """
 
 import os
-import re
-from collections.abc import Callable, Collection, Mapping
 
 from simple_gpu_scheduler.base.errors import Broken, UserError
 from simple_gpu_scheduler.base.jobs import GpuCap
+from simple_gpu_scheduler.base.stdlib import re
 from simple_gpu_scheduler.base.units import show_size
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Callable, Collection, Mapping, NamedTuple
 from simple_gpu_scheduler.gpus.leases import LeaseCame
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles, shared_directory
 from simple_gpu_scheduler.gpus.leases.lease import open_lease

@@ -1,9 +1,8 @@
 """What the machine file allows: options that are refused, and GPUs that are left out. Pure, except for user names."""
 
-from collections.abc import Collection, Sequence
-
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.units import show_size
+from simple_gpu_scheduler.base.values import Collection, Sequence
 from simple_gpu_scheduler.system.users import user_id, user_name
 
 from . import Device, Gpu, Tolerance

@@ -8,13 +8,11 @@ line knows what the [defaults] mean.
 import errno
 import os
 import stat
-from collections.abc import Callable, Mapping
-from functools import lru_cache
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import GpuCap
 from simple_gpu_scheduler.base.units import parse_size
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping, NamedTuple
 
 from .names import parse_gpus
 
@@ -60,12 +58,18 @@ def read_machine_file(path: str = MACHINE_FILE) -> MachineFile:
             state = os.stat(path)  # what it points to may be missing, with the limits in it
     except OSError as error:
         raise _unreadable(path, error) from None
-    return _read(path, (state.st_dev, state.st_ino, state.st_mtime_ns, state.st_size))
+    version = (path, state.st_dev, state.st_ino, state.st_mtime_ns, state.st_size)
+    if version not in _last_read:  # it is looked at several times in a run
+        content = _read(path)
+        _last_read.clear()
+        _last_read[version] = content
+    return _last_read[version]
 
 
-@lru_cache(maxsize=1)
-def _read(path: str, _version: tuple[int, ...]) -> MachineFile:
-    """It is read several times in a run, and parsed once unless it changes."""
+_last_read: dict[tuple[object, ...], MachineFile] = {}
+
+
+def _read(path: str) -> MachineFile:
     from simple_gpu_scheduler.system.files import read_of_root  # noqa: PLC0415 - as below, with ctypes
 
     try:

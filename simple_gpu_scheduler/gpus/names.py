@@ -3,29 +3,49 @@
 `0`, `0-3`, `0,2`, a UUID or a prefix of it, a MIG instance by its UUID or as `0:1`, and `all`.
 """
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from simple_gpu_scheduler.base.stdlib import re
+from simple_gpu_scheduler.base.values import Iterable, Iterator, Mapping, Sequence
 
 from . import Device, Gpu
 
 ALL = "all"
-# Compiled when first needed: `--help` needs none.
-_INDEXES = r"\d{1,4}(?:-\d{1,4})?"
-_INSTANCE = r"\d{1,4}:\d{1,4}"
-_UUID = r"(?:GPU|MIG)-[0-9A-Za-z/-]+"
+_MOST_DIGITS = 4
 _HEX = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _WHOLE_UUID = rf"(?:GPU-|MIG-|MIG-GPU-){_HEX}(?:/\d+/\d+)?"
 
 
-def _is(shape: str, text: str) -> bool:
-    return re.fullmatch(shape, text, re.ASCII) is not None
+def _is_uuid(text: str) -> bool:
+    """Whether it looks like a UUID or the start of one."""
+    kind, dash, rest = text.partition("-")
+    plain = rest.replace("/", "").replace("-", "")
+    return kind in ("GPU", "MIG") and bool(dash and rest) and text.isascii() and (not plain or plain.isalnum())
+
+
+def _is_whole_uuid(text: str) -> bool:
+    return _is_uuid(text) and re.fullmatch(_WHOLE_UUID, text, re.ASCII) is not None
+
+
+def _is_indexes(text: str) -> bool:
+    """Whether it is `0` or `0-3`."""
+    return _is_one_or_two(text, "-")
+
+
+def _is_instance(text: str) -> bool:
+    """Whether it is `0:1`."""
+    return ":" in text and _is_one_or_two(text, ":")
+
+
+def _is_one_or_two(text: str, between: str) -> bool:
+    numbers = text.split(between, 1)
+    return all(each.isascii() and each.isdigit() and len(each) <= _MOST_DIGITS for each in numbers)
 
 
 def looks_like_gpus(word: str) -> bool:
     """Whether a word names GPUs and nothing else: `0`, `0,1`, `0-3`, `0:1`, `all`, a UUID."""
     parts = _parts(word)
-    shapes = (_INDEXES, _INSTANCE, _UUID)
-    return bool(parts) and all(part == ALL or any(_is(shape, part) for shape in shapes) for part in parts)
+    return bool(parts) and all(
+        part == ALL or _is_indexes(part) or _is_instance(part) or _is_uuid(part) for part in parts
+    )
 
 
 def parse_gpus(words: Iterable[str]) -> tuple[str, ...]:
@@ -50,7 +70,7 @@ def choose(names: Sequence[str], devices: Sequence[Device], *, by_uuid: bool = F
         if device in found[:at]:
             raise ValueError(f"GPU {device.number} ({device.uuid}) is given twice")
     # CUDA is not known to take indexes and UUIDs in one list, so one UUID makes all of them UUIDs.
-    by_uuid = by_uuid or any(not _is(_INDEXES, name) for name in names)
+    by_uuid = by_uuid or any(not _is_indexes(name) for name in names)
     return as_gpus(found, by_uuid=by_uuid)
 
 
@@ -71,14 +91,14 @@ def as_gpus(devices: Sequence[Device], *, by_uuid: bool) -> tuple[Gpu, ...]:
 def choose_unlisted(names: Sequence[str]) -> tuple[Gpu, ...]:
     """The GPUs that the names mean if none can be listed: indexes and full UUIDs are trusted."""
     for name in names:
-        if not _is(_INDEXES, name) and not _is(_WHOLE_UUID, name):
+        if not _is_indexes(name) and not _is_whole_uuid(name):
             raise ValueError(f"{name} cannot be looked up without NVML; use an index (0) or a full UUID")
-    return tuple(Gpu(name, "" if _is(_INDEXES, name) else name) for name in names)
+    return tuple(Gpu(name, "" if _is_indexes(name) else name) for name in names)
 
 
 def need_listing(names: Sequence[str], *, has_uuids: bool) -> bool:
     """Whether NVML is needed to tell which GPUs the names mean; `has_uuids`: the UUIDs of all indexes are known."""
-    return not all(_is(_WHOLE_UUID, name) or (has_uuids and _is(_INDEXES, name)) for name in names)
+    return not all(_is_whole_uuid(name) or (has_uuids and _is_indexes(name)) for name in names)
 
 
 def visible(variable: str, devices: Sequence[Device]) -> tuple[str, ...]:
@@ -100,14 +120,10 @@ def order_is_ours(environment: Mapping[str, str]) -> bool:
 def _find(name: str, devices: Sequence[Device]) -> Device:
     if name.isascii() and name.isdigit():
         matches = [device for device in devices if device.number == str(int(name))]
-    elif _is(_INSTANCE, name):
+    elif _is_instance(name):
         matches = [instance for device in devices for instance in device.instances if instance.number == name]
     else:
-        matches = (
-            [device for device in _all(devices) if device.uuid.startswith(name)]
-            if re.match(_UUID, name, re.ASCII)
-            else []
-        )
+        matches = [device for device in _all(devices) if device.uuid.startswith(name)] if _is_uuid(name) else []
         matches = [device for device in matches if device.uuid == name] or matches
     if len(matches) == 1:
         return matches[0]
@@ -141,9 +157,9 @@ def _parts(word: str) -> list[str]:
 
 
 def _expand(part: str) -> list[str]:
-    if _is(_UUID, part) or _is(_INSTANCE, part):
+    if _is_uuid(part) or _is_instance(part):
         return [part]
-    if not _is(_INDEXES, part):
+    if not _is_indexes(part):
         raise ValueError(
             f"'{part}' is not a GPU; use an index (0), a range (0-3), a UUID (GPU-...), a MIG instance (0:1) or all"
         )

@@ -1,10 +1,8 @@
 """When a GPU that is not leased counts as free, and the message if it does not. Pure."""
 
-from collections.abc import Iterable
-
 from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.units import show_duration, show_size
-from simple_gpu_scheduler.base.values import Literal, NamedTuple
+from simple_gpu_scheduler.base.values import Iterable, Literal, NamedTuple
 
 from . import USED_MEMORY, Look, Neighbour, Reason, Tolerance
 from .nvml import Reading

@@ -4,12 +4,11 @@ It only looks. Whether a job could start is judged by the same code as in a run.
 without asking which processes use the GPUs.
 """
 
-from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.units import show_share
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, Iterable, Mapping, NamedTuple
 from simple_gpu_scheduler.gpus.leases import LeaseError
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import FileLease

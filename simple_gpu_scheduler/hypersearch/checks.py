@@ -1,8 +1,7 @@
 """Checks before the first line is printed: everything about a sweep that no single part can see."""
 
-from collections.abc import Iterable
-
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import Iterable
 
 from .pattern import NAME, Pattern, Placeholder
 from .shell_quotes import COMMENT, ENDS_ESCAPED, WORDS, left_open

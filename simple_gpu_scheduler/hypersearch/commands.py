@@ -1,11 +1,11 @@
 """Checked sweeps, and their commands one after another, without repetitions."""
 
-from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import islice, product
 from math import prod
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.values import Collection, Iterator, Sequence
 
 from .checks import check_line, check_options, check_random, check_sweep, check_use, check_values, could_repeat
 from .conditions import Selection, bound, count_points, look_ahead, parse_conditions

@@ -1,13 +1,19 @@
 """Which points are part of a sweep (`--where`), and which parameters a point has (`--when`)."""
 
 import keyword
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from unicodedata import normalize
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
+from simple_gpu_scheduler.base.stdlib import re
+from simple_gpu_scheduler.base.values import (
+    TYPE_CHECKING,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    NamedTuple,
+    Sequence,
+)
 
 from .points import Order, Point, points
 from .space import Space
@@ -102,6 +108,8 @@ def _normal(name: str) -> str:
         return f"{name}{_STAND_IN}"
     if name.isascii():
         return name
+    from unicodedata import normalize  # noqa: PLC0415 - few names need it
+
     return normalize("NFKC", name)
 
 

@@ -1,9 +1,7 @@
 """A sweep as a mapping, as in files, and back. The keys are the names of the command-line options."""
 
-from collections.abc import Callable, Mapping
-
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping
 
 from .order import SAMPLERS
 from .sweep import IN_ORDER, SHUFFLED, Rows, Sweep, WrittenValues, meant, shown

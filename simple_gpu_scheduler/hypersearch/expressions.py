@@ -8,12 +8,11 @@ import ast
 import math
 import operator
 import warnings
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping, NamedTuple
 
 from .conditions import habits, meant_by, without_keywords
 from .sweep import bare, shown

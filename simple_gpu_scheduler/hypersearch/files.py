@@ -7,13 +7,12 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.extras import install, toml_reader
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.stdlib import suppress
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping, Sequence
 from simple_gpu_scheduler.system.files import replace_file
 
 from .definitions import is_saved, read_sweeps, save_sweeps

@@ -1,10 +1,9 @@
 """The words after `-p NAME` and their values: listed, or computed by a generator."""
 
-from collections.abc import Callable, Mapping
 from math import exp, floor, log, log10
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, Mapping, NamedTuple
 
 from .sweep import WrittenValues, shown
 from .values import LISTED, MOST, Computed, Draw, Fixed, Values, is_number, parse_fixed, show_fixed

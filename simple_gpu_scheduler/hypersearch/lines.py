@@ -3,9 +3,8 @@
 It knows what a point writes, not which points there are.
 """
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-
+from simple_gpu_scheduler.base.stdlib import re
+from simple_gpu_scheduler.base.values import Callable, Collection, Mapping, Sequence
 from simple_gpu_scheduler.jobfile.options import NOT_IN_NAMES
 
 from .pattern import Pattern, Placeholder

@@ -3,12 +3,11 @@
 The order of n things takes no memory, however large n is. Only this file knows scipy, for quasi-random points."""
 
 import warnings
-from collections.abc import Iterator
 from math import isqrt
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.extras import install
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Iterator
 
 _MASK = 2**64 - 1
 _FEW = 1024  # up to this many are sorted by random numbers, which makes all orders equally likely

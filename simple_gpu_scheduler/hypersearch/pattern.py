@@ -1,10 +1,8 @@
 """Placeholders such as `{lr}`, `{lr:.0e}`, `{opt!s}` or `{--momentum m}`: their syntax, and how values fill them."""
 
-import re
-from collections.abc import Collection, Sequence
-
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import re
+from simple_gpu_scheduler.base.values import Collection, NamedTuple, Sequence
 
 from .shell_quotes import COMMANDS, COMMENT, ENDS_ESCAPED, OPTIONS, SINGLE, WORD, WORDS, left_open, place_behind, quoted
 from .sweep import bare, meant, shown

@@ -1,9 +1,8 @@
 """The points of a space one after another: in grid order, shuffled, random, or quasi-random."""
 
-from collections.abc import Iterator
 from itertools import count
 
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Iterator, NamedTuple
 
 from .order import mix, quasi_points, shuffled, unit
 from .space import Space

@@ -4,10 +4,8 @@ It knows what a place means to sh, bash and zsh, not how a pattern is written. I
 need no quoting, or none. A ValueError says why a value is refused.
 """
 
-import re
-from collections.abc import Callable, Mapping
-from shlex import quote
-
+from simple_gpu_scheduler.base.stdlib import re, shlex
+from simple_gpu_scheduler.base.values import Callable, Mapping
 from simple_gpu_scheduler.jobfile.shell_comments import CommentScanner
 
 _SPECIAL_IN_STRING = re.compile(r'([\\"$`])')
@@ -84,7 +82,7 @@ def _forced(value: str) -> str:
 
 
 def _as_word(value: str) -> str:
-    return _forced(value) if value.startswith("=") else quote(value)  # zsh looks for a program of that name
+    return _forced(value) if value.startswith("=") else shlex.quote(value)  # zsh looks for a program of that name
 
 
 def _as_command(value: str) -> str:
@@ -131,7 +129,7 @@ def _in_heredoc(_value: str) -> str:
 
 
 def _without_quotes(value: str) -> str:
-    if quote(value) != value:
+    if shlex.quote(value) != value:
         raise ValueError("quotes do not work there; put the placeholder outside of ` `, ${ }, $(( )) and the like")
     return value
 

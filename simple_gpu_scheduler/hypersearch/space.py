@@ -3,11 +3,10 @@
 It knows how parameters are combined, not in which order points are visited or which are left out.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, Iterator, Mapping, NamedTuple, Sequence
 
 from .sweep import Rows, meant, shown
 from .values import LISTED, MOST, NUMBER, Draw, Values, kind_of

@@ -1,8 +1,6 @@
 """A sweep as written on the command line or in a file. Nothing in it is checked yet."""
 
-from collections.abc import Collection, Mapping
-
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Collection, Mapping, NamedTuple
 
 SHUFFLED, IN_ORDER = "shuffled_grid", "grid"
 

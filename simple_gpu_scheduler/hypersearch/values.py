@@ -1,9 +1,7 @@
 """The values of a parameter: listed, computed, or drawn; and numbers, read exactly as written."""
 
-import re
-from collections.abc import Callable, Iterable, Sequence
-
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.stdlib import re
+from simple_gpu_scheduler.base.values import Any, Callable, Iterable, NamedTuple, Sequence
 
 from .sweep import shown
 

@@ -6,9 +6,9 @@ changed, the rest is not read, since half of a line may be old and half of it ne
 
 import os
 import time
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.events import ReadMark
 
 from .feeds import CHUNK, ChangedError, Piece

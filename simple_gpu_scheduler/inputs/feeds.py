@@ -6,9 +6,8 @@ A feed returns bytes; feeds that can be resumed remember how far their bytes wer
 
 import os
 import select
-from collections.abc import Callable
 
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple, Protocol
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Callable, NamedTuple, Protocol
 from simple_gpu_scheduler.events import ReadMark
 
 if TYPE_CHECKING:

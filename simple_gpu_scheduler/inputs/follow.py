@@ -14,12 +14,11 @@ It cannot notice everything: a file that came to the path and was gone before th
 import errno
 import fcntl
 import os
-import signal
 import stat
 import time
 import zlib
-from contextlib import suppress
 
+from simple_gpu_scheduler.base.stdlib import signal, suppress
 from simple_gpu_scheduler.base.values import Literal, NamedTuple
 from simple_gpu_scheduler.system.inotify import Watch
 

@@ -4,28 +4,26 @@ run its earlier inputs, each from where it was left."""
 import errno
 import os
 import stat
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from itertools import count
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import shlex, suppress
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.events import ReadMark
-from simple_gpu_scheduler.jobfile.interpreter import foreign_interpreter
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import files
-from simple_gpu_scheduler.keeper.intake import PipeKind
 
 from . import PIPE_SUFFIX, InputOptions
 from .contents import Content, content_of
 from .feeds import Followed
-from .pipes import HandOver, Rest, Spooled
 from .reader import OpenInput, check
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.journal.run_state import RunState
+
+    from .pipes import HandOver
 
 
 _STDIN = 0
@@ -153,13 +151,17 @@ def spooled(
     kind: Input,
     opened: OpenInput,
     spool: int,
-    hand_over: HandOver | None,
+    hand_over: "HandOver | None",
     mark: ReadMark | None,
     end: bytes,
     *,
     follows: bool,
 ) -> OpenInput:
     """A pipe that is copied to the open file `spool`."""
+    from simple_gpu_scheduler.keeper.intake import PipeKind  # noqa: PLC0415 - 1 ms that a file needs not
+
+    from .pipes import Spooled  # noqa: PLC0415 - see above
+
     is_named = kind.kind == "fifo"
     offset = mark.offset if mark else 0
     pipe = PipeKind(is_named, is_named and follows, end)
@@ -169,6 +171,8 @@ def spooled(
 
 def rest(kind: Input, spool: int, mark: ReadMark | None) -> OpenInput:
     """The saved content of a pipe that no longer exists."""
+    from .pipes import Rest  # noqa: PLC0415 - see above
+
     return OpenInput(spool, kind.name, Rest(kind.spool, spool, mark.offset if mark else 0), mark)
 
 
@@ -181,14 +185,14 @@ def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
 
 def refuse_programs(typed: "Sequence[Typed]", shell: str) -> None:
     """Refuse a regular file that is the program of another language, unless its lines are for a shell like that."""
-    if foreign_interpreter(b"#!" + os.fsencode(shell)):
-        return
     for each, opened in typed:
-        if not isinstance(opened.feed, Content):
+        start = opened.feed.first(_FIRST_LINE) if isinstance(opened.feed, Content) else b""
+        if not start.startswith(b"#!"):
             continue
-        if words := foreign_interpreter(opened.feed.first(_FIRST_LINE)):
-            import shlex  # noqa: PLC0415 - only an error needs it
+        from simple_gpu_scheduler.jobfile.interpreter import foreign_interpreter  # noqa: PLC0415 - few files have one
 
+        words = foreign_interpreter(start)
+        if words and not foreign_interpreter(b"#!" + os.fsencode(shell)):
             path = opened.name or (each.path if os.path.exists(each.path) else "")
             raise UserError(
                 f"{safe(path) or 'stdin'} is not a list of commands: its first line says that it is a program for "
@@ -278,7 +282,7 @@ def _mark_of_followed(path: str, state: "RunState") -> ReadMark | None:
 
 
 def gather(
-    typed: Sequence[Typed], journal: str, hand_over: HandOver | None, state: "RunState | None", options: InputOptions
+    typed: Sequence[Typed], journal: str, hand_over: "HandOver | None", state: "RunState | None", options: InputOptions
 ) -> Gathered:
     """The inputs that the resumed run had, then the ones typed now; those that may never end come last."""
     gathering = _Gathering(journal, hand_over, state, b"\0" if options.null else b"\n", follows=not options.no_follow)
@@ -299,7 +303,7 @@ def _input_of(record: Mapping[str, str]) -> Input:
 
 class _Gathering:
     def __init__(
-        self, journal: str, hand_over: HandOver | None, state: "RunState | None", end: bytes, *, follows: bool
+        self, journal: str, hand_over: "HandOver | None", state: "RunState | None", end: bytes, *, follows: bool
     ) -> None:
         self._stem = files.stem(journal) if journal else ""
         self._hand_over = hand_over
@@ -312,8 +316,11 @@ class _Gathering:
         self._problems: list[str] = []
 
     def _stays_open(self, each: Input, opened: OpenInput) -> bool:
-        is_pipe = each.kind == "fifo" and self._follows and not isinstance(opened.feed, Rest)
-        return is_pipe or each.kind == "follow"
+        if each.kind != "fifo" or not self._follows:
+            return each.kind == "follow"
+        from .pipes import Rest  # noqa: PLC0415 - see above
+
+        return not isinstance(opened.feed, Rest)
 
     def all(self) -> Gathered:
         found = sorted(self._found, key=lambda pair: pair[0].kind in QUEUES)

@@ -10,9 +10,8 @@ know how a file changes, nor what a line means.
 
 import hashlib
 from array import array
-from collections.abc import Iterable
 
-from simple_gpu_scheduler.base.values import TYPE_CHECKING
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Iterable
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.journal.run_state import KnownLines

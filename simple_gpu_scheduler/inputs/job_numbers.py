@@ -8,9 +8,8 @@ that is not recorded in time has no number.
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
 
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Iterable, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.jobfile.split import count_lines
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.read import Record, read_records

@@ -3,11 +3,9 @@
 import os
 import select
 import sys
-import threading
-from collections.abc import Sequence
-from contextlib import suppress
 
-from simple_gpu_scheduler.base.values import Protocol
+from simple_gpu_scheduler.base.stdlib import Lock, suppress
+from simple_gpu_scheduler.base.values import Protocol, Sequence
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.keeper.connection import Socket, pair, receive, send
 from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
@@ -81,7 +79,7 @@ class Spooled:
         self._is_over = self._is_direct = False
         self._unused = b""
         self._granted = self._size + AHEAD
-        self._lock = threading.Lock()  # over the socket, which is another when the keeper was killed
+        self._lock = Lock()  # over the socket, which is another when the keeper was killed
 
     def begin(self) -> None:
         """See `Feed`. Waits until writers can write."""

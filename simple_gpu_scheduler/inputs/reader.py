@@ -5,12 +5,11 @@ It knows what a named pipe is. What a line means is up to the parser, and how by
 
 import os
 import stat
-import threading
-from collections.abc import Callable, Iterator
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple, Protocol
+from simple_gpu_scheduler.base.stdlib import Event
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Callable, Iterator, NamedTuple, Protocol
 from simple_gpu_scheduler.events import Noticed, ReadMark
 from simple_gpu_scheduler.jobfile.parse import Refusal
 from simple_gpu_scheduler.jobfile.split import Line, LineCutter
@@ -106,7 +105,7 @@ class Reader:
         self._wait_for_room = wait_for_room
         self._by_null = by_null
         self._feed: Feed | None = None
-        self.has_begun = threading.Event()  # whether others can write to the inputs
+        self.has_begun = Event()  # whether others can write to the inputs
 
     def run(self) -> None:
         """Read everything."""

@@ -8,16 +8,13 @@ import errno
 import fcntl
 import os
 import select
-import shlex
-import signal
 import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import shlex, signal, suppress
+from simple_gpu_scheduler.base.values import Callable, Iterator, NamedTuple, Sequence
 from simple_gpu_scheduler.jobfile.split import SUBMITTED
 
 from . import PIPE_SUFFIX
@@ -99,7 +96,7 @@ def append(path: str, fd: int, lines: Sequence[WholeLine], say: Say, *, marks: b
     if stat.S_ISFIFO(os.fstat(fd).st_mode):
         written = _write_to_pipe(path, fd, lines, say, marks=marks)
     else:
-        with _uninterrupted():
+        with _Uninterrupted():
             written = [Written(lines, _append_to_file(path, fd, _joined(lines)))]
     os.close(fd)
     return written
@@ -184,7 +181,7 @@ def _pieces(lines: Sequence[WholeLine], more: int = 0) -> Iterator[list[WholeLin
 def _write(path: str, fd: int, data: bytes, say: Say) -> None:
     rest = memoryview(data)
     _wait_for_room(path, fd, say)
-    with _uninterrupted():  # half a line would be joined to the next one's
+    with _Uninterrupted():  # half a line would be joined to the next one's
         while rest:
             try:
                 rest = rest[os.write(fd, rest) :]
@@ -200,14 +197,14 @@ def _wait_for_room(path: str, fd: int, say: Say) -> None:
         poll.poll()
 
 
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Defer signals that would end us; SIGQUIT (Ctrl-\\) still does."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS_US)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+class _Uninterrupted:
+    """Defers signals that would end us; SIGQUIT (Ctrl-\\) still does."""
+
+    def __enter__(self) -> None:
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS_US)
+
+    def __exit__(self, *_error: object) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
 
 
 def _append_to_file(path: str, fd: int, data: bytes) -> int:

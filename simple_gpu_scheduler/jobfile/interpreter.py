@@ -1,7 +1,8 @@
 """Whether a file whose first line is `#!` is a list of commands or the program of another language."""
 
-from collections.abc import Sequence
 from itertools import dropwhile
+
+from simple_gpu_scheduler.base.values import Sequence
 
 _SHELLS = frozenset(
     ("sh", "ash", "bash", "busybox", "csh", "dash", "fish", "ksh", "ksh93", "mksh", "rbash", "tcsh", "yash", "zsh")

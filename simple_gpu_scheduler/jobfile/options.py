@@ -3,30 +3,33 @@
 It knows the keys and the form of their values, not where in a line they are, nor what they do.
 """
 
-import re
-from collections.abc import Callable, Mapping
-
+from simple_gpu_scheduler.base.stdlib import re
 from simple_gpu_scheduler.base.units import parse_duration, parse_size
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping
 
 NOT_IN_NAMES = r"\s,'\"`\\\x00-\x1f\x7f"
-_NAME = re.compile(f"[^{NOT_IN_NAMES}]+")
+_NOT_IN_NAMES = frozenset(" ,'\"`\\")
+_MOST_DIGITS = 9
 
 
 def _count(text: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+    if not _is_whole(text):
         raise ValueError(f"'{text}' is not a whole number (0 or more)")
     return int(text)
 
 
 def _priority(text: str) -> int:
-    if not re.fullmatch(r"[+-]?\d{1,9}", text, re.ASCII):
+    if not _is_whole(text[1:] if text[0] in "+-" else text):
         raise ValueError(f"'{text}' is not a whole number (higher starts earlier)")
     return int(text)
 
 
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+
+
 def _name(text: str) -> str:
-    if not _NAME.fullmatch(text) or not text.isprintable():
+    if not text or not text.isprintable() or not _NOT_IN_NAMES.isdisjoint(text):
         raise ValueError(f"'{text}' is not a valid name; leave out quotes, commas and backslashes")
     return text
 
@@ -46,7 +49,7 @@ KEYS: Mapping[str, Callable[[str], object]] = {
     "name": _name,
     "after": _names,
 }
-_HAS_SEPARATOR = re.compile(r"[,;]($|\w+=)")
+_SEPARATOR = r"[,;]($|\w+=)"
 _OF_ONE_JOB = ("name", "after")
 
 
@@ -75,7 +78,7 @@ def _value(key: str, text: str) -> object:
     try:
         return KEYS[key](text)
     except ValueError as error:
-        hint = "; separate options with spaces" if _HAS_SEPARATOR.search(text) else ""
+        hint = "; separate options with spaces" if re.search(_SEPARATOR, text) else ""
         raise ValueError(f"{key}: {error}{hint}") from None
 
 

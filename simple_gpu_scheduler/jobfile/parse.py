@@ -4,12 +4,10 @@ It numbers jobs and remembers the names and defaults of earlier lines. It does n
 end, or when their jobs run.
 """
 
-import re
-from collections.abc import Callable, Sequence
-
 from simple_gpu_scheduler.base.jobs import GpuCap, Job, Place
+from simple_gpu_scheduler.base.stdlib import re
 from simple_gpu_scheduler.base.units import show_size
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Callable, NamedTuple, Sequence
 from simple_gpu_scheduler.events import ReadMark
 
 from .options import parse_options

@@ -5,12 +5,12 @@ ever taken out of a string. The one thing it cannot follow is a `case` with unba
 follow patterns written `(a)`.
 """
 
-import re
+from simple_gpu_scheduler.base.stdlib import re
 
 _ENDS_WORD = b" \t\n;&|()<>"
 # Compiled when first needed; few jobs have one.
 _HEREDOC = rb"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|()<>'\"\\])+)"
-_ANSI_STRING = re.compile(rb"(?:[^'\\]|\\.)*", re.DOTALL)
+_ANSI_STRING = rb"(?:[^'\\]|\\.)*"
 
 # Of what may be open (a `"` string, `${`, `$((`, `$(`, `(`, a backtick), those in which words and so comments are met.
 _HOLDS_COMMANDS = (b"$(", b"(", b"`")
@@ -85,7 +85,7 @@ class CommentScanner:
             end = self.text.find(b"'", self.at)
             end = len(self.text) if end < 0 else end
         else:
-            match = _ANSI_STRING.match(self.text, self.at)
+            match = re.compile(_ANSI_STRING, re.DOTALL).match(self.text, self.at)
             end = match.end() if match else self.at
         self.at = end
         if self.text[end : end + 1] == b"'":

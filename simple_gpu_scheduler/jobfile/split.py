@@ -1,7 +1,5 @@
 """Bytes -> logical lines, as they arrive. It knows how lines end and continue, not what they mean."""
 
-import re
-
 from simple_gpu_scheduler.base.values import NamedTuple
 
 from .parse import LONGEST_LINE as _LONGEST_LINE
@@ -11,7 +9,8 @@ _TAIL = 64
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The comment that `submit` writes before its lines; nobody wrote it, so it has no line number.
 SUBMITTED = b"# submit %s\n"
-_SUBMITTED = re.compile(SUBMITTED % b"[0-9a-f]{16}")
+_PREFIX = SUBMITTED.partition(b"%")[0]
+_HEX, _DIGITS = b"0123456789abcdef", 16
 
 
 class Line(NamedTuple):
@@ -24,8 +23,15 @@ class Line(NamedTuple):
 
 def count_lines(data: bytes) -> int:
     """How many physical lines end in these bytes, which are from the start of a stream."""
-    marks = (at.start() for at in _SUBMITTED.finditer(data))
-    return data.count(b"\n") - sum(data[max(0, at - 1) : at] in (b"", b"\n") for at in marks)
+    lines = data.count(b"\n")
+    if _PREFIX in data:
+        lines -= sum(map(_is_submitted, data.split(b"\n")[:-1]))
+    return lines
+
+
+def _is_submitted(line: bytes) -> bool:
+    text = line.removeprefix(_PREFIX)
+    return len(line) - len(text) == len(_PREFIX) and len(text) == _DIGITS and not text.strip(_HEX)
 
 
 class LineCutter:
@@ -106,7 +112,7 @@ class LineCutter:
         if self._end == b"\0":
             self._number += text.count(b"\n")
             return [Line(number, text, size)]
-        is_submitted = text.startswith(b"#") and _SUBMITTED.fullmatch(text + b"\n")
+        is_submitted = text.startswith(b"#") and _is_submitted(text)
         self._number += not is_submitted
         if is_submitted and self._joined:  # another writer began, so nothing can continue this line any more
             line, self._joined = self._joined.line(), None

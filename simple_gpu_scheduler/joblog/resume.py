@@ -4,12 +4,10 @@ A row is a job that has ended. Only numbers count: with `--resume` a job that ha
 `--resume-failed` one that has a row of success anywhere. It knows nothing of files, or of what is run.
 """
 
-import re
-from collections.abc import Iterable, Sequence
-
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.stdlib import re
+from simple_gpu_scheduler.base.values import Any, Iterable, NamedTuple, Sequence
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal, split_options
 

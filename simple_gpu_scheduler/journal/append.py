@@ -5,12 +5,10 @@ It knows nothing of what is written.
 """
 
 import os
-import threading
 import time
-from collections import deque
-from collections.abc import Callable
-from queue import Empty, SimpleQueue
 
+from simple_gpu_scheduler.base.stdlib import Empty, Event, Lock, SimpleQueue, deque
+from simple_gpu_scheduler.base.values import Callable
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.system.threads import MessageQueue, start_thread
 
@@ -33,13 +31,13 @@ class Appender:
         self._fd = fd
         self._name = name
         self._write_some = write or _write
-        self._lock = threading.Lock()  # guards the four below
+        self._lock = Lock()  # guards the four below
         self._kept: deque[bytes] = deque()  # what could not be written yet
         self._size = 0
         self._is_torn = False  # whether the file may end within a line
         self._try_at = 0.0
-        self._has_new = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._has_new = Event()
+        self._has_thread = False
         self._unsynced = ""
         self._is_told = False
 
@@ -96,11 +94,12 @@ class Appender:
             self._size -= len(self._kept.popleft())
 
     def _sync_soon(self) -> None:
-        if self._thread is None:
+        if not self._has_thread:
             try:
-                self._thread = start_thread(self._sync)
+                start_thread(self._sync)
             except RuntimeError:  # no more threads: a power cut may cost the last lines
                 return
+            self._has_thread = True
         if not self._has_new.is_set():
             self._has_new.set()
 

@@ -5,11 +5,11 @@ No link is followed, and nothing of another user is deleted. It does not know wh
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import BAD_INPUT, UserError
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import Callable, Collection, Iterable, Mapping, Sequence
 
 from . import files
 

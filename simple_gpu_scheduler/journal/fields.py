@@ -4,9 +4,7 @@ It knows neither what fields mean nor which may be missing. A long journal has m
 type are checked without a call.
 """
 
-from collections.abc import Callable, Mapping
-
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping
 
 _MOST = 10**40  # more than any option can say
 _FAR = 2**36  # seconds: from the epoch to the year 4147; beyond, calendars fail

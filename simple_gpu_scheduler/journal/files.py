@@ -7,21 +7,20 @@ file, so asking for them cannot undo them, and the kernel releases them when the
 import fcntl
 import os
 import pwd
-import re
 import stat
-import struct
+import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.stdlib import suppress
+from simple_gpu_scheduler.base.values import Mapping
 
 # The bytes of the file that are locked; they may be past its end. A keeper locks the byte at 1 + its scheduler's pid,
 # so that several keepers whose schedulers died have one each.
 SCHEDULER, _KEEPERS = 0, 1
 _ALL = 0
 SUFFIX = ".jsonl"
-_RUN = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+_HEX = "0123456789abcdef"
 _TRIES, _PAUSE = 30, 0.01
 
 
@@ -48,8 +47,11 @@ def new_run_id() -> str:
 
 
 def is_run_id(text: str) -> bool:
-    """Whether this is a run ID."""
-    return bool(_RUN.fullmatch(text))
+    """Whether this is a run ID, as `20261119-074704-29a070`."""
+    if [len(part) for part in text.split("-")] != [8, 6, 6]:
+        return False
+    digits = text[:8] + text[9:15]
+    return digits.isascii() and digits.isdigit() and not text[16:].strip(_HEX)
 
 
 def make_directory(directory: str) -> None:
@@ -125,7 +127,7 @@ def is_locked(fd: int, byte: int, size: int = 1) -> bool:
         answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _region(fcntl.F_WRLCK, byte, size))
     except OSError:
         return False
-    return int(struct.unpack_from("h", answer)[0]) != fcntl.F_UNLCK
+    return int.from_bytes(answer[:2], sys.byteorder) != fcntl.F_UNLCK
 
 
 def wait_until_unlocked(fd: int, byte: int) -> None:
@@ -136,7 +138,9 @@ def wait_until_unlocked(fd: int, byte: int) -> None:
 
 
 def _region(kind: int, byte: int, size: int = 1) -> bytes:
-    return struct.pack("hhqqi4x", kind, os.SEEK_SET, byte, size, 0)
+    """A `struct flock`: two short numbers, two long ones, each at a multiple of its size, and a pid."""
+    numbers = ((kind, 2), (os.SEEK_SET, 2), (0, 4), (byte, 8), (size, 8), (0, 8))
+    return b"".join([number.to_bytes(bytes_, sys.byteorder) for number, bytes_ in numbers])
 
 
 def stem(journal: str) -> str:
@@ -169,17 +173,21 @@ def find_runs(directory: str) -> list[str]:
     return [os.path.join(directory, name) for name in runs]
 
 
-@contextmanager
-def opened(path: str) -> Iterator[int]:
+class opened:  # noqa: N801 - said where it is entered: with opened(path) as fd
     """Open a journal to ask about its locks."""
-    try:  # the lock that `lock` takes, and so asking for it, wants a file that may be written to
-        fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> int:
+        try:  # the lock that `lock` takes, and so asking for it, wants a file that may be written to
+            self._fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            self._fd = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return self._fd
+
+    def __exit__(self, *_error: object) -> None:
+        os.close(self._fd)
 
 
 def is_alive(path: str) -> bool:

@@ -2,16 +2,14 @@
 
 It finds and reads journals; it does not know what is shown of them."""
 
-import mmap
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, Iterable, Iterator, NamedTuple, Sequence
 
 from . import files
 from .fields import is_sound
@@ -163,6 +161,8 @@ def has_followed(journal: str, path: str) -> bool:
 
 def _starts(journal: str) -> Iterator[Record]:
     """How a run was started, and how it was resumed each time."""
+    import mmap  # noqa: PLC0415 - only a run that follows a file asks
+
     try:
         with open(journal, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             at = data.find(_RUN_BEGAN)

@@ -1,14 +1,12 @@
 """Lengths of jobs in this user's earlier runs, from the newest journals, as many as can be read in a moment."""
 
 import os
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from io import BytesIO
 from itertools import islice
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.stdlib import deque, suppress
+from simple_gpu_scheduler.base.values import Any, Iterable, Iterator, Mapping
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, RUNS_KEPT, PastLengths
 from simple_gpu_scheduler.scheduling.templates import template_of
 

@@ -6,11 +6,10 @@ can be separated from the next one written after it.
 
 # What `json` itself uses; loading all of `json` takes 2 ms.
 from _json import encode_basestring_ascii as quote
-from collections.abc import Callable, Iterable, Mapping
 
 from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Callable, Iterable, Mapping
 
 # The options of a job, written if they are not the default; `after` and `name` are written separately.
 OPTIONS = ("gpus", "mem", "timeout", "time", "retries", "priority", "label")

@@ -1,8 +1,6 @@
 """Which runs `clean` deletes, and why it leaves others. Pure."""
 
-from collections.abc import Collection, Iterable, Sequence
-
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Collection, Iterable, NamedTuple, Sequence
 
 
 class RunOnDisk(NamedTuple):

@@ -3,10 +3,8 @@
 It does not know which runs there are, whether one is active, or how rows are printed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Iterable, Iterator, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.jobfile.options import parse_options
 from simple_gpu_scheduler.jobfile.parse import split_options
 from simple_gpu_scheduler.jobfile.split import LineCutter

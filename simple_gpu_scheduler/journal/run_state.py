@@ -4,13 +4,10 @@ It does not know whether the scheduler is still running: a job that started and 
 caller decides what that means.
 """
 
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-
 from simple_gpu_scheduler.base.errors import BAD_INPUT
 from simple_gpu_scheduler.base.jobs import Job, Key, Outcome, Place, outcome_of
-from simple_gpu_scheduler.base.values import Any, NamedTuple, get_args
+from simple_gpu_scheduler.base.stdlib import bisect_left
+from simple_gpu_scheduler.base.values import Any, Callable, Iterable, Mapping, NamedTuple, get_args
 from simple_gpu_scheduler.events.ledger import State, state_after
 
 from . import VERSION
@@ -120,7 +117,7 @@ class RunState:
         self.is_paused = False
         self.waits: list[dict[str, str]] = []  # why jobs waited, by the last record of that
         self.problems: list[str] = []
-        self.unknown: Counter[str] = Counter()
+        self.unknown: set[str] = set()
         self.unreadable = 0
         self.last_at = 0.0
         self._on: dict[str, Callable[[Record], None]] = {
@@ -166,10 +163,11 @@ class RunState:
         """The jobs that have not ended."""
         return (each for each in self.jobs.values() if each.state in UNFINISHED)
 
-    def counts(self) -> Counter[str]:
+    def counts(self) -> dict[str, int]:
         """How many jobs are in each state; refused lines count as not started."""
-        counts: Counter[str] = Counter(dict.fromkeys(get_args(State), 0))
-        counts.update(each.state for each in self.jobs.values())
+        counts = dict.fromkeys(get_args(State), 0)
+        for each in self.jobs.values():
+            counts[each.state] += 1
         counts["not started"] += len(self.refused)
         return counts
 
@@ -190,7 +188,7 @@ class RunState:
             name = record["event"]
             take = self._on.get(name)
             if take is None:
-                self.unknown[name] += 1
+                self.unknown.add(name)
                 continue
             if not is_sound(record):
                 self.unreadable += 1

@@ -5,12 +5,11 @@ So an event has been recorded before its consequences happen.
 
 import os
 import time
-from collections.abc import Sequence
-from contextlib import suppress
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import NamedTuple, Protocol
+from simple_gpu_scheduler.base.stdlib import suppress
+from simple_gpu_scheduler.base.values import NamedTuple, Protocol, Sequence
 from simple_gpu_scheduler.events import Event, RunBegan
 from simple_gpu_scheduler.events.publisher import Sink
 from simple_gpu_scheduler.system.files import is_remote, write_at_once

@@ -6,14 +6,14 @@ It knows neither when to notify, nor jobs.
 import errno
 import fcntl
 import os
-import signal
 import time
-from collections.abc import Callable, Mapping
 from io import FileIO
 
 from simple_gpu_scheduler.base.jobs import outcome_of
+from simple_gpu_scheduler.base.stdlib import signal
 from simple_gpu_scheduler.base.text import show_outcome
 from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.base.values import Callable, Mapping
 from simple_gpu_scheduler.output.log_file import last_shown
 from simple_gpu_scheduler.system import processes
 

@@ -1,11 +1,10 @@
 """What a notification of a run says, and when it is sent. Pure; it does not know how it is sent."""
 
 import json
-from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome
 from simple_gpu_scheduler.base.text import safe, visible
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, NamedTuple, Sequence
 from simple_gpu_scheduler.events import JobDropped, JobEnded, RunEnded
 from simple_gpu_scheduler.events.ledger import fate_of
 

@@ -7,9 +7,9 @@ gets, is in other files.
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
 
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import Callable, Sequence
 from simple_gpu_scheduler.display.lines import EventWords
 from simple_gpu_scheduler.events import Event, JobDropped, JobEnded, JobRequeued, RunBegan, RunEnded
 from simple_gpu_scheduler.events.ledger import Ledger

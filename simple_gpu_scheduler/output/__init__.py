@@ -1,8 +1,7 @@
 """What jobs print: their log files, and showing them grouped or line by line."""
 
-import re
-
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.stdlib import re
 from simple_gpu_scheduler.base.values import Literal, NamedTuple
 
 _LOG = r"\d{4,}(-[\w.-]+)?\.log"

@@ -1,10 +1,9 @@
 """`--output group`: the output of an attempt is shown at once when it has ended, so it is never mixed with others."""
 
 import os
-from contextlib import suppress
-from queue import SimpleQueue
 
 from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.base.stdlib import SimpleQueue, suppress
 from simple_gpu_scheduler.system.threads import need_thread
 
 from .log_file import UNKNOWN, after_header, open_to_read

@@ -4,14 +4,13 @@ import fcntl
 import os
 import select
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Attempt, Job
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, NamedTuple, Sequence
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.system.processes import Streams

@@ -6,15 +6,14 @@ It knows the form of the file and reads it; not when an attempt starts and ends,
 import errno
 import fcntl
 import os
-import re
 import stat
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome
+from simple_gpu_scheduler.base.stdlib import re, suppress
 from simple_gpu_scheduler.base.text import show_command, show_gpus, show_job, show_outcome
 from simple_gpu_scheduler.base.units import show_duration
+from simple_gpu_scheduler.base.values import Iterator
 
 # At most this much is read to show a job's last output.
 TAIL = 8192
@@ -25,10 +24,11 @@ _BLOCK = 1 << 20
 _MARK = "[simple_gpu_scheduler] "
 _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
 _HEADER = f"{_MARK}job ".encode()
-_RUN = re.compile(rb"%s[^\n]* of run (\S+), attempt \d" % re.escape(_HEADER))
-_OWN = re.compile(rf"^{re.escape(_MARK)}(?:job \d|command: |ended ).*\n?", re.MULTILINE)
+# Compiled when first needed, as by `status` for a run with logs.
+_RUN = rb"\[simple_gpu_scheduler\] job [^\n]* of run (\S+), attempt \d"
+_OWN = r"(?m)^\[simple_gpu_scheduler\] (?:job \d|command: |ended ).*\n?"
 # Colours and the like: what a terminal takes as commands.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 
 
 def header(attempt: Attempt, run: str, at: float) -> bytes:
@@ -71,7 +71,7 @@ def run_that_prints(path: str) -> str | None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        found = _RUN.search(os.pread(fd, _LONGEST_HEADER, newest_header(fd)))
+        found = re.search(_RUN, os.pread(fd, _LONGEST_HEADER, newest_header(fd)))
         return found[1].decode() if found else ""
     except OSError:  # as in `create`
         return None
@@ -173,7 +173,7 @@ def read_tail(path: str, most: int = TAIL, run: str = "") -> str:
 def output_of(text: str) -> str:
     """The output of the newest attempt, from a log or the end of one, without header and footer."""
     _, found, newest = text.rpartition(_COMMAND)
-    return _OWN.sub("", newest.partition("\n")[2] if found else text)
+    return re.sub(_OWN, "", newest.partition("\n")[2] if found else text)
 
 
 def last_line(path: str) -> str:
@@ -199,7 +199,7 @@ def last_shown(text: str) -> str:
 
 
 def _last_segment(text: str) -> str:
-    lines = re.split(r"[\r\n]", _ESCAPES.sub("", text))
+    lines = re.split(r"[\r\n]", re.sub(_ESCAPES, "", text))
     return next((line for line in reversed(lines) if line.strip()), "")
 
 

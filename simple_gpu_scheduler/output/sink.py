@@ -5,11 +5,10 @@ Headers are written when a log is opened. It does not know how output is shown.
 
 import os
 import time
-from collections.abc import Callable
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
-from simple_gpu_scheduler.base.values import NamedTuple, Protocol
+from simple_gpu_scheduler.base.stdlib import suppress
+from simple_gpu_scheduler.base.values import Callable, NamedTuple, Protocol
 from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, RunResumed, StartRefused
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.system.writer import write_all

@@ -2,8 +2,8 @@
 
 import os
 import select
-from collections.abc import Callable
 
+from simple_gpu_scheduler.base.values import Callable
 from simple_gpu_scheduler.system.writer import write_all
 
 _STDOUT = 1

@@ -5,14 +5,12 @@ are not affected by whatever happens to the scheduler.
 """
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
-from queue import Empty
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
+from simple_gpu_scheduler.base.stdlib import Empty, suppress
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, NamedTuple
 from simple_gpu_scheduler.system.threads import MessageQueue, need_thread
 
 from .log_file import UNKNOWN, after_header, open_to_read

@@ -1,11 +1,13 @@
 """Sends a request to an active run, through the socket beside its journal. It knows nothing of requests."""
 
 import errno
-import json
 import os
-import socket
 import time
 
+# As in the server.
+from _socket import AF_UNIX, SHUT_RD, SOCK_STREAM, socket
+
+from simple_gpu_scheduler.base import quickjson
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.values import Any
@@ -26,7 +28,7 @@ def ask(journal: str, request: Answer) -> Answer:
     if not files.is_alive(journal):
         raise UserError(_say_gone(journal, run))
     try:
-        line = _exchange(files.socket_of(journal), json.dumps({**request, "taken": True}).encode() + b"\n")
+        line = _exchange(files.socket_of(journal), quickjson.dumps({**request, "taken": True}).encode() + b"\n")
     except _NoAnswerError:
         raise UserError(
             f"run {run} accepted the request, but did not answer in time; see: {PROGRAM} status {run}"
@@ -50,7 +52,7 @@ def ask(journal: str, request: Answer) -> Answer:
 
 def _parse(line: bytes) -> Answer | None:
     try:
-        answer = json.loads(line)
+        answer = quickjson.loads(line)
     except ValueError:
         return None
     return answer if isinstance(answer, dict) else None
@@ -59,13 +61,14 @@ def _parse(line: bytes) -> Answer | None:
 def _exchange(path: str, request: bytes) -> bytes:
     directory, name = os.path.split(path)
     fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    connection = socket(AF_UNIX, SOCK_STREAM)
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(_PATIENCE)
-            _connect(connection, f"/proc/self/fd/{fd}/{name}")  # the path of a socket has at most 107 bytes
-            connection.sendall(request)
-            return _read_answer(connection)
+        connection.settimeout(_PATIENCE)
+        _connect(connection, f"/proc/self/fd/{fd}/{name}")  # the path of a socket has at most 107 bytes
+        connection.sendall(request)
+        return _read_answer(connection)
     finally:
+        connection.close()
         os.close(fd)
 
 
@@ -73,7 +76,7 @@ class _NoAnswerError(Exception):
     """The request was taken, but too late for its answer."""
 
 
-def _read_answer(connection: socket.socket) -> bytes:
+def _read_answer(connection: socket) -> bytes:
     """The answer, after the line that says that the request was taken; an older run does not send that line.
 
     Without that line in time, the request is withdrawn. The kernel decides which comes first: either the line is in our
@@ -84,7 +87,7 @@ def _read_answer(connection: socket.socket) -> bytes:
         try:
             more = connection.recv(65536)
         except TimeoutError:
-            connection.shutdown(socket.SHUT_RD)
+            connection.shutdown(SHUT_RD)
             if connection.recv(65536):
                 raise _NoAnswerError from None
             raise
@@ -96,7 +99,7 @@ def _read_answer(connection: socket.socket) -> bytes:
     return bytes(received.removeprefix(TAKEN))
 
 
-def _connect(connection: socket.socket, path: str) -> None:
+def _connect(connection: socket, path: str) -> None:
     until = time.monotonic() + _PATIENCE
     while True:
         try:

@@ -8,17 +8,15 @@ up closes its end, and then that line cannot be written, and the request is drop
 
 import os
 import stat
-import struct
-import threading
+import sys
 import time
 
 # Not `socket`, which takes 3 ms to load.
 from _socket import AF_UNIX, MSG_NOSIGNAL, SHUT_RDWR, SO_PEERCRED, SOCK_STREAM, SOL_SOCKET, socket
-from collections.abc import Callable
-from contextlib import suppress
-from queue import SimpleQueue
 
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base import quickjson
+from simple_gpu_scheduler.base.stdlib import Lock, SimpleQueue, suppress
+from simple_gpu_scheduler.base.values import Any, Callable, NamedTuple
 from simple_gpu_scheduler.system.threads import start_thread
 
 from . import TAKEN
@@ -52,19 +50,21 @@ class Server:
         self._listener = listener
         self._path = path
         self._put = put
-        self._room = threading.Semaphore(_MOST_CONNECTIONS)
-        self._lock = threading.Lock()  # guards what is below
-        self._asking: dict[SimpleQueue[Answer], threading.Thread] = {}
+        self._room: SimpleQueue[None] = SimpleQueue()  # one for each connection that may still be made
+        for _ in range(_MOST_CONNECTIONS):
+            self._room.put(None)
+        self._lock = Lock()  # guards what is below
+        self._asking: dict[SimpleQueue[Answer], Lock] = {}  # a lock is held until the answer was sent
         self._is_closed = False
 
     def accept(self) -> None:
         """Serve clients."""
         while True:
-            self._room.acquire()
+            self._room.get()
             try:
                 fd, _ = self._listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - of `socket.accept`
             except OSError:
-                self._room.release()
+                self._room.put(None)
                 if self._is_closed:
                     return
                 time.sleep(0.1)  # no more descriptors, for now
@@ -74,7 +74,7 @@ class Server:
                 start_thread(lambda connection=connection: self._serve(connection))  # type: ignore[misc]
             except RuntimeError:  # there can be no more threads
                 connection.close()
-                self._room.release()
+                self._room.put(None)
 
     def close(self) -> None:
         """Stop answering, except for answers that are on their way."""
@@ -88,15 +88,14 @@ class Server:
         with suppress(OSError):
             self._listener.shutdown(SHUT_RDWR)  # wakes the thread in accept, as close does not
         end = time.monotonic() + _LAST_WORDS
-        for thread in asking.values():
-            thread.join(max(0.0, end - time.monotonic()))
+        for is_sent in asking.values():
+            is_sent.acquire(timeout=max(0.0, end - time.monotonic()))
         self._listener.close()
 
     def _serve(self, connection: socket) -> None:
         try:
             connection.settimeout(_PATIENCE)
-            _, uid, _ = struct.unpack("3i", connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12))
-            if uid in (os.getuid(), _ROOT):
+            if _user_of(connection) in (os.getuid(), _ROOT):
                 self._answer_all(connection)
             else:
                 _send(connection, {"error": "this run belongs to another user"})
@@ -104,7 +103,7 @@ class Server:
             pass
         finally:
             connection.close()
-            self._room.release()
+            self._room.put(None)
 
     def _answer_all(self, connection: socket) -> None:
         unread = b""
@@ -127,16 +126,24 @@ class Server:
             _send(connection, {"error": "a request must be one JSON object on one line"})
             return
         answers: SimpleQueue[Answer] = SimpleQueue()
+        is_sent = Lock()
+        is_sent.acquire()
         with self._lock:
             if self._is_closed:
                 return
-            self._asking[answers] = threading.current_thread()
+            self._asking[answers] = is_sent
         self._put(Asked(request, answers.put, lambda: not request.get("taken") or _say_taken(connection)))
         try:
             _send(connection, answers.get())
         finally:
+            is_sent.release()
             with self._lock:
                 del self._asking[answers]
+
+
+def _user_of(connection: socket) -> int:
+    """The second of the three numbers in a `struct ucred`."""
+    return int.from_bytes(connection.getsockopt(SOL_SOCKET, SO_PEERCRED, 12)[4:8], sys.byteorder)
 
 
 def serve(path: str, put: Callable[[Asked], object]) -> Server | str:
@@ -177,10 +184,8 @@ def _listen(listener: socket, path: str) -> None:
 
 
 def _parse(line: bytes) -> Answer | None:
-    import json  # noqa: PLC0415 - only a run that is asked needs it
-
     try:
-        request = json.loads(line)
+        request = quickjson.loads(line)
     except (ValueError, RecursionError):
         return None
     return request if isinstance(request, dict) else None
@@ -202,6 +207,4 @@ def _say_taken(connection: socket) -> bool:
 
 
 def _send(connection: socket, answer: Answer) -> None:
-    import json  # noqa: PLC0415 - as above
-
-    connection.sendall(json.dumps(answer, separators=(",", ":")).encode() + b"\n", MSG_NOSIGNAL)
+    connection.sendall(quickjson.dumps(answer).encode() + b"\n", MSG_NOSIGNAL)

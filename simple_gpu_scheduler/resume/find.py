@@ -2,12 +2,11 @@
 
 import os
 import time
-from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.find import (
     all_runs,

@@ -1,10 +1,9 @@
 """What is left to do of a run started by an earlier scheduler, and which input lines it already had. Pure."""
 
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Mapping
 
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Key
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Collection, Iterable, Mapping, NamedTuple
 from simple_gpu_scheduler.events import ReadMark, RunResumed
 from simple_gpu_scheduler.jobfile.parse import LineParser, Refusal
 from simple_gpu_scheduler.journal.run_state import UNFINISHED, JobState, RunState

@@ -3,9 +3,8 @@
 The engine knows how to end an attempt; `ends` knows what follows from the end.
 """
 
-from collections.abc import Iterable
-
 from simple_gpu_scheduler.base.jobs import Attempt, Ending, Key
+from simple_gpu_scheduler.base.values import Iterable
 from simple_gpu_scheduler.engines.protocol import NEVER
 
 from .state import State, UnderWay

@@ -1,8 +1,7 @@
 """What follows from the end of an attempt: a retry, or the end of the job and of jobs that depend on it."""
 
-from collections.abc import Iterable
-
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
+from simple_gpu_scheduler.base.values import Iterable
 from simple_gpu_scheduler.events import JobDropped, JobEnded, JobRequeued, StartRefused
 from simple_gpu_scheduler.scheduling import Dropped
 

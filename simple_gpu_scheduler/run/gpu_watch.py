@@ -4,9 +4,8 @@ something on those that its jobs use.
 The quarantine knows which GPUs are faulty, the engine which are free.
 """
 
-from collections.abc import Iterable, Sequence
-
 from simple_gpu_scheduler.base.gpu_waits import Wait
+from simple_gpu_scheduler.base.values import Iterable, Sequence
 from simple_gpu_scheduler.events import GpuReturned, GpuSetAside, JobEnded, NeighbourCame, Noticed, Waited, WaitsSeen
 from simple_gpu_scheduler.scheduling import Dropped
 from simple_gpu_scheduler.scheduling.quarantine import Aside, Failure

@@ -1,8 +1,6 @@
 """The command line of a run as values: one for each section of --help, each defined by its room."""
 
-from collections.abc import Sequence
-
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 from simple_gpu_scheduler.display import DisplayOptions
 from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.gpus.discover import Wants

@@ -3,12 +3,10 @@
 A bad request is answered with a sentence. It knows nothing of sockets.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-
 from simple_gpu_scheduler.base.jobs import Attempt, Job
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import show_wait
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Callable, Iterable, Mapping
 from simple_gpu_scheduler.events import Paused
 
 from . import attempts, ends

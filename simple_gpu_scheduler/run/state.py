@@ -4,12 +4,10 @@ The ledger knows what became of each job, and whether the run is paused or stopp
 wait, and why.
 """
 
-from collections.abc import Callable
-
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Waiting
 from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job, Key
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Callable, NamedTuple
 from simple_gpu_scheduler.engines.protocol import NEVER, ForEngine, World
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.events.publisher import Publisher

@@ -1,7 +1,6 @@
 """How a run is stopped: by signals, on request, or after too many failures."""
 
-import signal
-
+from simple_gpu_scheduler.base.stdlib import signal
 from simple_gpu_scheduler.engines.protocol import NEVER
 from simple_gpu_scheduler.events import Noticed, StopAsked
 from simple_gpu_scheduler.system.signals import AT_ONCE

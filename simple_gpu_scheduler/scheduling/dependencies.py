@@ -1,8 +1,7 @@
 """Which jobs wait for which, by `after`: what the end of a job releases, and what it drops. Pure."""
 
-from collections.abc import Iterator
-
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import Iterator
 
 
 class Dependencies:

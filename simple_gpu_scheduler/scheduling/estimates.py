@@ -5,11 +5,9 @@ length, one job, the scout, counts as the shortest of all, so that it runs early
 clock, and does not know where earlier runs are kept. Pure.
 """
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import deque
+from simple_gpu_scheduler.base.values import Callable, Iterable, Mapping, NamedTuple, Sequence
 
 from .templates import template_of_job
 

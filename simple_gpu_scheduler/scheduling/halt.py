@@ -3,9 +3,7 @@
 Pure: it gets counts, and knows nothing of jobs or of how a run is stopped.
 """
 
-import re
-from math import ceil
-
+from simple_gpu_scheduler.base.stdlib import math, re
 from simple_gpu_scheduler.base.values import NamedTuple
 
 # While the input is open the total is unknown: a percentage of what was read must come to at least this many.
@@ -23,7 +21,7 @@ class Halt(NamedTuple):
         """Whether `failed` of the `jobs` read so far are enough."""
         if not self.percent:
             return failed >= self.failures
-        needed = max(1, ceil(jobs * self.failures / 100))
+        needed = max(1, math.ceil(jobs * self.failures / 100))
         return failed >= (needed if all_read else max(needed, _FEWEST_OF_OPEN_INPUT))
 
 

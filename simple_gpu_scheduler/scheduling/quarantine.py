@@ -4,11 +4,8 @@ Pure: given how attempts ended and what is running, it says which GPUs not to us
 there is up to the loop.
 """
 
-from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, Collection, NamedTuple, Sequence
 
 # Returns what is running, and for how long.
 Running = Callable[[], Sequence[tuple[Attempt, float]]]
@@ -60,13 +57,18 @@ class _Streak:
 _NO_VERDICT = Ruling()
 
 
+class _Counts(dict[tuple[str, bool], int]):
+    def __missing__(self, _key: tuple[str, bool]) -> int:
+        return 0
+
+
 class Quarantine:
     """Remembers, for each GPU, the quick failures in a row; `limit` of them make it suspect, 0 never."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._streaks: dict[str, _Streak] = {}
-        self._ends: Counter[tuple[str, bool]] = Counter()  # by GPU ("" for all) and whether they were bad
+        self._ends = _Counts()  # by GPU ("" for all) and whether they were bad
         self._tried_elsewhere: set[int] = set()
         self.aside: frozenset[str] = frozenset()  # the GPUs that are set aside: on trial, convicted or never tried
         self._on_trial: dict[str, set[int]] = {}

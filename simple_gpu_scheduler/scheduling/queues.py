@@ -4,12 +4,9 @@ The jobs of a queue have the same needs and about the same length, so only the f
 policy for the order and the estimates for the lengths. It knows nothing of GPUs. Pure.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush
-from math import frexp
-
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import heappop, heappush, math
+from simple_gpu_scheduler.base.values import Callable, Iterable, Iterator, NamedTuple
 from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, WaitingJob
 
 from .estimates import UNKNOWN, Estimates, History
@@ -60,7 +57,9 @@ class Lineup:
             self.by_length = True
             self._place_anew(list(self._here))
             length, estimate = self._estimates.take_in(job)
-        roughly = frexp(length)[1] + (_NO_LENGTH if estimate == UNKNOWN else 0)  # a guess is no length
+        roughly = math.frexp(length)[1] if length else 0
+        if estimate == UNKNOWN:  # a guess is no length
+            roughly += _NO_LENGTH
         label = self._label(job) if self._policy.by_label else ""
         kind = (gpus, mem, roughly, label)
         rank = self._policy.rank(job, since, length)

@@ -6,11 +6,9 @@ Every change of a job's state is made here, from values that are passed in, time
 threads or processes; what others use is in `rooms`, the GPUs that they leave free.
 """
 
-from collections.abc import Collection, Iterable
-from heapq import heapify, heappop, heappush
-
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import heapify, heappop, heappush
+from simple_gpu_scheduler.base.values import Collection, Iterable, NamedTuple
 from simple_gpu_scheduler.scheduling.policies import Policy, WaitingJob
 
 from . import AT_FIRST, Dropped, NextAttempt, Rules, Verdict

@@ -5,11 +5,9 @@ that run at the same time have the same number, so a job can make a port or a di
 of a GPU only what is left of it: its room.
 """
 
-from bisect import insort
-from collections.abc import Container, Mapping, Sequence
-
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import insort_right
+from simple_gpu_scheduler.base.values import Container, Mapping, NamedTuple, Sequence
 
 _UNLIMITED = float("inf")
 _LONG_AGO = float("-inf")
@@ -203,14 +201,14 @@ class Slots:
         key = attempt.key
         for slot in attempt.slots:
             if slot >= self._first_cpu:
-                insort(self._free_cpu, slot)
+                insort_right(self._free_cpu, slot)
                 continue
             at = slot // self._per_gpu
             free = self._free[at]
             if not free:
-                insort(self.open, at)
+                insort_right(self.open, at)
                 self._place_from[at] = _LONG_AGO
-            insort(free, slot)
+            insort_right(free, slot)
             del self._ours[at][key]
             if attempt.job.mem:
                 del self._declared[at][key]

@@ -4,11 +4,9 @@ Of the shell it knows only quotes. Templates are compared across runs of differe
 jobs no longer match earlier ones. Pure, and fast enough for a million commands.
 """
 
-import re
-from collections.abc import Callable, Mapping
-from functools import cache
-
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.stdlib import re
+from simple_gpu_scheduler.base.values import Callable, Mapping
 
 PLACEHOLDER = "…"
 # Only the start of a longer command counts, so that one with a file in it costs no more than others.
@@ -29,16 +27,15 @@ _VARIES = (
 )
 
 
-@cache
-def _varies() -> "re.Pattern[str]":
-    """Compiled when it is first used: most runs never ask for a template."""
-    return re.compile(_VARIES, re.DOTALL)
+_varies: "list[re.Pattern[str]]" = []  # the one, compiled when it is first used: most runs never ask for a template
 
 
 def template_of(command: str) -> str:
     """`python train.py --lr … --name …` of `python train.py --lr 0.1 --name 'a b'`."""
     is_cut = len(command) > _LONGEST
-    text = _varies().sub(PLACEHOLDER, command[:_LONGEST] if is_cut else command)
+    if not _varies:
+        _varies.append(re.compile(_VARIES, re.DOTALL))
+    text = _varies[0].sub(PLACEHOLDER, command[:_LONGEST] if is_cut else command)
     # Blanks or a newline between two words: the command is the same.
     return " ".join(text.split()) + (f" {PLACEHOLDER}" if is_cut else "")
 

@@ -6,11 +6,11 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.values import Callable
 
 _LONGEST = 60  # of a name of 255 bytes, leaving room for a suffix
 

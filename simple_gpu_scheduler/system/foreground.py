@@ -5,10 +5,10 @@ it leaves behind are ended. It knows nothing of GPUs.
 """
 
 import os
-import signal
-from collections.abc import Callable, Mapping, Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.stdlib import signal
+from simple_gpu_scheduler.base.values import Callable, Mapping, Sequence
 
 from . import leftovers, processes
 

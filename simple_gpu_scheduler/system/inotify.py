@@ -8,7 +8,8 @@ import ctypes
 import errno
 import os
 import select
-from contextlib import suppress
+
+from simple_gpu_scheduler.base.stdlib import suppress
 
 from .files import is_remote
 

@@ -1,9 +1,9 @@
 """The environment of a job: the GPUs it sees, its own variables, and how Python prints. Knows no process."""
 
 import os
-from collections.abc import Collection, Mapping
 
 from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.base.values import Collection, Mapping
 
 from .marks import TREE, mark
 

@@ -5,14 +5,11 @@ starts to wait, Python notes it, but the thread still waits: under load, Ctrl-C 
 next message. A signal that a thread waits for with `sigwait` is never lost.
 """
 
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import signal
+from simple_gpu_scheduler.base.values import Callable, NamedTuple
 
 from .threads import need_thread
 
@@ -34,49 +31,52 @@ class Signalled(NamedTuple):
         return self.number not in _NOT_TO_END
 
 
-@contextmanager
-def signals_to(put: Callable[[Signalled], None]) -> Iterator[None]:
+class signals_to:  # noqa: N801 - said where it is entered: with signals_to(inbox.put)
     """Put signals on the inbox during the run. Afterwards Ctrl-C and the like end the program at once.
 
     One that comes with the one that stopped the run does not: the summary would be lost.
     """
-    # Writing to a terminal from the background must not stop the run where `stty tostop` is set.
-    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    taken = [number for number in _MESSAGES if signal.getsignal(number) != signal.SIG_IGN]  # `nohup` ignores one
-    if not taken:
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, taken)
-    is_over = threading.Event()
-    came_at = -AT_ONCE
 
-    def listen() -> None:
-        nonlocal came_at
+    def __init__(self, put: Callable[[Signalled], None]) -> None:
+        self._put = put
+        self._came_at = -AT_ONCE
+        self._is_over = False
+
+    def __enter__(self) -> None:
+        # Writing to a terminal from the background must not stop the run where `stty tostop` is set.
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        # `nohup` ignores one.
+        self._taken = [number for number in _MESSAGES if signal.getsignal(number) != signal.SIG_IGN]
+        if not self._taken:
+            return
+        self._before = signal.pthread_sigmask(signal.SIG_BLOCK, self._taken)
+        try:
+            self._thread = need_thread(self._listen)
+        except UserError:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+            raise
+
+    def __exit__(self, *_error: object) -> None:
+        if not self._taken:
+            return
+        self._is_over = True
+        signal.pthread_kill(self._thread.ident or 0, self._taken[0])
+        self._thread.join()
+        last = signal.SIG_DFL if time.monotonic() - self._came_at >= AT_ONCE else self._end_if_late
+        for number in self._taken:
+            signal.signal(number, signal.SIG_IGN if number in _NOT_TO_END else last)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._before)
+
+    def _listen(self) -> None:
         while True:
-            number = signal.sigwait(taken)
-            if is_over.is_set():
+            number = signal.sigwait(self._taken)
+            if self._is_over:
                 return
             if number not in _NOT_TO_END:
-                came_at = time.monotonic()
-            put(Signalled(number))
+                self._came_at = time.monotonic()
+            self._put(Signalled(number))
 
-    def end_if_late(number: int, _: object) -> None:
-        if time.monotonic() - came_at >= AT_ONCE:
+    def _end_if_late(self, number: int, _: object) -> None:
+        if time.monotonic() - self._came_at >= AT_ONCE:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)
-
-    try:
-        thread = need_thread(listen)
-    except UserError:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        raise
-    try:
-        yield
-    finally:
-        is_over.set()
-        signal.pthread_kill(thread.ident or 0, taken[0])
-        thread.join()
-        last = signal.SIG_DFL if time.monotonic() - came_at >= AT_ONCE else end_if_late
-        for number in taken:
-            signal.signal(number, signal.SIG_IGN if number in _NOT_TO_END else last)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

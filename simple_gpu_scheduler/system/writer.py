@@ -7,11 +7,15 @@ rest, and also everything while lines come quickly: one write for many lines. It
 import os
 import select
 import stat
-import threading
 import time
-from contextlib import suppress
+
+from simple_gpu_scheduler.base.stdlib import Event, Lock, suppress
+from simple_gpu_scheduler.base.values import TYPE_CHECKING
 
 from .threads import start_thread
+
+if TYPE_CHECKING:
+    from threading import Thread
 
 # How often a steady stream of lines is written: each write releases the interpreter lock and must reacquire it.
 _PAUSE = 0.02
@@ -25,14 +29,14 @@ class Writer:
     def __init__(self, fd: int) -> None:
         self._blocking = fd
         self._direct = _without_waiting(fd)
-        self._lock = threading.Lock()  # guards the next three, and setting `_is_writing`
+        self._lock = Lock()  # guards the next three, and setting `_is_writing`
         self._kept: list[bytes] = []
         self._size = 0
         self._dropped = 0
         self._is_writing = False
-        self._has_text = threading.Event()
-        self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._has_text = Event()
+        self._closing = Event()
+        self._thread: Thread | None = None
         self._written_at = float("-inf")
 
     def write(self, text: bytes) -> None:

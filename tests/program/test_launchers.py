@@ -66,6 +66,10 @@ def test_the_first_start_sets_up_in_one_line_and_the_next_needs_no_other_program
     assert (done.returncode, done.stderr[:5]) == (2, "sgs: ")
     done = run(checkout, "{a}", "-p", "a", "1", env={"PATH": "/nonexistent"}, program="simple_hypersearch")
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    # As `ps` and `pgrep` show it; and other programs are those of the user, whatever Python ours was started with.
+    script = "ps -o comm= $PPID; python3 -c 'import sys; print(sys.flags.no_site)'\n"
+    done = run(checkout, "--gpus", "0", "-q", "--no-journal", env=env, stdin=script, program="sgs")
+    assert done.stdout == "sgs\n0\n"
 
 
 def test_an_interrupted_set_up_is_repaired(checkout: Path, tmp_path: Path) -> None:

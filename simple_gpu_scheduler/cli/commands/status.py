@@ -13,7 +13,6 @@ from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.cli.declarations import Command, Option
 from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.display import table
-from simple_gpu_scheduler.display.abbreviation import shorten_after
 from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.run_state import JobState
@@ -64,7 +63,7 @@ def _jobs(jobs: Sequence[Report], width: int | None, *, is_alive: bool) -> Itera
     heads = [_head(job, is_alive=is_alive) for job in jobs]
     commands: Sequence[str] = [show_command(job["command"].encode("utf-8", "surrogateescape")) for job in jobs]
     if width is not None:
-        commands = shorten_after(heads, commands, width)
+        commands = table.shorten_after(heads, commands, width)
     for job, head, command in zip(jobs, heads, commands, strict=True):
         yield head + command
         if job.get("last_line"):

@@ -1,15 +1,13 @@
 """The layout of the live view: from a picture of the run to lines of styled text that fit. Pure; it has no terminal."""
 
-from collections.abc import Iterator, Sequence
-
-from rich.cells import cell_len, set_cell_size
-
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Job
 from simple_gpu_scheduler.base.text import safe, show_command, show_waits
 from simple_gpu_scheduler.base.units import show_duration, show_share
-from simple_gpu_scheduler.base.values import NamedTuple
-from simple_gpu_scheduler.display.abbreviation import shorten, shorten_after
+from simple_gpu_scheduler.base.values import Iterator, NamedTuple, Sequence
+from simple_gpu_scheduler.display.abbreviation import shorten
+from simple_gpu_scheduler.display.cells import cell_len, set_cell_size
+from simple_gpu_scheduler.display.table import shorten_after
 from simple_gpu_scheduler.events.eta import Eta
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import GpuVitals

@@ -5,13 +5,13 @@ happens to this process, the terminal stays usable. It knows nothing of what is 
 """
 
 import os
-from collections.abc import Sequence
 from functools import lru_cache
 
-from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
 
+from simple_gpu_scheduler.base.values import Sequence
+from simple_gpu_scheduler.display.cells import cell_len
 from simple_gpu_scheduler.system.writer import Writer
 
 from .frame import Line

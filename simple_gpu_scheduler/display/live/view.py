@@ -5,14 +5,12 @@ picture, `screen` gets it to the terminal.
 """
 
 import os
-import signal
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 
+from simple_gpu_scheduler.base.stdlib import deque, signal, suppress
 from simple_gpu_scheduler.base.text import show_command
+from simple_gpu_scheduler.base.values import Callable, Sequence
 from simple_gpu_scheduler.display.lines import EventWords
 from simple_gpu_scheduler.events import Event, JobEnded
 from simple_gpu_scheduler.events.ledger import Ledger, Started

@@ -4,10 +4,8 @@ The kernel releases the lock of a dead holder. These files know GPUs only by the
 what a lease is for.
 """
 
-from collections.abc import Callable, Sequence
-
 from simple_gpu_scheduler.base.errors import Broken, UserError
-from simple_gpu_scheduler.base.values import NamedTuple, Protocol
+from simple_gpu_scheduler.base.values import Callable, NamedTuple, Protocol, Sequence
 
 
 class LeaseError(UserError):

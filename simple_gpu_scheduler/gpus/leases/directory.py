@@ -8,10 +8,9 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
 
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import suppress
+from simple_gpu_scheduler.base.values import Callable, Mapping, NamedTuple
 from simple_gpu_scheduler.system.users import user_name
 
 from . import LeaseError, LeaseFileError

@@ -5,13 +5,11 @@ others for the turnstile, and the one that just gave the lease back comes last. 
 """
 
 import os
-import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from queue import SimpleQueue
 
 from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.stdlib import Lock, SimpleQueue, suppress
+from simple_gpu_scheduler.base.values import Sequence
 from simple_gpu_scheduler.system import files
 from simple_gpu_scheduler.system.threads import start_thread
 
@@ -27,7 +25,7 @@ _FRESH = 1.0
 # Closed while their threads waited, by directory and name. A thread that sleeps in flock cannot be called back, so the
 # next to want that lease reuses the thread instead of starting another.
 _abandoned: "dict[tuple[str, str], FileLease]" = {}
-_guard = threading.Lock()  # guards these, closing, what a thread does once it has its lease, and records
+_guard = Lock()  # guards these, closing, what a thread does once it has its lease, and records
 
 
 def open_lease(files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b"") -> "FileLease":
@@ -43,7 +41,7 @@ def open_lease(files: LeaseFiles, gpu: str, name: str, put: Put, tree: bytes = b
 def _forget_lines() -> None:
     """A forked child has no waiting threads, and a lock may be held by one that is missing."""
     global _guard  # noqa: PLW0603 - the module's only state
-    _guard = threading.Lock()
+    _guard = Lock()
     for lease in _abandoned.values():
         lease.close_files()
     _abandoned.clear()

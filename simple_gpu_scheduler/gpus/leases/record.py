@@ -4,8 +4,7 @@ Only the lock counts; this is a note that anybody could have written. It holds p
 a job if it has one. Of what a user typed, it holds only names, never commands.
 """
 
-import re
-
+from simple_gpu_scheduler.base.stdlib import re
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.system.leftovers import is_hidden

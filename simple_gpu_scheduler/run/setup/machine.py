@@ -3,16 +3,13 @@
 Meanwhile nothing can start, but the input is read, and the run can be stopped.
 """
 
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from queue import Empty
 
+from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.values import NamedTuple
-from simple_gpu_scheduler.events import Event, Waited
+from simple_gpu_scheduler.base.stdlib import Empty, Event, Lock, suppress
+from simple_gpu_scheduler.base.values import Callable, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.gpus import SILENCE
 from simple_gpu_scheduler.gpus.discover import Machine, NotReadyError, Wants, find_machine
 from simple_gpu_scheduler.remote.server import Asked
@@ -37,8 +34,8 @@ class MachineOfRun(Meanwhile[Machine]):
     def __init__(self, wants: Wants, environment: Mapping[str, str], *, is_patient: bool) -> None:
         self.problem = ""
         self._wants, self._environment, self._is_patient = wants, environment, is_patient
-        self._was_tried = threading.Event()
-        self._lock = threading.Lock()  # over what follows
+        self._was_tried = Event()
+        self._lock = Lock()  # over what follows
         self._news: Callable[[], object] | None = None
         super().__init__(self._find)
 
@@ -91,7 +88,7 @@ def wait_for_driver(
     machine: MachineOfRun,
     names: Sequence[str],
     inbox: SystemInbox,
-    publish: Callable[[Event], object],
+    publish: Callable[[events.Event], object],
 ) -> list[Message]:
     """Wait until the GPUs are known, or the run is stopped; returns the messages that came meanwhile, for the loop."""
     machine.tell(lambda: inbox.put(DriverNews()))
@@ -104,7 +101,7 @@ def wait_for_driver(
             machine.give_up()
             continue
         if left <= 0 and problem != said:
-            publish(Waited([Wait(",".join(names) or "all", problem, problem)]))
+            publish(events.Waited([Wait(",".join(names) or "all", problem, problem)]))
             said = problem
         with suppress(Empty):
             came += _news(inbox.get(timeout=None if said else max(0.0, left)))
@@ -113,7 +110,7 @@ def wait_for_driver(
     machine.give_up()
     machine.tell(None)
     if said:
-        publish(Waited(()))
+        publish(events.Waited(()))
     return came + _rest(inbox)
 
 
@@ -121,7 +118,7 @@ def _news(message: "Message | DriverNews") -> list[Message]:
     return [] if isinstance(message, DriverNews) else [message]
 
 
-def _rest(inbox: "MessageQueue[Message | DriverNews]") -> list[Message]:
+def _rest(inbox: SystemInbox) -> list[Message]:
     found: list[Message] = []
     with suppress(Empty):
         while True:

@@ -1,11 +1,10 @@
 """Where a run's events go: the display, the records and the notifier; and where its jobs print."""
 
 import os
-import signal
-from collections.abc import Callable
 
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import signal
+from simple_gpu_scheduler.base.values import Callable, NamedTuple
 from simple_gpu_scheduler.display.failsafe import Failsafe
 from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_streams
 from simple_gpu_scheduler.display.lines import EventWords, PlainLines

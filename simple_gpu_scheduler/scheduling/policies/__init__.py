@@ -5,9 +5,8 @@ for it, the same label share a queue, ordered by rank. So a decision costs the s
 It knows nothing of GPUs, nor how the length of a job is known.
 """
 
-from collections.abc import Callable, Mapping
-
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import Callable, Mapping
 
 from .base import Heads, Kind, Load, Policy, Ranked, WaitingJob
 

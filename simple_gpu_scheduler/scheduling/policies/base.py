@@ -1,9 +1,7 @@
 """What a policy is, and what it sees of a job. Of the policies it knows only the simplest kind."""
 
-from collections.abc import Callable, Collection
-
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import NamedTuple, Protocol
+from simple_gpu_scheduler.base.values import Callable, Collection, NamedTuple, Protocol
 
 Kind = tuple[int, int, int, str]  # GPUs, memory on each, rough length, and the label if the policy asks for it
 

@@ -1,10 +1,8 @@
 """A policy as people name it: `fifo`, `aged`, `aged:0.5` with its knob, `learned:FILE`."""
 
-import math
-from collections.abc import Callable
-
 from simple_gpu_scheduler.base.jobs import Job
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import math
+from simple_gpu_scheduler.base.values import Callable, NamedTuple
 
 from . import POLICIES, Policy, aged
 

@@ -1,8 +1,7 @@
 """Policies with a score that changes while a job waits: `hrrn` and `learned`."""
 
-from collections.abc import Callable
-
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.values import Callable
 
 from .base import Heads, Load, Ranked, WaitingJob
 

@@ -5,7 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from simple_gpu_scheduler.display.abbreviation import in_turn, shorten, shorten_after
+from simple_gpu_scheduler.display.abbreviation import in_turn, shorten
+from simple_gpu_scheduler.display.table import shorten_after
 
 SWEEP = tuple(
     f"python3 train.py --data /data/imagenet --lr {lr} --epochs 100 --seed {seed}"

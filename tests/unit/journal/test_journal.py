@@ -188,7 +188,7 @@ class TestTheGoldenJournal:
     def test_loads_forever(self) -> None:
         state = read_state(golden())
         assert states(state) == ENDS
-        assert (state.unreadable, state.unknown, state.run, state.is_finished) == (0, {}, RUN, False)
+        assert (state.unreadable, state.unknown, state.run, state.is_finished) == (0, set(), RUN, False)
         assert [each.job for each in state.jobs.values()] == list(JOBS)
         assert (state.first_began["pid"], state.began["pid"], state.began["is_resumed"]) == (4242, 4243, True)
         assert state.refused[8]["problem"] == "unknown option 'bogus'; did you mean gpus?"
@@ -470,7 +470,7 @@ def test_what_happened_is_what_is_read(chance: random.Random, steps: int) -> Non
     state = read_state(lines(run.story).encode())
     assert states(state) == run.ends
     assert {number: each.job for number, each in state.jobs.items()} == run.jobs
-    assert (state.unreadable, state.unknown) == (0, {})
+    assert (state.unreadable, state.unknown) == (0, set())
 
 
 def test_a_journal_of_a_run_is_its_owners_alone(tmp_path: Path) -> None:

@@ -5,9 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Place
 from simple_gpu_scheduler.output import is_log, log_of
-from simple_gpu_scheduler.output.log_file import create, header, last_lines, last_shown, run_that_prints
+from simple_gpu_scheduler.output.log_file import (
+    create,
+    footer,
+    header,
+    last_lines,
+    last_shown,
+    output_of,
+    run_that_prints,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +30,15 @@ from simple_gpu_scheduler.output.log_file import create, header, last_lines, las
 )
 def test_the_last_that_a_terminal_would_show(printed: str, shown: str) -> None:
     assert last_shown(printed) == shown
+
+
+def test_the_output_of_the_newest_attempt_has_no_header_and_no_footer() -> None:
+    head = header(Attempt(Job(1, b"true", Place(1)), 1, (), ()), "one", 0.0).decode()
+    foot = footer(SUCCESS, 1.0, 0.0).decode()
+    assert output_of(f"{head}first\n{foot}{head}one\n[simple_gpu_scheduler] mine\ntwo\n{foot}") == (
+        "one\n[simple_gpu_scheduler] mine\ntwo\n"
+    )
+    assert output_of(f"cut off\n{foot}") == "cut off\n"
 
 
 def test_the_last_lines_are_those_with_something_in_them() -> None:
