@@ -7,6 +7,7 @@ a run needs of them is written in C and has a small module of its own. The rest 
 from simple_gpu_scheduler.base.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import json as json
     import math as math
     import re as re
     import shlex as shlex
@@ -60,6 +61,7 @@ else:
         """See `shlex.join`."""
         return " ".join(map(_quote, words))
 
+    json = _Later("json")
     math = _Later("math")
     re = _Later("re")
     shlex = _Later("shlex", {"quote": _quote, "join": _join})

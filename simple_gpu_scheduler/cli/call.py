@@ -5,11 +5,10 @@ the same from both, so it cannot tell which it was.
 """
 
 import os
-from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.values import TYPE_CHECKING
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Sequence
 
 from .commands import COMMANDS, load
 from .declarations import Command, CommandLine, Defaults, UsageError

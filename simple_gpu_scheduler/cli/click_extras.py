@@ -4,12 +4,10 @@ It is loaded only if `reader` cannot read a command line. It knows how arguments
 for.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-
 import click
 
 from simple_gpu_scheduler.base.program import LONG, PROGRAM
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Callable, Collection, Iterable, Sequence
 
 from .call import see_help
 from .declarations import Argument, Command, CommandLine, Defaults, OneOf, Option, Parsed, UsageError, Whole

@@ -4,10 +4,8 @@
 command from the same values (`click_extras`). So loading a command does not load click.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping, NamedTuple, Sequence
 
 
 class UsageError(UserError):

@@ -3,11 +3,11 @@
 import os
 import shlex
 import shutil
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import suppress
+from simple_gpu_scheduler.base.values import Collection, Iterable, Sequence
 from simple_gpu_scheduler.cli.commands import COMMANDS
 from simple_gpu_scheduler.jobfile.interpreter import foreign_interpreter
 

@@ -3,10 +3,8 @@
 Only options with a value that a user can replace, that need no other option, and that name no file of one run.
 """
 
-from collections.abc import Sequence
-
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Sequence
 from simple_gpu_scheduler.gpus.machine_file import read_machine_file, words_of
 
 from .declarations import Defaults, Option

@@ -6,15 +6,13 @@ This file has what both need: open streams, and an error message for every way t
 import errno
 import gc
 import os
-import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import BAD_INPUT, BUG, SOME_DID_NOT_SUCCEED, SUCCEEDED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, NoReturn
+from simple_gpu_scheduler.base.stdlib import signal, suppress
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Callable, NoReturn, Sequence
 
 if TYPE_CHECKING:
     from simple_gpu_scheduler.keeper.client import KeeperClient

@@ -4,10 +4,8 @@ It says nothing about a mistake, nor about anything unusual (`--help`, `-qv`, a 
 answer is None, and click reads the line again. So all that must hold is that click reads the same.
 """
 
-from collections.abc import Mapping, Sequence
-
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Mapping, Sequence
 
 from .declarations import Argument, Command, CommandLine, Option
 

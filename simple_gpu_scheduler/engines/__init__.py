@@ -1,9 +1,8 @@
 """Engines: everything that depends on where attempts run. The table of them; `protocol` says what an engine does."""
 
-from collections.abc import Mapping
 from importlib import import_module
 
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, NamedTuple
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Mapping, NamedTuple
 
 if TYPE_CHECKING:  # the table is read for --help too
     from .protocol import Setting, World

@@ -7,13 +7,12 @@ scheduler of this run.
 import errno
 import os
 import select
-from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome, outcome_of
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Sequence
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.gpus import LookCame
 from simple_gpu_scheduler.gpus.discover import open_pool

@@ -5,12 +5,10 @@ engine hands attempts to a cluster, which has its own queue and chooses the GPUs
 only some time after it was started, and the engine reports that with `Began`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-
 from simple_gpu_scheduler.base.clock import Clock
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Outcome
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, NamedTuple, Protocol
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Protocol, Sequence
 
 if TYPE_CHECKING:  # only named here; an engine loads what it uses
     from simple_gpu_scheduler.gpus.discover import Machine, Wants

@@ -5,16 +5,12 @@ command says, or else its `time=`; `exit N` and `false` set how it ends. In a dr
 succeed; since their ends come one after another, GPUs are used in turn.
 """
 
-import re
-import signal
 import time
-from collections.abc import Sequence
-from heapq import heappop, heappush
-from queue import Empty
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.stdlib import Empty, heappop, heappush, re, signal
+from simple_gpu_scheduler.base.values import Any, Sequence
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.inputs.reader import Batch, EndOfInput
 from simple_gpu_scheduler.scheduling.slots import Room, Rooms

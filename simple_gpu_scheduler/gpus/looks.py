@@ -6,12 +6,10 @@ an answer means, and how long one may take, is not known here.
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
-from queue import SimpleQueue
 
 from simple_gpu_scheduler.base.errors import Broken
-from simple_gpu_scheduler.base.values import NamedTuple, Protocol, TypeVar
+from simple_gpu_scheduler.base.stdlib import SimpleQueue, suppress
+from simple_gpu_scheduler.base.values import Callable, NamedTuple, Protocol, TypeVar
 from simple_gpu_scheduler.system.threads import Meanwhile, start_thread
 
 from . import Answer, Gpu, LookCame

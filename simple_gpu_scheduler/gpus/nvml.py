@@ -6,10 +6,10 @@ GPU counts as free.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.stdlib import suppress
+from simple_gpu_scheduler.base.values import Any, Callable, Iterator, NamedTuple
 
 from . import NO_LIMIT, Device, Gpu
 

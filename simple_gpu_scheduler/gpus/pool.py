@@ -6,14 +6,13 @@ order of jobs, how a lease works, or how to look at a GPU.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import GpuCap
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.units import show_size
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, Collection, Iterable, NamedTuple, Sequence
 from simple_gpu_scheduler.gpus.leases import Hold, Lease, LeaseError, LeaseFileError
 from simple_gpu_scheduler.scheduling.slots import Room
 

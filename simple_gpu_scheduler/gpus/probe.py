@@ -2,10 +2,9 @@
 
 import os
 import time
-from collections.abc import Collection
 
 from simple_gpu_scheduler.base.jobs import Key
-from simple_gpu_scheduler.base.values import Protocol
+from simple_gpu_scheduler.base.values import Collection, Protocol
 from simple_gpu_scheduler.system.leftovers import Process, is_hidden, read_process
 from simple_gpu_scheduler.system.users import owner, program, user_name
 

@@ -6,12 +6,11 @@ the main one, to which the kernel gives orphans. It knows attempts only by name,
 
 import errno
 import os
-import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
 
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import signal
+from simple_gpu_scheduler.base.values import Callable, NamedTuple, Sequence
 from simple_gpu_scheduler.system import files, leftovers, processes
 from simple_gpu_scheduler.system.leftovers import Owner, Running
 from simple_gpu_scheduler.system.marks import TREE, mark_in

@@ -5,10 +5,9 @@ nothing of what the first one did.
 """
 
 import os
-from collections import deque
-from collections.abc import Sequence
 
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import deque
+from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.threads import no_signals
 

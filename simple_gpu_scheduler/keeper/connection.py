@@ -3,9 +3,8 @@
 import _socket
 import os
 import sys
-from collections.abc import Sequence
 
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 
 # A command may have 131,071 bytes, plus the variables of a job.
 _LONGEST = 512 * 1024

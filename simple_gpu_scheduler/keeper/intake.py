@@ -10,8 +10,8 @@ import fcntl
 import os
 import select
 import termios
-from contextlib import suppress
 
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.values import NamedTuple
 
 from .connection import Socket, receive, send

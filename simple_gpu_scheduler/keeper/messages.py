@@ -5,10 +5,8 @@ is not, a keeper keeps for whoever comes next. It is written as fields without N
 files do, is up to `connection`.
 """
 
-from collections.abc import Iterator, Sequence
-
 from simple_gpu_scheduler.base.jobs import Key
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Iterator, NamedTuple, Sequence
 
 
 class Serve(NamedTuple):

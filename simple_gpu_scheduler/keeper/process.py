@@ -8,11 +8,9 @@ import errno
 import os
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
 
-from simple_gpu_scheduler.base.values import NoReturn
+from simple_gpu_scheduler.base.stdlib import deque, suppress
+from simple_gpu_scheduler.base.values import Callable, NoReturn, Sequence
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.records import record
 from simple_gpu_scheduler.system.processes import REFUSALS

@@ -5,14 +5,12 @@ a few times per second, in a thread, as long as there is such a job. It does not
 """
 
 import os
-import signal
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Attempt, Key
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.stdlib import signal, suppress
+from simple_gpu_scheduler.base.values import Callable, Collection, Mapping, NamedTuple
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.system.leftovers import (

@@ -4,14 +4,11 @@ It runs in the main thread and sleeps until a message comes or a deadline is due
 order, the engine places and processes, and the sinks how things are shown.
 """
 
-import signal
-from collections.abc import Callable, Iterable, Mapping
-from queue import Empty
-
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
+from simple_gpu_scheduler.base.stdlib import Empty, signal
 from simple_gpu_scheduler.base.text import show_job
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Callable, Iterable, Mapping
 from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine, Refused, Unstoppable
 from simple_gpu_scheduler.events import (
     AllRead,

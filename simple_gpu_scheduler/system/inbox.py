@@ -6,11 +6,9 @@ A message that a thread reads and hands over costs two switches of threads more.
 import os
 import select
 import time
-from collections import deque
-from collections.abc import Callable
-from queue import Empty
 
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.stdlib import Empty, deque
+from simple_gpu_scheduler.base.values import Any, Callable
 
 _LONGEST = 1_000_000.0  # seconds that the kernel takes
 

@@ -7,12 +7,10 @@ How an attempt marks its processes is up to the engine.
 """
 
 import os
-import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 
-from simple_gpu_scheduler.base.values import Literal, NamedTuple
+from simple_gpu_scheduler.base.stdlib import signal, suppress
+from simple_gpu_scheduler.base.values import Callable, Collection, Iterable, Literal, Mapping, NamedTuple, Sequence
 
 # The attempt of a process by its mark: a running one, an ended one, or no mark.
 Owner = Literal["running", "ended", "unknown"]

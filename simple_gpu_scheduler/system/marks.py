@@ -5,9 +5,9 @@ them.
 """
 
 import os
-import re
 
 from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.base.stdlib import re
 
 from .leftovers import read_process, read_variable
 from .users import owner

@@ -7,11 +7,11 @@ leaves behind.
 import ctypes
 import errno
 import os
-import signal
 import sys
-from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.stdlib import signal
+from simple_gpu_scheduler.base.values import Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
 _SPAWN_SETSIGDEF, _SPAWN_SETSIGMASK, _SPAWN_SETSID = 0x04, 0x08, 0x80

@@ -1,14 +1,12 @@
 """Threads that get no signals, what they send each other, and values they compute. It does not know what they do."""
 
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from queue import Empty, SimpleQueue
+from contextlib import contextmanager
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import Generic, TypeVar
+from simple_gpu_scheduler.base.stdlib import Empty, SimpleQueue, signal, suppress
+from simple_gpu_scheduler.base.values import Callable, Generic, Iterator, TypeVar
 
 T = TypeVar("T")
 _ALL = signal.valid_signals()

@@ -3,9 +3,9 @@
 The group loads a command from here when it is typed; --help, completion and the man page list them from here.
 """
 
-from collections.abc import Mapping
 from importlib import import_module
 
+from simple_gpu_scheduler.base.values import Mapping
 from simple_gpu_scheduler.cli.declarations import Command
 
 # Name: the module that has it as NAME_command, and what it does in a line.

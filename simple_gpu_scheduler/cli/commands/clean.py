@@ -1,16 +1,15 @@
 """`clean`: shows what runs keep on disk, deletes it, and marks runs that are never deleted automatically."""
 
-import json
 import os
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import json, suppress
 from simple_gpu_scheduler.base.text import print_text, safe, show_moment, visible
 from simple_gpu_scheduler.base.units import parse_duration, show_bytes
+from simple_gpu_scheduler.base.values import Sequence
 from simple_gpu_scheduler.cli.declarations import Command, Option, Parsed, Section, UsageError
 from simple_gpu_scheduler.cli.options.which_run import RUNS, also_runs, with_runs
 from simple_gpu_scheduler.display.table import aligned, cut, width_of_stdout

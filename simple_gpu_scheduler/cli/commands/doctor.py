@@ -1,8 +1,7 @@
 """`doctor`: checks this machine and says what to do, a line for each check."""
 
-import json
-
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, SUCCEEDED
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section
 from simple_gpu_scheduler.display import table

@@ -1,13 +1,12 @@
 """`gpus`: what is on each GPU, who has leased it, who uses it, and whether it is free."""
 
-import json
 import os
 import sys
-from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, SUCCEEDED
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Sequence
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.display import table

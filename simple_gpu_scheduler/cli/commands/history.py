@@ -1,16 +1,16 @@
 """`history`: past runs, the jobs of one, and the same jobs as commands that can be piped in again."""
 
-import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe, show_moment, show_outcome, visible
 from simple_gpu_scheduler.base.units import show_bytes, show_duration
+from simple_gpu_scheduler.base.values import Iterable, Sequence
 from simple_gpu_scheduler.cli.declarations import Command, Option, Parsed, Section, UsageError
 from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.display.table import width_of_stdout, with_commands, with_room

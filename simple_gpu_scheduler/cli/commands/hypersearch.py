@@ -2,16 +2,14 @@
 
 import io
 import os
-import signal
 import sys
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from itertools import chain
 from time import monotonic
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.stdlib import signal, suppress
+from simple_gpu_scheduler.base.values import Any, Collection, Iterable, Sequence
 from simple_gpu_scheduler.cli.declarations import Argument, Command, OneOf, Option, Parsed, Section, Whole
 from simple_gpu_scheduler.hypersearch.commands import Sweeps
 from simple_gpu_scheduler.hypersearch.definitions import combine, parse_whole, parse_zip

@@ -2,11 +2,11 @@
 
 import csv
 import io
-import json
 import sys
 import time
 
 from simple_gpu_scheduler import __version__
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
 from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run

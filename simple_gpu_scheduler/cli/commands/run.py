@@ -2,18 +2,17 @@
 
 import errno
 import os
-import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
 
 from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.errors import BY_SIGNAL, Broken, UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place, outcome_of
+from simple_gpu_scheduler.base.stdlib import signal
 from simple_gpu_scheduler.base.text import show_waits
 from simple_gpu_scheduler.base.units import parse_duration
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Parsed, Section, UsageError, Whole
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.gpus import LookCame

@@ -1,12 +1,11 @@
 """The run: `simple_gpu_scheduler < FILE`. Its options are in `cli/options`, what it does is in `run`."""
 
 import os
-from collections.abc import Sequence
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.values import TYPE_CHECKING
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Sequence
 from simple_gpu_scheduler.cli.call import read_line
 from simple_gpu_scheduler.cli.commands import COMMANDS
 from simple_gpu_scheduler.cli.declarations import Argument, Command, CommandLine, UsageError

@@ -1,14 +1,13 @@
 """`simulate`: the result of each policy on a workload, as a table, as JSON, or as a picture."""
 
 import gc
-import json
 import os
-from collections.abc import Iterator, Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.extras import figure_maker
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import print_text, safe
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Iterator, Sequence
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
 from simple_gpu_scheduler.cli.options import workload
 from simple_gpu_scheduler.cli.options.order import choose_policy

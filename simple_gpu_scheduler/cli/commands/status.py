@@ -1,15 +1,14 @@
 """`status`: reports on runs, as lines for people that are safe to print, or as JSON."""
 
-import json
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import safe, show_command, show_gpus, show_wait
 from simple_gpu_scheduler.base.units import show_duration
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Iterable, Mapping, Sequence
 from simple_gpu_scheduler.cli.declarations import Command, Option
 from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.display import table

@@ -3,17 +3,16 @@
 It finds the queue that is meant, and checks that the text may be submitted; `inputs.submit` writes it.
 """
 
-import json
 import os
 import select
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Section, UsageError
 from simple_gpu_scheduler.cli.options.which_run import run_option
 from simple_gpu_scheduler.inputs.job_numbers import Numbered, Receiver, find_receiver, numbers

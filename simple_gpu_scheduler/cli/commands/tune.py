@@ -1,14 +1,13 @@
 """`tune`: which policy suits a workload best, and a policy learned from it."""
 
 import gc
-import json
 import os
 import sys
-from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import print_text, safe
-from simple_gpu_scheduler.base.values import Any, NamedTuple
+from simple_gpu_scheduler.base.values import Any, NamedTuple, Sequence
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
 from simple_gpu_scheduler.cli.options import workload
 from simple_gpu_scheduler.cli.options.order import choose_policy

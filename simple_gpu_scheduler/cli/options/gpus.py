@@ -1,10 +1,9 @@
 """Which GPUs to use, how many jobs on each, and when one counts as free: the same for every command that needs GPUs."""
 
 import os
-from collections.abc import Sequence
 
 from simple_gpu_scheduler.base.units import parse_duration, parse_size
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Sequence
 from simple_gpu_scheduler.cli.declarations import Option, Parsed, Section, UsageError, Whole
 from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, DEFAULT_MAX_USED, Tolerance
 from simple_gpu_scheduler.gpus.names import looks_like_gpus, parse_gpus

@@ -1,8 +1,6 @@
 """Where commands are read from, and how they are separated."""
 
-from collections.abc import Sequence
-
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Sequence
 from simple_gpu_scheduler.cli.declarations import Option, Section, UsageError
 from simple_gpu_scheduler.inputs import InputOptions
 

@@ -1,10 +1,8 @@
 """The order in which jobs start."""
 
-from collections.abc import Sequence
-
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.units import parse_duration
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Sequence
 from simple_gpu_scheduler.cli.declarations import OneOf, Option, Parsed, Section, UsageError
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.policies.names import (

@@ -2,12 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Callable, Sequence
 from simple_gpu_scheduler.cli.declarations import CommandLine, Option, Section, UsageError
 from simple_gpu_scheduler.engines import ENGINES
 from simple_gpu_scheduler.resume import ResumeOptions

@@ -1,9 +1,7 @@
 """Which run a command is about, or which runs: as a word, RUN, or as `--run RUN`, whichever comes to mind."""
 
-from collections.abc import Callable
-
 from simple_gpu_scheduler.base.text import safe
-from simple_gpu_scheduler.base.values import Any
+from simple_gpu_scheduler.base.values import Any, Callable
 from simple_gpu_scheduler.cli.declarations import Argument, Option, UsageError
 
 RUN = Argument("run", "[RUN]", is_many=False)
