@@ -1,7 +1,5 @@
 """Engines: everything that depends on where attempts run. The table of them; `protocol` says what an engine does."""
 
-from importlib import import_module
-
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Mapping, NamedTuple
 
 if TYPE_CHECKING:  # the table is read for --help too
@@ -28,5 +26,6 @@ ENGINES: Mapping[str, EngineEntry] = {
 
 def build(name: str, setting: "Setting") -> "World":
     """The engine of that name, with its inbox and its clock."""
-    world: World = import_module(f"{__name__}.{ENGINES[name].module}").build(setting)
+    module = ENGINES[name].module
+    world: World = __import__(f"{__name__}.{module}", fromlist=[module]).build(setting)
     return world

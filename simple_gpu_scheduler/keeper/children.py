@@ -6,10 +6,9 @@ the main one, to which the kernel gives orphans. It knows attempts only by name,
 
 import errno
 import os
-import threading
 import time
 
-from simple_gpu_scheduler.base.stdlib import signal
+from simple_gpu_scheduler.base.stdlib import Lock, signal
 from simple_gpu_scheduler.base.values import Callable, NamedTuple, Sequence
 from simple_gpu_scheduler.system import files, leftovers, processes
 from simple_gpu_scheduler.system.leftovers import Owner, Running
@@ -43,9 +42,9 @@ class Children:
         self._starter = processes.Starter(environment)
         self._tags = processes.Tags()
         self._orphans = processes.Orphans()
-        self._signing = threading.Lock()  # guards the next
+        self._signing = Lock()  # guards the next
         self._signed: dict[bytes, int] = {}  # by lease, the number of the newest start
-        self._lock = threading.Lock()  # guards what is below, and so pids: none is signalled after it was reaped
+        self._lock = Lock()  # guards what is below, and so pids: none is signalled after it was reaped
         self._busy: dict[bytes, int] = {}  # the attempts whose ends were not told yet, and their pids
         self._starting: set[bytes] = set()
         self._mains: dict[int, _Main] = {}

@@ -9,7 +9,7 @@ import os
 from simple_gpu_scheduler.base.stdlib import deque
 from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 from simple_gpu_scheduler.system import processes
-from simple_gpu_scheduler.system.threads import no_signals
+from simple_gpu_scheduler.system.threads import NoSignals
 
 from .connection import Socket, close_all, pair, receive_short, send
 from .intake import PipeKind
@@ -45,7 +45,7 @@ class KeeperClient:
             return
         processes.adopt_orphans()  # before the fork: older kernels apply it only to later processes
         control, its_end = pair()
-        with no_signals():
+        with NoSignals():
             self.pid = os.fork() if not self.pid else _fork_beside_threads()
             if not self.pid:
                 _be_keeper(its_end, control)

@@ -4,12 +4,11 @@ The scheduler reads the file and says how far the copy may be ahead: otherwise a
 It runs in a thread of the keeper, or of the scheduler if there is no keeper. Of lines it knows only how they end.
 """
 
-import array
 import errno
 import fcntl
 import os
 import select
-import termios
+import sys
 
 from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.values import NamedTuple
@@ -21,6 +20,7 @@ _MOST_UNSYNCED = 256
 _GONE_WITHIN = 1000  # ms
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _GET_PIPE_SIZE = 1032  # fcntl.F_GETPIPE_SZ, which Python 3.10 does not always have
+_INT = 4
 _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 
 
@@ -221,6 +221,6 @@ def _is_unread(held: int) -> bool:
 
 
 def _bytes_in(fd: int) -> int:
-    count = array.array("i", [0])
-    fcntl.ioctl(fd, termios.FIONREAD, count)
-    return count[0]
+    from termios import FIONREAD  # noqa: PLC0415 - another number on each kind of processor
+
+    return int.from_bytes(fcntl.ioctl(fd, FIONREAD, bytes(_INT)), sys.byteorder)

@@ -6,15 +6,14 @@ at least one more listens. The main thread does nothing: the kernel gives orphan
 
 import errno
 import os
-import threading
 import time
 
-from simple_gpu_scheduler.base.stdlib import deque, suppress
+from simple_gpu_scheduler.base.stdlib import Event, Lock, deque, suppress
 from simple_gpu_scheduler.base.values import Callable, NoReturn, Sequence
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.records import record
 from simple_gpu_scheduler.system.processes import REFUSALS
-from simple_gpu_scheduler.system.threads import start_thread
+from simple_gpu_scheduler.system.threads import Thread, start_thread
 
 from .children import Children
 from .connection import Socket, close_all, receive, room, send
@@ -42,11 +41,11 @@ class Keeper:
         self._control = control
         self._children = Children(environment, self._tell, self._leave_if_alone)
         self._journal = -1
-        self._intakes: list[threading.Thread] = []
-        self._sends = threading.Lock()  # so that numbers arrive in order
+        self._intakes: list[Thread] = []
+        self._sends = Lock()  # so that numbers arrive in order
         self._number = 0
-        self._parting = threading.Lock()  # held by the thread that noticed first that the scheduler is gone
-        self._lock = threading.Lock()  # guards what is below
+        self._parting = Lock()  # held by the thread that noticed first that the scheduler is gone
+        self._lock = Lock()  # guards what is below
         self._idle = 1  # how many threads listen
         self._is_scarce = False  # whether the system has just refused a process or a thread
         self._unrecorded: deque[tuple[int, float, Ended]] = deque()
@@ -56,7 +55,7 @@ class Keeper:
         """Serve the scheduler until it is gone, and then do what is left to do."""
         start_thread(lambda: _or_end(self._listen))
         self._tell(Ready())
-        threading.Event().wait()
+        Event().wait()
 
     def _listen(self) -> None:
         into = room()

@@ -15,7 +15,7 @@ from simple_gpu_scheduler.events import Event, JobDropped, JobEnded, JobRequeued
 from simple_gpu_scheduler.events.ledger import Ledger
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.output.log_file import last_lines, read_tail
-from simple_gpu_scheduler.system.threads import start_thread
+from simple_gpu_scheduler.system.threads import Thread, start_thread
 
 from . import Trigger
 from .command import Notifier
@@ -67,7 +67,7 @@ class Notify:
         self._pause = pause
         self._words = EventWords(verbose=True)
         self._began_at = time.monotonic()
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
         self._changed = threading.Condition()  # over all below
         self._blank = Notification("end", "")
         self._news = News(on)

@@ -7,7 +7,6 @@ them.
 import os
 
 from simple_gpu_scheduler.base.jobs import Attempt
-from simple_gpu_scheduler.base.stdlib import re
 
 from .leftovers import read_process, read_variable
 from .users import owner
@@ -31,6 +30,12 @@ def mark_in(tree: bytes, run_id: bytes) -> bytes:
     return tree[start : end if end >= 0 else None]
 
 
+def _pids_of_leases(tree: bytes) -> list[int]:
+    """The processes in a `TREE` that hold a lease(), as in `/lease-4711-1`."""
+    names = [each.split(b"-") for each in tree.split(b"/")]
+    return [int(name[1]) for name in names if len(name) > 2 and name[0] == b"lease" and name[1].isdigit()]  # noqa: PLR2004
+
+
 class Family:
     """The processes of a scheduler: those below it, of its attempts, and of the attempt it is part of."""
 
@@ -38,7 +43,7 @@ class Family:
         self._run_id = run_id.encode()
         self._outer_tree = outer_tree
         # A process that holds a lease() around us is family too. /proc shows its initial environment, without the mark.
-        self._roots = {os.getpid(), *(int(pid) for pid in re.findall(rb"/lease-(\d{1,9})-", outer_tree))}
+        self._roots = {os.getpid(), *_pids_of_leases(outer_tree)}
 
     def attempt_of(self, pid: int) -> tuple[int, int] | None:
         """The number of the job and of the attempt that a process belongs to."""

@@ -1,40 +1,80 @@
 """Threads that get no signals, what they send each other, and values they compute. It does not know what they do."""
 
-import threading
+import sys
 import time
-from contextlib import contextmanager
+from _thread import TIMEOUT_MAX, start_new_thread
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.stdlib import Empty, SimpleQueue, signal, suppress
-from simple_gpu_scheduler.base.values import Callable, Generic, Iterator, TypeVar
+from simple_gpu_scheduler.base.stdlib import Empty, Event, Lock, SimpleQueue, signal, suppress
+from simple_gpu_scheduler.base.values import Callable, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 _ALL = signal.valid_signals()
 
 
-def start_thread(run: Callable[[], object]) -> threading.Thread:
+class Thread(Protocol):
+    """What is used of a thread that was started."""
+
+    @property
+    def ident(self) -> int | None:
+        """Its number."""
+
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until it has ended."""
+
+
+class _QuickThread:
+    """A thread without `threading`, which takes 2 ms to load."""
+
+    def __init__(self, run: Callable[[], object]) -> None:
+        self._run = run
+        self._has_ended = Event()
+        self.ident: int | None = start_new_thread(self._run_to_end, ())
+
+    def _run_to_end(self) -> None:
+        try:
+            self._run()
+        finally:
+            self._has_ended.set()
+
+    def is_alive(self) -> bool:
+        """See `Thread`."""
+        return not self._has_ended.is_set()
+
+    def join(self, timeout: float | None = None) -> None:
+        """See `Thread`."""
+        self._has_ended.wait(timeout)
+
+
+def start_thread(run: Callable[[], object]) -> Thread:
     """Start a daemon thread with all signals blocked; a RuntimeError says that the system allows no more threads.
 
     The kernel gives a signal to any thread that does not block it. Python's handlers run in the main thread only, and a
     signal that another thread took does not wake it: it would be acted on at the next message, which may be tomorrow.
     """
-    thread = threading.Thread(target=run, daemon=True)
-    with no_signals():
-        thread.start()  # inherits the mask
+    known = sys.modules.get("threading")  # whoever has loaded it, such as a debugger, wants to know of its threads
+    with NoSignals():  # the thread inherits the mask
+        if known is None:
+            return _QuickThread(run)
+        thread: Thread = known.Thread(target=run, daemon=True)
+        thread.start()  # type: ignore[attr-defined] # it is one of `threading`
     return thread
 
 
-@contextmanager
-def no_signals() -> Iterator[None]:
-    """Block all signals meanwhile, and for good in what is started meanwhile."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+class NoSignals:
+    """Within it, signals are blocked, and for good in whatever is started there."""
+
+    def __enter__(self) -> None:
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
+
+    def __exit__(self, *_: object) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
 
-def need_thread(run: Callable[[], object]) -> threading.Thread:
+def need_thread(run: Callable[[], object]) -> Thread:
     """The same, if nothing works without it."""
     try:
         return start_thread(run)
@@ -46,7 +86,7 @@ class MessageQueue(SimpleQueue[T]):
     """Where one thread waits for messages. Any thread may put some, and so may the handler of a signal."""
 
     def __init__(self) -> None:
-        self._bell = threading.Lock()  # free once a message has come, until it is noticed
+        self._bell = Lock()  # free once a message has come, until it is noticed
         self._bell.acquire()
 
     def put(self, item: T, block: bool = True, timeout: float | None = None) -> None:
@@ -69,7 +109,7 @@ class MessageQueue(SimpleQueue[T]):
                 left = until - time.monotonic()
                 if not block or not left > 0:
                     raise
-            self._bell.acquire(timeout=min(left, threading.TIMEOUT_MAX))
+            self._bell.acquire(timeout=min(left, TIMEOUT_MAX))
 
 
 class Meanwhile(Generic[T]):
@@ -81,7 +121,7 @@ class Meanwhile(Generic[T]):
         self._error: Exception | None = None
         self._is_done = False
         try:
-            self._thread: threading.Thread | None = start_thread(self._run)
+            self._thread: Thread | None = start_thread(self._run)
         except RuntimeError:  # there can be no more threads: `get` makes it
             self._thread = None
 

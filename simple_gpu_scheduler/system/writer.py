@@ -10,12 +10,8 @@ import stat
 import time
 
 from simple_gpu_scheduler.base.stdlib import Event, Lock, suppress
-from simple_gpu_scheduler.base.values import TYPE_CHECKING
 
-from .threads import start_thread
-
-if TYPE_CHECKING:
-    from threading import Thread
+from .threads import Thread, start_thread
 
 # How often a steady stream of lines is written: each write releases the interpreter lock and must reacquire it.
 _PAUSE = 0.02

@@ -3,14 +3,12 @@
 import errno
 import gc
 import os
-import threading
-from contextlib import contextmanager
 
 from simple_gpu_scheduler import engines
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.stdlib import suppress
-from simple_gpu_scheduler.base.values import TYPE_CHECKING, Callable, Iterator, NamedTuple, Sequence
+from simple_gpu_scheduler.base.stdlib import SimpleQueue, suppress
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Callable, NamedTuple, Sequence
 from simple_gpu_scheduler.display.layout import Layout
 from simple_gpu_scheduler.engines.protocol import Setting
 from simple_gpu_scheduler.events import Noticed, RunEnded
@@ -221,9 +219,9 @@ def _run(
     resumed: "Resumed | None",
 ) -> int:
     inbox = SystemInbox()
-    room = threading.Semaphore(0)
-    reader = Reader(list(opened.gathered.open_inputs), parser, inbox.put, room.acquire, by_null=options.input.null)
-    with signals_to(inbox.put), _listening(opened, inbox):
+    room: SimpleQueue[None] = SimpleQueue()  # something for each time that the reader may read more
+    reader = Reader(list(opened.gathered.open_inputs), parser, inbox.put, room.get, by_null=options.input.null)
+    with signals_to(inbox.put), _Listening(opened, inbox):
         left = _what_is_left(options, resumed)
         need_thread(reader.run)
         came = wait_for_driver(machine, options.wants.names, inbox, opened.outlets.publisher.publish)
@@ -296,17 +294,22 @@ def _run_frozen(state: State) -> None:
     loop.run(state)
 
 
-@contextmanager
-def _listening(opened: OpenRun, inbox: SystemInbox) -> Iterator[None]:
-    """Answer requests from outside; without a journal, a run cannot be found."""
-    server = serve(files.socket_of(opened.record.path), inbox.put) if opened.record.path else None
-    if isinstance(server, str):
-        opened.say(server)
-    try:
-        yield
-    finally:
-        if isinstance(server, Server):
-            server.close()
+class _Listening:
+    """Within it, requests from outside are answered; without a journal, a run cannot be found."""
+
+    def __init__(self, opened: OpenRun, inbox: SystemInbox) -> None:
+        self._opened = opened
+        self._inbox = inbox
+
+    def __enter__(self) -> None:
+        path = self._opened.record.path
+        self._server = serve(files.socket_of(path), self._inbox.put) if path else None
+        if isinstance(self._server, str):
+            self._opened.say(self._server)
+
+    def __exit__(self, *_: object) -> None:
+        if isinstance(self._server, Server):
+            self._server.close()
 
 
 def _build(
@@ -314,7 +317,7 @@ def _build(
     opened: OpenRun,
     machine: Machine,
     inbox: SystemInbox,
-    room: threading.Semaphore,
+    room: "SimpleQueue[None]",
     reader: Reader,
     resumed: "Resumed | None",
     left: "Resumption | None",
@@ -328,7 +331,7 @@ def _build(
             machine,
             wants,
             inbox,
-            read_more=room.release,
+            read_more=lambda: room.put(None),
             shell=how.shell,
             grace=failures.grace,
             environment=os.environb,
