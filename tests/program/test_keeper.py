@@ -275,3 +275,55 @@ def test_an_environment_that_looks_like_ours_and_is_not_is_passed_over() -> None
         for sleeper in sleepers:
             sleeper.kill()
             sleeper.wait()
+
+
+# A keeper that is killed.
+
+
+def replace_keeper(program: Program, process: "subprocess.Popen[bytes]", survivor: str, next_job: str) -> int:
+    """Start a job, kill its keeper, and start another job, both of which run on; the pid of the new keeper."""
+    assert process.stdin
+    process.stdin.write(f"echo $PPID > first; {survivor} #: gpus=1\n".encode())
+    process.stdin.flush()
+    until(has_text(program.directory / "first"))
+    first = int((program.directory / "first").read_text())
+    os.kill(first, signal.SIGKILL)
+    until(lambda: not is_alive(first))
+    process.stdin.write(f"echo $PPID > second; {next_job} #: gpus=0\n".encode())
+    process.stdin.flush()
+    until(has_text(program.directory / "second"))
+    second = int((program.directory / "second").read_text())
+    assert second not in (first, process.pid)
+    return second
+
+
+def test_a_later_keeper_holds_nothing_of_its_scheduler(program: Program) -> None:
+    process = program.start("--gpus", "0", "--cpu-slots", "1", env=UNMEASURED)
+    wait = "until [ -e go ]; do sleep 0.02; done"
+    keeper = replace_keeper(program, process, wait, wait)
+    held = {os.readlink(each) for each in Path(f"/proc/{keeper}/fd").iterdir()}
+    theirs = {os.readlink(each) for each in Path(f"/proc/{process.pid}/fd").iterdir()}
+    common = {name for name in held & theirs if "/leases/" in name or name.startswith(("socket:", "anon_inode:"))}
+    (program.directory / "go").touch()
+    assert process.stdin
+    process.stdin.close()
+    process.stdin = None
+    assert process.wait(timeout=120) == 1  # that a keeper was killed is a failure, though the jobs succeeded
+    assert not common
+
+
+def test_a_run_whose_scheduler_is_killed_after_its_keeper_was_is_resumed_at_once(program: Program) -> None:
+    process = program.start("--gpus", "0", "--cpu-slots", "1", env=UNMEASURED)
+    wait = "until [ -e go ]; do sleep 0.02; done"
+    keeper = replace_keeper(program, process, f"{wait}; echo x >> one", f"{wait}; echo x >> two")
+    process.kill()
+    process.wait()
+    resumed = program.start("--resume", "--gpus", "0", "--cpu-slots", "1", stdin=subprocess.DEVNULL)
+    assert resumed.stderr
+    while b"still run" not in (line := resumed.stderr.readline()):
+        assert line
+    (program.directory / "go").touch()
+    assert resumed.wait(timeout=120) == 0
+    assert (program.directory / "two").read_text() == "x\n"  # its keeper knew how it ended
+    assert (program.directory / "one").read_text() in ("x\n", "x\nx\n")  # nothing knew its exit code
+    until(lambda: not is_alive(keeper))
