@@ -9,7 +9,7 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from simple_gpu_scheduler.base.errors import UserError
 
@@ -194,9 +194,14 @@ class Orphans:
         if self._list < 0:
             return None
         while pids := os.pread(self._list, _PAGE, 0).split():
-            if 0 in [_libc.waitpid(int(pid), None, os.WNOHANG) for pid in pids[:-1] or pids]:
+            if are_alive(map(int, pids[:-1] or pids)):
                 return True
         return False
+
+
+def are_alive(orphans: Iterable[int]) -> bool:
+    """Reap those of these children that have ended; whether others are alive."""
+    return 0 in [_libc.waitpid(pid, None, os.WNOHANG) for pid in orphans]
 
 
 class Tags:
