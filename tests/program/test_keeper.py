@@ -168,7 +168,8 @@ def test_where_no_keeper_can_be_made_yet_jobs_wait_for_one(program: Program, bro
     )
     assert (done.returncode, done.stdout) == (1, b"out\n"), done.stderr
     assert b"job 2 (line 2) failed with exit code 4" in done.stderr
-    assert (b"waiting: the system allows no new process" in done.stderr) == (broken == "os.fork")
+    # Whether a keeper that ends at once is noticed before the first start is a race.
+    assert broken == "threads" or b"waiting: the system allows no new process" in done.stderr
 
 
 # What a job has of its surroundings.
@@ -344,7 +345,7 @@ def test_what_a_job_leaves_behind_whose_keeper_was_killed_is_ended(
 ) -> None:
     process = program.start("--gpus", "0", "--joblog", "log.tsv", *options)
     survivor = f"{DAEMONS[leave]} until [ -e go ]; do sleep 0.02; done; exit 7"
-    program.feed(process, f"echo $PPID > keeper; {survivor}\ncat leases/index-0 > /dev/null; exit 8\n")
+    program.feed(process, f"echo $PPID > keeper; {survivor}\nexit 8\n")
     daemon = pids("daemon")
     keeper = keeper_of(program)
     os.kill(keeper, signal.SIGKILL)
