@@ -181,8 +181,8 @@ class Children:
         """Whether processes are left of attempts that have ended, or of those that run."""
         alive = self._orphans.alive()
         if alive is None:  # this kernel does not tell
-            with self._lock:
-                return bool(leftovers.children(os.getpid()) - self._mains.keys())
+            children = leftovers.children(os.getpid())
+            return processes.are_alive(children - self._running())  # asked later: what is being started is no orphan
         return alive
 
     def _sweep(self, ended: Ended) -> Ended:

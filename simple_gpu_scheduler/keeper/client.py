@@ -6,7 +6,7 @@ nothing of what the first one did.
 
 import os
 
-from simple_gpu_scheduler.base.stdlib import deque
+from simple_gpu_scheduler.base.stdlib import deque, suppress
 from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.threads import NoSignals
@@ -152,8 +152,8 @@ def _be_keeper(control: Socket, not_ours: Socket) -> None:
         os.setsid()
         null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)  # stdin belongs to the scheduler
-        os.close(null)
         not_ours.close()
+        _give_up_what_programs_do_not_inherit(control.fileno(), null)
         from simple_gpu_scheduler.system.job_environment import inherited  # noqa: PLC0415 - while we load the rest
 
         from .process import Keeper  # noqa: PLC0415 - as above
@@ -161,3 +161,14 @@ def _be_keeper(control: Socket, not_ours: Socket) -> None:
         Keeper(control, inherited(os.environb)).serve()
     finally:
         os._exit(0)
+
+
+def _give_up_what_programs_do_not_inherit(but: int, null: int) -> None:
+    """The copies of the scheduler's leases, locks and pipes: held by a later keeper, they would outlive the scheduler.
+
+    The numbers stay in use: an object of the scheduler that is freed later must not close what is ours.
+    """
+    for fd in [int(name) for name in os.listdir("/proc/self/fd")]:
+        with suppress(OSError):  # that of the listing
+            if fd != but and not os.get_inheritable(fd):
+                os.dup2(null, fd, inheritable=False)

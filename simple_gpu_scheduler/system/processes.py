@@ -11,7 +11,7 @@ import sys
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.stdlib import signal
-from simple_gpu_scheduler.base.values import Sequence
+from simple_gpu_scheduler.base.values import Iterable, Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
 _SPAWN_SETSIGDEF, _SPAWN_SETSIGMASK, _SPAWN_SETSID = 0x04, 0x08, 0x80
@@ -194,9 +194,14 @@ class Orphans:
         if self._list < 0:
             return None
         while pids := os.pread(self._list, _PAGE, 0).split():
-            if 0 in [_libc.waitpid(int(pid), None, os.WNOHANG) for pid in pids[:-1] or pids]:
+            if are_alive(map(int, pids[:-1] or pids)):
                 return True
         return False
+
+
+def are_alive(orphans: Iterable[int]) -> bool:
+    """Reap those of these children that have ended; whether others are alive."""
+    return 0 in [_libc.waitpid(pid, None, os.WNOHANG) for pid in orphans]
 
 
 class Tags:

@@ -5,22 +5,52 @@ import sys
 import tempfile
 
 PREPARE = """
-import os, signal, threading
+import errno, os, signal, threading
 from queue import SimpleQueue
-from simple_gpu_scheduler.engines.children import Children
-from simple_gpu_scheduler.engines.protocol import Setting
-from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome, Place
-from simple_gpu_scheduler.gpus.leases import Hold
-inbox = SimpleQueue()
+from simple_gpu_scheduler.keeper import children
+from simple_gpu_scheduler.keeper.children import Children, _Main
+from simple_gpu_scheduler.keeper.messages import PID, BeyondUs, Ended, Exited, Start, Stop
+from simple_gpu_scheduler.system import processes
+from simple_gpu_scheduler.system.threads import start_thread
+processes.adopt_orphans()
+told, idle = SimpleQueue(), SimpleQueue()
+number = 0
+def tell(message):
+    global number
+    number += 1
+    told.put(message)
+    return number
+def make():
+    made = Children([b"%s=%s" % each for each in os.environb.items()], tell, lambda: idle.put(None))
+    made.run_id, made.grace = b"run", 10.0
+    return made
+subject = make()
+def message(command, job=1, **more):
+    name = b"%d.1" % job
+    return Start(name, (b"/bin/sh", b"-c", command), (b"SGS_TREE=/run." + name,), **more)
+def start(command, job=1, number=1, files=()):
+    return start_thread(lambda: subject.run(number, message(command, job), files))
 def cmdline(pid):
     try:
         return open(f"/proc/{pid}/cmdline", "rb").read()
     except OSError:
         return b""
-def attempt(command, number=1):
-    return Attempt(Job(number, command, Place(number)), 1, ("0",), (number,))
-def engine(**options):
-    return Children(Setting("run", None, None, inbox, environment=os.environb, **options), inbox.put)
+def state(pid):
+    return open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0]
+def is_closed(fd):
+    try:
+        os.fstat(fd)
+    except OSError:
+        return True
+def main(job=1):
+    while not (pid := subject._busy.get(b"%d.1" % job)):
+        pass
+    return pid
+def ended(kind=Ended):
+    message = told.get(timeout=120)
+    assert isinstance(message, kind), message
+    return message
+TERM, KILL = Stop(b"1.1", 0), Stop(b"1.1", 1)
 """
 
 
@@ -29,111 +59,184 @@ def run(script: str) -> None:
         subprocess.run([sys.executable, "-c", PREPARE + script], check=True, timeout=120, cwd=directory)
 
 
-def test_an_attempt_that_is_stopped_before_a_thread_came_to_it_is_not_started() -> None:
+def test_an_attempt_that_is_stopped_before_it_starts_is_not_started() -> None:
     run("""
-subject = engine()
-subject._work.put(lambda _launcher: (started.wait(), None)[1])  # keeps the thread that is about to come busy
-started = threading.Event()
-subject._threads, subject._busy = 0, 0
-one = attempt(b"touch /tmp/never")
-subject.stop(one, force=False)
-subject.start(one, Hold())
-started.set()
-assert inbox.get() is None
-ended = inbox.get(timeout=120)
-assert ended.outcome == Outcome("not started", reason="it was stopped before it could start"), ended
-assert subject.settle(ended)
-assert not subject._told
-subject.close()
+subject.stop(TERM, 0)
+subject.run(1, message(b"touch never"), ())
+assert ended() == Ended(b"1.1", errno=errno.ECANCELED)
+assert not os.path.exists("never")
+assert subject.are_idle and idle.get(timeout=120) is None
+assert not subject._told and not subject._starting
+""")
+
+
+def stop_while_starting(stop: str, command: str, number: str) -> None:
+    run(f"""
+start = subject._starter.start
+def slow(*args):
+    pid = start(*args)
+    while state(pid) != "S":
+        pass
+    subject.stop({stop}, 0)
+    return pid
+subject._starter.start = slow
+subject.run(1, message({command!r}.encode()), ())
+last = ended()
+if isinstance(last, Exited):
+    last = ended()
+assert (last.status, last.was_told) == ({number}, 1), last
 """)
 
 
 def test_a_stop_that_comes_while_the_process_is_being_started_ends_it() -> None:
-    run("""
-subject = engine()
-start = subject._starter.start
-def slow(*args):
-    pid = start(*args)
-    subject.stop(one, force=False)
-    return pid
-subject._starter.start = slow
-one = attempt(b"exec sleep 1000")
-subject.start(one, Hold())
-assert inbox.get(timeout=120).outcome == Outcome("killed", signal.SIGTERM)
-""")
+    stop_while_starting("TERM", "exec sleep 1000", "signal.SIGTERM")
 
 
-def test_a_stop_of_what_has_ended_sends_no_signal() -> None:
+def test_a_forced_stop_that_comes_while_the_process_is_being_started_kills_it() -> None:
+    stop_while_starting("KILL", "trap '' TERM; sleep 1000; sleep 1000", "signal.SIGKILL")
+
+
+def test_a_stop_of_what_has_ended_sends_no_signal_and_is_forgotten() -> None:
     run("""
-subject = engine()
-one = attempt(b"true")
-subject.start(one, Hold())
-ended = inbox.get(timeout=120)
-subject.stop(one, force=True)
-assert subject.settle(ended)
+subject.run(1, message(b"true"), ())
+assert ended() == Ended(b"1.1")
+processes.signal_group = None
+subject.stop(KILL, number)
+subject.forget(b"1.1")
+assert not subject._told
 """)
 
 
 def test_what_cannot_be_started_is_reported() -> None:
     run("""
-subject = engine(shell="/no/such/shell")
-subject.start(attempt(b"true"), Hold())
-assert inbox.get(timeout=120).outcome == Outcome("not started", reason="No such file or directory")
+subject.run(1, Start(b"1.1", (b"/no/such/shell", b"-c", b"true"), (b"SGS_TREE=/run.1.1",)), ())
+assert ended() == Ended(b"1.1", errno=errno.ENOENT)
+subject.run(2, message(b"true", 2), None)
+assert ended() == Ended(b"2.1", errno=errno.EMFILE)
+assert subject.are_idle
+""")
+
+
+def test_descriptors_are_closed_whether_it_starts_or_not() -> None:
+    run("""
+for attempt in (message(b"true", streams=b"1"), message(b"true", streams=b"1")._replace(argv=(b"/none",))):
+    fd = os.open(os.devnull, os.O_WRONLY)
+    subject.run(1, attempt, [fd])
+    ended()
+    assert is_closed(fd)
 """)
 
 
 def test_a_stopped_job_is_woken_to_be_ended() -> None:
     run("""
-subject = engine()
-one = attempt(b"kill -STOP $$; true")
-subject.start(one, Hold())
-pid = None
-while pid is None:
-    pid = subject._pids.get(one.key)
-while open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0] != "T":
+start(b"kill -STOP $$; true")
+pid = main()
+while state(pid) != "T":
     pass
-subject.stop(one, force=False)
-assert inbox.get(timeout=120).outcome == Outcome("killed", signal.SIGTERM)
+subject.stop(TERM, 0)
+assert ended().status == signal.SIGTERM
 """)
 
 
-def test_threads_are_made_when_they_are_needed_and_used_again() -> None:
+def test_a_start_that_is_known_does_nothing() -> None:
     run("""
-subject = engine()
-for number in range(20):
-    subject.start(attempt(b"true", number), Hold())
-    assert subject.settle(inbox.get(timeout=120))
-assert subject._threads == 1
-for number in range(3):
-    subject.start(attempt(b"sleep 0.2", number), Hold())
-assert subject._threads == 3
+start(b"echo >> ran; until [ -e go ]; do sleep 0.01; done")
+main()
+fd = os.open(os.devnull, os.O_WRONLY)
+subject.run(1, message(b"touch never"), [fd])
+assert told.empty() and is_closed(fd)
+open("go", "w").close()
+assert ended() == Ended(b"1.1")
+assert os.path.getsize("ran") == 1 and not os.path.exists("never")
 """)
 
 
-def test_a_forced_stop_that_comes_while_the_process_is_being_started_kills_it() -> None:
+def test_one_that_is_closed_starts_no_more_and_names_what_runs() -> None:
     run("""
-subject = engine()
-start = subject._starter.start
+start(b"until [ -e go ]; do sleep 0.01; done")
+pid = main()
+assert subject.close() == [(b"1.1", pid)]
+subject.run(2, message(b"touch never", 2), ())
+assert told.empty() and not subject.are_idle
+open("go", "w").close()
+assert ended() == Ended(b"1.1")
+idle.get(timeout=120)
+assert subject.close() == [] and not os.path.exists("never")
+""")
+
+
+def test_closing_waits_for_what_is_just_being_started() -> None:
+    run("""
+start_it, began, may = subject._starter.start, threading.Event(), threading.Event()
 def slow(*args):
-    pid = start(*args)
-    while not os.path.exists(f"/proc/{pid}/stat") or open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0] != "S":
-        pass
-    subject.stop(one, force=True)
-    return pid
+    began.set()
+    may.wait()
+    return start_it(*args)
 subject._starter.start = slow
-one = attempt(b"trap '' TERM; sleep 1000; sleep 1000")
-subject.start(one, Hold())
-assert inbox.get(timeout=120).outcome == Outcome("killed", signal.SIGKILL)
+start(b"exec sleep 1000")
+began.wait()
+left = []
+closing = start_thread(lambda: left.extend(subject.close()))
+while not subject._is_closed:
+    pass
+assert not left
+may.set()
+closing.join(120)
+assert left == [(b"1.1", main())]
+subject.stop(KILL, 0)
+assert ended().status == signal.SIGKILL
 """)
+
+
+LEFT = """
+start(b"python3 -c 'import os, signal; signal.signal(15, signal.SIG_IGN); os.fork() and os._exit(0); os.setsid();"
+      b' open("daemon", "w"); signal.pause()' b"'; until [ -e daemon ]; do sleep 0.01; done")
+exited = ended(Exited)
+knows = number
+"""
+
+
+def test_a_late_kill_does_not_hurry_what_ends_leftovers_unless_its_sender_knew_of_them() -> None:
+    run(
+        LEFT
+        + """
+subject.stop(KILL, knows - 1)
+assert not subject._told
+subject.stop(KILL, knows)
+assert subject._told == {b"1.1": signal.SIGKILL}
+last = ended()
+assert (last.status, last.swept, last.was_told) == (0, 1, 0), last
+assert not subject._told and not subject._left
+"""
+    )
+
+
+def test_where_the_kernel_lists_no_children_leftovers_are_ended_too() -> None:
+    run(
+        """
+open_ = os.open
+os.open = lambda path, *more: open_("/nowhere" if "children" in str(path) else path, *more)
+subject = make()
+os.open = open_
+assert subject._orphans.alive() is None
+subject.grace = 0.1
+"""
+        + LEFT
+        + """
+assert ended().swept == 1
+assert subject.are_idle or idle.get(timeout=120) is None
+subject.run(9, message(b"true", 9), ())
+assert ended() == Ended(b"9.1")
+"""
+    )
 
 
 def test_a_mark_is_found_among_those_of_schedulers_around_and_inside() -> None:
     run("""
-subject = engine()
-subject._marks[1] = (b"/run.3.1", 0)
+subject._mains[1] = _Main(b"3.1", b"/run.3.1", 0)
 def owner(tree):
     child = subject._starter.start((b"/bin/sleep", b"1000"), [b"SGS_TREE=" + tree])
-    while b"sleep" not in open(f"/proc/{child}/cmdline", "rb").read():
+    while b"sleep" not in cmdline(child):
         pass
     try:
         return subject._owner(child)
@@ -147,81 +250,31 @@ assert owner(b"") == owner(b"/other.3.1") == "unknown"
 
 def test_a_tag_stays_when_the_environment_is_cleared_and_is_found_in_descendants() -> None:
     run("""
-from simple_gpu_scheduler.system.processes import Tags
-subject = engine()
-one = attempt(b"while [ ! -e tagged ]; do sleep 0.01; done; env -i sleep %d.25; true" % (1000 + os.getpid()))
-subject.start(one, Hold())
-while not subject._marks:
-    pass
-[(main, (_, tag))] = subject._marks.items()
-assert 0 < tag == subject._tags.read(main) != subject._tags.put(os.getpid())
+start(b"while [ ! -e tagged ]; do sleep 0.01; done; env -i sleep %d.25; true" % (1000 + os.getpid()))
+pid = main()
+tag = subject._mains[pid].tag
+assert 0 < tag == subject._tags.read(pid) == subject._tags.of(1)
 open("tagged", "w").close()
 sleeps = []
 mine = b"sleep\\0%d.25" % (1000 + os.getpid())
 while not sleeps:
     sleeps = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and mine in cmdline(pid)]
-assert [subject._owner(pid) for pid in sleeps] == ["running"]
-subject._marks.clear()
+assert [subject._owner(each) for each in sleeps] == ["running"]
+subject._mains = {pid: _Main(b"2.1", b"/run.2.1", tag + 1)}
 assert subject._owner(sleeps[0]) == "ended"
 os.kill(sleeps[0], 9)
-assert Tags().read(1) == 0
-os.unlink("tagged")
+assert ended() == Ended(b"1.1")
+assert processes.Tags().read(1) == 0
 """)
 
 
-def test_a_bug_in_a_thread_is_reported_and_not_waited_for() -> None:
+def test_of_two_starts_that_share_a_lease_the_newer_signs_it() -> None:
     run("""
-subject = engine()
-subject._starter = None
-subject.start(attempt(b"true"), Hold())
-assert isinstance(inbox.get(timeout=120).error, AttributeError)
-""")
-
-
-def test_idle_threads_make_room_for_a_job_that_was_refused() -> None:
-    run("""
-subject = engine()
-for number in range(5):
-    subject.start(attempt(b"while [ ! -e go ]; do sleep 0.01; done", number), Hold())
-open("go", "w").close()
-for number in range(5):
-    assert subject.settle(inbox.get(timeout=120))
-start = subject._starter.start
-def refuse(*args):
-    raise BlockingIOError(11, "Resource temporarily unavailable")
-subject._starter.start = refuse
-subject.start(attempt(b"true"), Hold())
-ended = inbox.get(timeout=120)
-assert subject.settle(ended) and ended.is_refused
-while threading.active_count() > 2:
-    pass
-subject._starter.start = start
-subject.start(attempt(b"true"), Hold())
-assert inbox.get(timeout=120).outcome.kind == "succeeded"
-""")
-
-
-def test_an_attempt_for_which_no_thread_can_be_started_is_refused() -> None:
-    run("""
-subject = engine()
-Thread = threading.Thread
-class Refused:
-    def __init__(self, **_): pass
-    def start(self): raise RuntimeError("can't start new thread")
-threading.Thread = Refused
-def is_refused():
-    ended = inbox.get(timeout=120)
-    assert subject.settle(ended)
-    return ended.is_refused and ended.outcome.kind == "not started" and "ulimit -u" in ended.outcome.reason
-subject.start(attempt(b"true"), Hold())
-assert is_refused()
-threading.Thread = Thread
-subject.start(attempt(b"while [ ! -e go ]; do sleep 0.01; done", 1), Hold())
-threading.Thread = Refused
-subject.start(attempt(b"true", 2), Hold())
-assert is_refused()
-open("go", "w").close()
-assert not is_refused()
-subject.start(attempt(b"true", 2), Hold())
-assert inbox.get(timeout=120).outcome.kind == "succeeded"
+def signed(number, job):
+    fd = os.open("lease", os.O_RDWR | os.O_CREAT)
+    text = b"%d " % job + PID + b"\\n"
+    subject.run(number, message(b"true", job, signatures=(b"gpu", text)), [fd])
+    ended()
+    return open("lease", "rb").read().split()[0]
+assert [signed(5, 1), signed(4, 2), signed(6, 3)] == [b"1", b"1", b"3"]
 """)

@@ -168,7 +168,8 @@ def test_where_no_keeper_can_be_made_yet_jobs_wait_for_one(program: Program, bro
     )
     assert (done.returncode, done.stdout) == (1, b"out\n"), done.stderr
     assert b"job 2 (line 2) failed with exit code 4" in done.stderr
-    assert (b"waiting: the system allows no new process" in done.stderr) == (broken == "os.fork")
+    # Whether a keeper that ends at once is noticed before the first start is a race.
+    assert broken == "threads" or b"waiting: the system allows no new process" in done.stderr
 
 
 # What a job has of its surroundings.
@@ -275,3 +276,160 @@ def test_an_environment_that_looks_like_ours_and_is_not_is_passed_over() -> None
         for sleeper in sleepers:
             sleeper.kill()
             sleeper.wait()
+
+
+# A keeper that is killed.
+
+
+def replace_keeper(program: Program, process: "subprocess.Popen[bytes]", survivor: str, next_job: str) -> int:
+    """Start a job, kill its keeper, and start another job, both of which run on; the pid of the new keeper."""
+    assert process.stdin
+    process.stdin.write(f"echo $PPID > first; {survivor} #: gpus=1\n".encode())
+    process.stdin.flush()
+    until(has_text(program.directory / "first"))
+    first = int((program.directory / "first").read_text())
+    os.kill(first, signal.SIGKILL)
+    until(lambda: not is_alive(first))
+    process.stdin.write(f"echo $PPID > second; {next_job} #: gpus=0\n".encode())
+    process.stdin.flush()
+    until(has_text(program.directory / "second"))
+    second = int((program.directory / "second").read_text())
+    assert second not in (first, process.pid)
+    return second
+
+
+def test_a_later_keeper_holds_nothing_of_its_scheduler(program: Program) -> None:
+    process = program.start("--gpus", "0", "--cpu-slots", "1", env=UNMEASURED)
+    wait = "until [ -e go ]; do sleep 0.02; done"
+    keeper = replace_keeper(program, process, wait, wait)
+    held = {os.readlink(each) for each in Path(f"/proc/{keeper}/fd").iterdir()}
+    theirs = {os.readlink(each) for each in Path(f"/proc/{process.pid}/fd").iterdir()}
+    common = {name for name in held & theirs if "/leases/" in name or name.startswith(("socket:", "anon_inode:"))}
+    (program.directory / "go").touch()
+    assert process.stdin
+    process.stdin.close()
+    process.stdin = None
+    assert process.wait(timeout=120) == 1  # that a keeper was killed is a failure, though the jobs succeeded
+    assert not common
+
+
+def test_a_run_whose_scheduler_is_killed_after_its_keeper_was_is_resumed_at_once(program: Program) -> None:
+    process = program.start("--gpus", "0", "--cpu-slots", "1", env=UNMEASURED)
+    wait = "until [ -e go ]; do sleep 0.02; done"
+    keeper = replace_keeper(program, process, f"{wait}; echo x >> one", f"{wait}; echo x >> two")
+    process.kill()
+    process.wait()
+    resumed = program.start("--resume", "--gpus", "0", "--cpu-slots", "1", stdin=subprocess.DEVNULL)
+    assert resumed.stderr
+    while b"still run" not in (line := resumed.stderr.readline()):
+        assert line
+    (program.directory / "go").touch()
+    assert resumed.wait(timeout=120) == 0
+    assert (program.directory / "two").read_text() == "x\n"  # its keeper knew how it ended
+    assert (program.directory / "one").read_text() in ("x\n", "x\nx\n")  # nothing knew its exit code
+    until(lambda: not is_alive(keeper))
+
+
+DAEMONS = {
+    "setsid": "setsid sh -c 'echo $$ > daemon; exec sleep 1000' &",
+    "double fork": "(sh -c 'echo $$ > daemon; exec sleep 1000' &) ;",
+    "no environment": "env -i setsid sh -c 'echo $$ > daemon; exec sleep 1000' &",
+}
+
+
+@pytest.mark.unmeasured
+@pytest.mark.parametrize("options", [(), ("--no-journal",)])
+@pytest.mark.parametrize("leave", DAEMONS)
+def test_what_a_job_leaves_behind_whose_keeper_was_killed_is_ended(
+    program: Program, pids: Callable[[str], int], leave: str, options: tuple[str, ...]
+) -> None:
+    process = program.start("--gpus", "0", "--joblog", "log.tsv", *options)
+    # What a job starts in its first moment may have no tag, and without an environment nothing tells whose it is.
+    survivor = (
+        f"until [ -e tagged ]; do sleep 0.02; done; {DAEMONS[leave]} until [ -e go ]; do sleep 0.02; done; exit 7"
+    )
+    program.feed(process, f"echo $PPID > keeper; {survivor}\nexit 8\n")
+    keeper = keeper_of(program)
+    (program.directory / "tagged").touch()
+    daemon = pids("daemon")
+    os.kill(keeper, signal.SIGKILL)
+    until(lambda: not is_alive(keeper))
+    (program.directory / "go").touch()
+    assert process.wait(timeout=120) == 1
+    assert not is_alive(daemon)
+    rows = (program.directory / "log.tsv").read_text().splitlines()[1:]
+    assert [row.split("\t")[6] for row in rows] == ["7", "8"]
+
+
+@pytest.mark.parametrize("signals", [(signal.SIGTERM,), (signal.SIGINT, signal.SIGINT)])
+def test_a_job_whose_keeper_was_killed_is_ended_with_its_run(
+    program: Program, pids: Callable[[str], int], signals: tuple[signal.Signals, ...]
+) -> None:
+    process = program.start("--gpus", "0", env=UNMEASURED)
+    program.feed(process, "echo $PPID > keeper; echo $$ > job; exec sleep 1000\n")
+    job, keeper = pids("job"), keeper_of(program)
+    os.kill(keeper, signal.SIGKILL)
+    assert process.stderr
+    while b"the keeper process was killed" not in (line := process.stderr.readline()):
+        assert line
+    for number in signals:
+        process.send_signal(number)
+        if number == signal.SIGINT:
+            while b"Ctrl-C" not in (line := process.stderr.readline()) and b"running" not in line:
+                assert line
+    process.wait(timeout=120)
+    assert not is_alive(job)
+
+
+def test_a_keeper_that_a_job_stops_delays_nothing_but_jobs(program: Program) -> None:
+    big = f": {'x' * 131_000} #: gpus=0\n"
+    (program.directory / "jobs").write_text(f"echo $PPID > keeper; kill -STOP $PPID; exit 7 #: gpus=0\n{big * 40}")
+    process = program.start("--gpus", "0", "--cpu-slots", "64", "jobs", stdin=subprocess.DEVNULL, env=UNMEASURED)
+    keeper = keeper_of(program)
+    until(lambda: "\nState:\tT" in Path(f"/proc/{keeper}/status").read_text())
+    try:
+        said = program.run("status", timeout=60)
+        assert said.returncode == 0, said.stderr
+        assert b"running" in said.stdout
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    assert process.stderr
+    assert b"40 succeeded, 1 failed" in process.stderr.read().splitlines()[-1]
+    assert process.wait(timeout=120) == 1
+
+
+def test_a_scheduler_that_is_stopped_learns_how_its_jobs_have_ended(
+    program: Program, pids: Callable[[str], int]
+) -> None:
+    process = program.start("--gpus", "0", "--joblog", "log.tsv", env=UNMEASURED)
+    left = "setsid sh -c 'echo $$ > daemon; exec sleep 1000' & until [ -e go ]; do sleep 0.02; done; exit 7"
+    program.feed(process, f"{left}\nexit 8\n")
+    daemon = pids("daemon")
+    process.send_signal(signal.SIGSTOP)
+    try:
+        (program.directory / "go").touch()
+        until(lambda: not is_alive(daemon), "its keeper ends what it left behind")
+    finally:
+        process.send_signal(signal.SIGCONT)
+    assert process.wait(timeout=120) == 1
+    rows = (program.directory / "log.tsv").read_text().splitlines()[1:]
+    assert [row.split("\t")[6] for row in rows] == ["7", "8"]
+
+
+def test_a_keeper_that_is_alone_records_an_end_only_once_nothing_is_left(
+    program: Program, pids: Callable[[str], int]
+) -> None:
+    process = program.start("--gpus", "0", env=UNMEASURED)
+    stubborn = "setsid sh -c 'trap : TERM; echo $$ > daemon; while :; do sleep 0.05; done' &"
+    program.feed(process, f"{HOLD} & {stubborn} wait %1; exit 7\n")
+    daemon, keeper = pids("daemon"), keeper_of(program)
+    process.kill()
+    process.wait()
+    [journal] = (program.directory / "state").rglob("*.jsonl")
+    until(lambda: "keeper alone" in journal.read_text())
+    (program.directory / "go").touch()
+    while is_alive(daemon):
+        assert '"job exited"' not in journal.read_text() or not is_alive(daemon)
+    until(lambda: not is_alive(keeper))
+    assert journal.read_text().count('"job exited"') == 1
+    assert '"status":1792' in journal.read_text()
