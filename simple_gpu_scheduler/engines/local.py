@@ -57,6 +57,7 @@ class LocalEngine:
             if each.status is not None:
                 self._put(SurvivorExited(each.attempt.key, each.status))
         survivors.watch(setting.journal, setting.journal_size, self._traces, pids, self._put)
+        self._prints: dict[tuple[int, ...], list[bytes]] = {}
         self._watch_keeper()
 
     def _put(self, message: object) -> None:
@@ -100,13 +101,15 @@ class LocalEngine:
     def start(self, attempt: Attempt) -> None:
         """See `Engine`."""
         try:
-            self._keeper.create()  # the last one may have been killed
+            if self._keeper.create():  # the last one was killed
+                self._watch_keeper()
             number = self._send_start(attempt, self._taken.pop(attempt.key))
         except OSError as error:
             self._put(messages.Ended(name_of(attempt.key), errno=error.errno or errno.EAGAIN))
             number = 0
         self._started[attempt.key] = attempt, number
-        self._watch_keeper()
+        if self._keeper.has_unsent:
+            self._watch_keeper()
 
     def _send_start(self, attempt: Attempt, hold: Hold) -> int:
         job = attempt.job
@@ -115,12 +118,13 @@ class LocalEngine:
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if job.command[:1] in (b"-", b"+") else ()
         streams = self._setting.open_streams(attempt)
-        numbers = [number for _, number in streams]
-        prints = unbuffered(self._setting.environment, numbers)
+        numbers = tuple([number for _, number in streams])
+        if numbers not in self._prints:
+            self._prints[numbers] = unbuffered(self._setting.environment, numbers)
         start = messages.Start(
             name_of(attempt.key),
             (self._shell, b"-c", *guard, job.command),
-            (*prints, *own(attempt, self._traces.run_id, self._outer_tree)),
+            (*self._prints[numbers], *own(attempt, self._traces.run_id, self._outer_tree)),
             b"".join([b"%d" % number for number in numbers]),
             hold.signatures(messages.PID, job.number, job.name),
         )
@@ -138,7 +142,8 @@ class LocalEngine:
         for attempt in attempts:
             if attempt.key in self._started:
                 self._keeper.send(messages.Stop(name_of(attempt.key), int(force)))
-        self._watch_keeper()
+        if self._keeper.has_unsent:
+            self._watch_keeper()
 
     def received(self, message: Any, now: float) -> Sequence[Report]:
         """See `Engine`."""

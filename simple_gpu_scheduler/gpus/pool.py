@@ -361,9 +361,11 @@ class Pool:
 
         A job that needs one GPU would have been offered them.
         """
+        if demand.gpus <= 1:
+            return []
         there = sum(not place.gone for place in self._places.values())
         ours = sum(bool(place.marks) for place in self._places.values())
-        if not 1 < demand.gpus <= there or (self._cap and ours >= self._cap.gpus):
+        if demand.gpus > there or (self._cap and ours >= self._cap.gpus):
             return []
         return [place for place in self._places.values() if place.is_unused]
 

@@ -74,7 +74,11 @@ class Appender:
             error = failure.strerror or str(failure)
             self._try_at = time.monotonic() + _TRY_AGAIN
         self._is_torn = bool(error)
-        self._forget(written - len(start) + self._is_torn)
+        if error:
+            self._forget(written - len(start) + 1)
+        else:
+            self._kept.clear()
+            self._size = 0
         return error
 
     def _forget(self, written: int) -> None:

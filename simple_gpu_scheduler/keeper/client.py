@@ -36,13 +36,13 @@ class KeeperClient:
         self._told = 0  # the last such number that the keeper knows of
         self._has_worked = False
 
-    def create(self) -> None:
-        """Create the process, if there is none. An OSError says why that cannot be done.
+    def create(self) -> bool:
+        """Create the process, if there is none; whether there was none. An OSError says why that cannot be done.
 
         Create the first one before other threads, and early: it is a copy of this process as it is now.
         """
         if self._control:
-            return
+            return False
         processes.adopt_orphans()  # before the fork: older kernels apply it only to later processes
         control, its_end = pair()
         with NoSignals():
@@ -54,6 +54,7 @@ class KeeperClient:
         self._has_worked = False
         if self.serve.scheduler:
             self._brief(os.curdir)
+        return True
 
     def brief(self, serve: Serve, journal: str, directory: str) -> None:
         """Tell it, and those that come after it, what it serves: its journal, if any, and where jobs run."""

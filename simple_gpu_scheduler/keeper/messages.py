@@ -6,7 +6,7 @@ files do, is up to `connection`.
 """
 
 from simple_gpu_scheduler.base.jobs import Key
-from simple_gpu_scheduler.base.values import Any, Iterator, NamedTuple, Sequence
+from simple_gpu_scheduler.base.values import Any, NamedTuple, Sequence
 
 
 class Serve(NamedTuple):
@@ -149,15 +149,18 @@ def decode(data: bytes) -> Numbered:
     """As it was meant. Fields that it does not have keep their defaults, and those that we do not know are ignored."""
     number, recorded, kind, *fields = data.split(b"\0")
     type_ = _TYPES[kind]
-    left = iter(fields)
-    values = [_value(left, default) for default in type_._field_defaults.values()]
+    values: list[object] = []
+    at = 0
+    for default in type_._field_defaults.values():
+        if at == len(fields):
+            break
+        field = fields[at]
+        at += 1
+        if isinstance(default, bytes):
+            values.append(field)
+        elif isinstance(default, int):
+            values.append(int(field))
+        else:
+            values.append(tuple(fields[at : at + int(field)]))
+            at += int(field)
     return Numbered(int(number), int(recorded), type_(*values))
-
-
-def _value(fields: Iterator[bytes], default: object) -> object:
-    field = next(fields, None)
-    if field is None:
-        return default
-    if isinstance(default, tuple):
-        return tuple([next(fields) for _ in range(int(field))])
-    return field if isinstance(default, bytes) else int(field)

@@ -199,7 +199,7 @@ def _on_refused(state: State, refused: Refused) -> None:
 
 def _on_ended(state: State, ended: Ended) -> None:
     run = attempts.ended(state, ended.attempt)
-    if ended.by_itself:  # the loop was late, as after Ctrl-Z
+    if ended.by_itself and run.ending:  # the loop was late, as after Ctrl-Z
         run = run._replace(ending="")
     if ended.outcome is None or ended.outcome.kind != "not started":
         state.start_limit = state.start_limit.ran()

@@ -54,7 +54,7 @@ class StartLimit(NamedTuple):
 
     def ran(self) -> "StartLimit":
         """An attempt that had been started has ended."""
-        return self._replace(alone_since=_NEVER)
+        return self if self.alone_since == _NEVER else self._replace(alone_since=_NEVER)
 
     def is_news(self, now: float) -> bool:
         """Whether a refusal now must be reported."""

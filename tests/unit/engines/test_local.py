@@ -33,9 +33,10 @@ class FakeKeeper:
         self.refuses = False
         self.has_unsent = False
 
-    def create(self) -> None:
+    def create(self) -> bool:
         if self.refuses:
             raise BlockingIOError(errno.EAGAIN, "again")
+        return False
 
     def fileno(self) -> int:
         return -1
