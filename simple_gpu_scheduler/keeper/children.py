@@ -6,6 +6,7 @@ the main one, to which the kernel gives orphans. It knows attempts only by name,
 
 import errno
 import os
+import sys
 import time
 
 from simple_gpu_scheduler.base.stdlib import Lock, signal
@@ -18,6 +19,7 @@ from .messages import PID, BeyondUs, Ended, Exited, Message, Start, Stop
 
 _ABOUT_A_START = 0.001
 _MOST_LOOKS = 100
+_UNSAID = sys.maxsize  # instead of a number: nobody was told yet
 
 
 class _Main(NamedTuple):
@@ -48,7 +50,7 @@ class Children:
         self._busy: dict[bytes, int] = {}  # the attempts whose ends were not told yet, and their pids
         self._starting: set[bytes] = set()
         self._mains: dict[int, _Main] = {}
-        self._left: dict[bytes, int] = {}  # whose leftovers are being ended, and the number of the message that said so
+        self._left: dict[bytes, int] = {}  # whose main process has ended, and the number of the message that said so
         self._told: dict[bytes, int] = {}  # the signals for attempts that have no main process yet, or no longer
         self._told_groups: dict[int, bytes] = {}  # the process groups that were signalled, and their attempts
         self._is_closed = False
@@ -158,6 +160,7 @@ class Children:
         processes.wait_for_end(pid)
         with self._lock:
             del self._mains[pid]
+            self._left[attempt] = _UNSAID
             ended = Ended(attempt, processes.reap(pid), was_told=int(pid in self._told_groups))
         return self._sweep(ended) if self._has_orphans() else ended
 

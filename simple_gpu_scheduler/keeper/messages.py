@@ -23,7 +23,7 @@ class Serve(NamedTuple):
 
 
 class Start(NamedTuple):
-    """To the keeper: start an attempt, unless it was started before.
+    """To the keeper: start an attempt, unless it is under way.
 
     Its files: one for each of the digits in `streams`, which becomes that stream of the program; then the leases that
     it inherits. `signatures` has the name of each lease and what to write there, with `PID` for the program's.
