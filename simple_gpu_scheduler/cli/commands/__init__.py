@@ -3,8 +3,6 @@
 The group loads a command from here when it is typed; --help, completion and the man page list them from here.
 """
 
-from importlib import import_module
-
 from simple_gpu_scheduler.base.values import Mapping
 from simple_gpu_scheduler.cli.declarations import Command
 
@@ -33,5 +31,5 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 def load(name: str) -> Command:
     """The command of that name; the run has none."""
     module, attribute = (COMMANDS[name][0], f"{name}_command") if name else ("schedule", "run")
-    command: Command = getattr(import_module(f"{__name__}.{module}"), attribute)
+    command: Command = getattr(__import__(f"{__name__}.{module}", fromlist=[module]), attribute)
     return command

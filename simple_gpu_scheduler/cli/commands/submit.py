@@ -5,12 +5,11 @@ It finds the queue that is meant, and checks that the text may be submitted; `in
 
 import os
 import select
-import shlex
 import sys
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, UserError
 from simple_gpu_scheduler.base.program import PROGRAM
-from simple_gpu_scheduler.base.stdlib import json
+from simple_gpu_scheduler.base.stdlib import json, shlex
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.values import Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Section, UsageError
