@@ -22,7 +22,7 @@ def loads(text: str | bytes) -> Any:
     text = (text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text).strip(_BLANKS)
     try:
         value, end = _scan(text, 0)
-    except StopIteration:
+    except (StopIteration, SystemError):  # the second one where `json` is not loaded, whose error it cannot raise
         end = -1
     if end != len(text):
         raise ValueError("it is not JSON")

@@ -105,7 +105,7 @@ class LocalEngine:
                 self._watch_keeper()
             number = self._send_start(attempt, self._taken.pop(attempt.key))
         except OSError as error:
-            self._put(messages.Ended(name_of(attempt.key), errno=error.errno or errno.EAGAIN))
+            self._put(messages.AttemptEnded(name_of(attempt.key), errno=error.errno or errno.EAGAIN))
             number = 0
         self._started[attempt.key] = attempt, number
         if self._keeper.has_unsent:
@@ -157,20 +157,20 @@ class LocalEngine:
             return [self._survivor_exited(message)]
         if isinstance(message, KeeperGone):
             return self._keeper_gone(message)
-        if isinstance(message, messages.Numbered):
+        if isinstance(message, messages.Letter):
             self._keeper.known = message.number
             message = message.message
         return self._keeper_said(message)
 
     def _keeper_said(self, message: messages.Message) -> Sequence[Report]:
-        if isinstance(message, messages.Ended):
+        if isinstance(message, messages.AttemptEnded):
             return [self._ended(message)]
-        if isinstance(message, messages.Exited | messages.BeyondUs):
+        if isinstance(message, messages.MainExited | messages.BeyondUs):
             attempt, _ = self._started[key_of(message.attempt)]
-            return [Exited(attempt) if isinstance(message, messages.Exited) else Unstoppable(attempt)]
+            return [Exited(attempt) if isinstance(message, messages.MainExited) else Unstoppable(attempt)]
         return ()
 
-    def _ended(self, ended: messages.Ended) -> Report:
+    def _ended(self, ended: messages.AttemptEnded) -> Report:
         attempt, _ = self._started.pop(key_of(ended.attempt))
         if ended.errno:
             return _not_started(attempt, ended.errno)

@@ -15,7 +15,7 @@ from simple_gpu_scheduler.system import files, leftovers, processes
 from simple_gpu_scheduler.system.leftovers import Owner, Running
 from simple_gpu_scheduler.system.marks import TREE, mark_in
 
-from .messages import PID, BeyondUs, Ended, Exited, Message, Start, Stop
+from .messages import PID, AttemptEnded, BeyondUs, MainExited, Message, Start, Stop
 
 _ABOUT_A_START = 0.001
 _MOST_LOOKS = 100
@@ -72,7 +72,7 @@ class Children:
             for fd in descriptors or ():
                 os.close(fd)
         if is_new:
-            self._end(self._wait(attempt, pid) if pid else Ended(attempt, errno=error))
+            self._end(self._wait(attempt, pid) if pid else AttemptEnded(attempt, errno=error))
 
     def _start(self, number: int, start: Start, descriptors: Sequence[int] | None) -> tuple[int, int]:
         """The pid, or why there is none."""
@@ -155,16 +155,16 @@ class Children:
         """Whether all ends were told."""
         return not self._busy
 
-    def _wait(self, attempt: bytes, pid: int) -> Ended:
+    def _wait(self, attempt: bytes, pid: int) -> AttemptEnded:
         """Wait until its main process has ended, and then end what it left."""
         processes.wait_for_end(pid)
         with self._lock:
             del self._mains[pid]
             self._left[attempt] = _UNSAID
-            ended = Ended(attempt, processes.reap(pid), was_told=int(pid in self._told_groups))
+            ended = AttemptEnded(attempt, processes.reap(pid), was_told=int(pid in self._told_groups))
         return self._sweep(ended) if self._has_orphans() else ended
 
-    def _end(self, ended: Ended) -> None:
+    def _end(self, ended: AttemptEnded) -> None:
         """Nothing of it is left."""
         attempt = ended.attempt
         with self._lock:
@@ -188,12 +188,12 @@ class Children:
             return processes.are_alive(children - self._running())  # asked later: what is being started is no orphan
         return alive
 
-    def _sweep(self, ended: Ended) -> Ended:
+    def _sweep(self, ended: AttemptEnded) -> AttemptEnded:
         """End what it left behind; its end, with what was found.
 
         What is read from /proc is not certain: a process may be missed. What the kernel says is.
         """
-        number = self._tell(Exited(ended.attempt))
+        number = self._tell(MainExited(ended.attempt))
         with self._lock:
             self._left[ended.attempt] = number
         count, looks, server = 0, 0, ""
@@ -204,7 +204,8 @@ class Children:
             looks = 0 if swept.ended else looks + 1
             if looks > _MOST_LOOKS:
                 beyond_us = "some that are not visible to this user"
-            if beyond_us or len(self._busy) > 1 or not self._has_orphans():
+            has_orphans = self._has_orphans()  # always asked: it also reaps those that were ended
+            if beyond_us or len(self._busy) > 1 or not has_orphans:
                 break
         return ended._replace(swept=count, beyond_us=beyond_us.encode(), server=server.encode())
 

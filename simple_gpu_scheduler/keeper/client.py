@@ -13,7 +13,7 @@ from simple_gpu_scheduler.system.threads import NoSignals
 
 from .connection import Socket, close_all, pair, receive_short, send
 from .intake import PipeKind
-from .messages import Finish, Message, Numbered, Recorded, Serve, TakeIn, decode, encode
+from .messages import Finish, Letter, Message, Recorded, Serve, TakeIn, decode, encode
 
 
 class KeeperGone(NamedTuple):
@@ -77,7 +77,7 @@ class KeeperClient:
         """Send it, later if there is no room now; its number. That the keeper is gone is reported by `receive`."""
         self._number += 1
         self._told = self.known
-        data = encode(Numbered(self._number, self.known, message))
+        data = encode(Letter(self._number, self.known, message))
         if self._unsent or not self._try_to_send(data, files):
             self._unsent.append((data, [os.dup(fd) for fd in files]))
         return self._number
@@ -102,7 +102,7 @@ class KeeperClient:
                 return True
         return True
 
-    def receive(self) -> Numbered | KeeperGone:
+    def receive(self) -> Letter | KeeperGone:
         """Its next message, which is there. Set `known` once it is dealt with."""
         assert self._control  # noqa: S101 - or there is nothing to read
         data = receive_short(self._control)
@@ -127,8 +127,8 @@ class KeeperClient:
         """Tell it to copy a pipe to a file; see `Intake`. An OSError says that there is no keeper."""
         if not self._control:
             raise BrokenPipeError
-        wanted = TakeIn(granted, int(kind.is_named), int(kind.holds), kind.end)
-        send(self._control, encode(Numbered(0, 0, wanted)), files)
+        wanted = TakeIn(granted, int(kind.is_named), int(kind.holds), int(kind.end == b"\0"))
+        send(self._control, encode(Letter(0, 0, wanted)), files)
 
     def close(self) -> None:
         """Everything is over and recorded."""

@@ -53,7 +53,7 @@ class TakeIn(NamedTuple):
     granted: int = 0
     is_named: int = 0
     holds: int = 0
-    end: bytes = b"\n"
+    by_null: int = 0  # whether its lines end in NUL
 
 
 class Finish(NamedTuple):
@@ -64,13 +64,13 @@ class Ready(NamedTuple):
     """From the keeper, first: it works."""
 
 
-class Exited(NamedTuple):
+class MainExited(NamedTuple):
     """From the keeper: the main process has ended; what it left behind is being ended."""
 
     attempt: bytes = b""
 
 
-class Ended(NamedTuple):
+class AttemptEnded(NamedTuple):
     """From the keeper: nothing of the attempt is left, or it could not be started, for the reason with this `errno`.
 
     `was_told`: it had been signalled before its main process ended. `swept` counts the processes that it left behind
@@ -93,7 +93,7 @@ class BeyondUs(NamedTuple):
     attempt: bytes = b""
 
 
-Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | Exited | Ended | BeyondUs
+Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | BeyondUs
 
 # Only ever added to: the two sides may be of different versions one day.
 _KINDS: Sequence[tuple[bytes, type[Any]]] = (
@@ -104,8 +104,8 @@ _KINDS: Sequence[tuple[bytes, type[Any]]] = (
     (b"take in", TakeIn),
     (b"finish", Finish),
     (b"ready", Ready),
-    (b"exited", Exited),
-    (b"ended", Ended),
+    (b"exited", MainExited),
+    (b"ended", AttemptEnded),
     (b"beyond us", BeyondUs),
 )
 _NAMES = {kind: name for name, kind in _KINDS}
@@ -113,7 +113,7 @@ _TYPES = dict(_KINDS)
 PID = b"\1pid"  # a signature has no other control character but the newline
 
 
-class Numbered(NamedTuple):
+class Letter(NamedTuple):
     """A message, its number, and the last number of the other side of which all was recorded."""
 
     number: int
@@ -132,9 +132,9 @@ def key_of(name: bytes) -> Key:
     return int(job), int(attempt)
 
 
-def encode(numbered: Numbered) -> bytes:
+def encode(letter: Letter) -> bytes:
     """As it is written."""
-    number, recorded, message = numbered
+    number, recorded, message = letter
     fields = [b"%d" % number, b"%d" % recorded, _NAMES[type(message)]]
     for value in message:
         if isinstance(value, tuple):
@@ -145,7 +145,7 @@ def encode(numbered: Numbered) -> bytes:
     return b"\0".join(fields)
 
 
-def decode(data: bytes) -> Numbered:
+def decode(data: bytes) -> Letter:
     """As it was meant. Fields that it does not have keep their defaults, and those that we do not know are ignored."""
     number, recorded, kind, *fields = data.split(b"\0")
     type_ = _TYPES[kind]
@@ -163,4 +163,4 @@ def decode(data: bytes) -> Numbered:
         else:
             values.append(tuple(fields[at : at + int(field)]))
             at += int(field)
-    return Numbered(int(number), int(recorded), type_(*values))
+    return Letter(int(number), int(recorded), type_(*values))

@@ -19,10 +19,10 @@ from .children import Children
 from .connection import Socket, close_all, receive, room, send
 from .intake import Intake, PipeKind
 from .messages import (
-    Ended,
+    AttemptEnded,
     Finish,
+    Letter,
     Message,
-    Numbered,
     Ready,
     Serve,
     Start,
@@ -48,7 +48,7 @@ class Keeper:
         self._lock = Lock()  # guards what is below
         self._idle = 1  # how many threads listen
         self._is_scarce = False  # whether the system has just refused a process or a thread
-        self._unrecorded: deque[tuple[int, float, Ended]] = deque()
+        self._unrecorded: deque[tuple[int, float, AttemptEnded]] = deque()
         self._is_alone = False
 
     def serve(self) -> None:
@@ -60,12 +60,12 @@ class Keeper:
     def _listen(self) -> None:
         into = room()
         while received := receive(self._control, into):
-            numbered = decode(received.data)
-            self._forget(numbered.recorded)
-            if isinstance(numbered.message, Start):
-                self._run(numbered.number, numbered.message, received.files)
+            letter = decode(received.data)
+            self._forget(letter.recorded)
+            if isinstance(letter.message, Start):
+                self._run(letter.number, letter.message, received.files)
             else:
-                self._obey(numbered, received.files or [])
+                self._obey(letter, received.files or [])
             if self._is_scarce and self._makes_room():
                 return
         if self._parting.acquire(blocking=False):
@@ -80,7 +80,7 @@ class Keeper:
             self._children.run(number, start, descriptors)
         else:
             close_all(descriptors or [])
-            self._tell(Ended(start.attempt, errno=errno.EAGAIN))
+            self._tell(AttemptEnded(start.attempt, errno=errno.EAGAIN))
         with self._lock:
             self._idle += 1
 
@@ -103,10 +103,10 @@ class Keeper:
             self._idle -= not is_needed
         return not is_needed
 
-    def _obey(self, numbered: Numbered, descriptors: list[int]) -> None:
-        message = numbered.message
+    def _obey(self, letter: Letter, descriptors: list[int]) -> None:
+        message = letter.message
         if isinstance(message, Stop):
-            self._children.stop(message, numbered.recorded)
+            self._children.stop(message, letter.recorded)
         elif isinstance(message, TakeIn):
             self._take_in(message, descriptors)
         elif isinstance(message, Serve):
@@ -126,7 +126,7 @@ class Keeper:
 
     def _take_in(self, wanted: TakeIn, descriptors: list[int]) -> None:
         pipe, spool, notify = descriptors
-        kind = PipeKind(bool(wanted.is_named), bool(wanted.holds), wanted.end)
+        kind = PipeKind(bool(wanted.is_named), bool(wanted.holds), b"\0" if wanted.by_null else b"\n")
         intake = Intake(pipe, spool, Socket(fileno=notify), wanted.granted, kind)
         try:
             self._intakes.append(start_thread(lambda: _or_end(intake.run)))
@@ -138,15 +138,15 @@ class Keeper:
         with self._sends:
             self._number += 1
             number = self._number
-            if isinstance(message, Ended):
+            if isinstance(message, AttemptEnded):
                 self._is_scarce = message.errno in REFUSALS
                 self._keep(number, message)
             if not self._is_alone:
                 with suppress(OSError):  # the scheduler has gone: the threads that listen notice it too
-                    send(self._control, encode(Numbered(number, 0, message)))
+                    send(self._control, encode(Letter(number, 0, message)))
         return number
 
-    def _keep(self, number: int, ended: Ended) -> None:
+    def _keep(self, number: int, ended: AttemptEnded) -> None:
         """Keep it until it is recorded."""
         with self._lock:
             self._unrecorded.append((number, time.time(), ended))

@@ -56,6 +56,8 @@ def start_thread(run: Callable[[], object]) -> Thread:
     signal that another thread took does not wake it: it would be acted on at the next message, which may be tomorrow.
     """
     known = sys.modules.get("threading")  # whoever has loaded it, such as a debugger, wants to know of its threads
+    if known and known.__spec__ and getattr(known.__spec__, "_initializing", False):  # another thread is loading it
+        known = None
     with NoSignals():  # the thread inherits the mask
         if known is None:
             return _QuickThread(run)

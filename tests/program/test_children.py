@@ -9,7 +9,7 @@ import errno, os, signal, threading
 from queue import SimpleQueue
 from simple_gpu_scheduler.keeper import children
 from simple_gpu_scheduler.keeper.children import Children, _Main
-from simple_gpu_scheduler.keeper.messages import PID, BeyondUs, Ended, Exited, Start, Stop
+from simple_gpu_scheduler.keeper.messages import PID, BeyondUs, AttemptEnded, MainExited, Start, Stop
 from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.threads import start_thread
 processes.adopt_orphans()
@@ -46,7 +46,7 @@ def main(job=1):
     while not (pid := subject._busy.get(b"%d.1" % job)):
         pass
     return pid
-def ended(kind=Ended):
+def ended(kind=AttemptEnded):
     message = told.get(timeout=120)
     assert isinstance(message, kind), message
     return message
@@ -63,7 +63,7 @@ def test_an_attempt_that_is_stopped_before_it_starts_is_not_started() -> None:
     run("""
 subject.stop(TERM, 0)
 subject.run(1, message(b"touch never"), ())
-assert ended() == Ended(b"1.1", errno=errno.ECANCELED)
+assert ended() == AttemptEnded(b"1.1", errno=errno.ECANCELED)
 assert not os.path.exists("never")
 assert subject.are_idle and idle.get(timeout=120) is None
 assert not subject._told and not subject._starting
@@ -82,7 +82,7 @@ def slow(*args):
 subject._starter.start = slow
 subject.run(1, message({command!r}.encode()), ())
 last = ended()
-if isinstance(last, Exited):
+if isinstance(last, MainExited):
     last = ended()
 assert (last.status, last.was_told) == ({number}, 1), last
 """)
@@ -99,7 +99,7 @@ def test_a_forced_stop_that_comes_while_the_process_is_being_started_kills_it() 
 def test_a_stop_of_what_has_ended_sends_no_signal_and_is_forgotten() -> None:
     run("""
 subject.run(1, message(b"true"), ())
-assert ended() == Ended(b"1.1")
+assert ended() == AttemptEnded(b"1.1")
 processes.signal_group = None
 subject.stop(KILL, number)
 subject.forget(b"1.1")
@@ -110,9 +110,9 @@ assert not subject._told
 def test_what_cannot_be_started_is_reported() -> None:
     run("""
 subject.run(1, Start(b"1.1", (b"/no/such/shell", b"-c", b"true"), (b"SGS_TREE=/run.1.1",)), ())
-assert ended() == Ended(b"1.1", errno=errno.ENOENT)
+assert ended() == AttemptEnded(b"1.1", errno=errno.ENOENT)
 subject.run(2, message(b"true", 2), None)
-assert ended() == Ended(b"2.1", errno=errno.EMFILE)
+assert ended() == AttemptEnded(b"2.1", errno=errno.EMFILE)
 assert subject.are_idle
 """)
 
@@ -146,7 +146,7 @@ fd = os.open(os.devnull, os.O_WRONLY)
 subject.run(1, message(b"touch never"), [fd])
 assert told.empty() and is_closed(fd)
 open("go", "w").close()
-assert ended() == Ended(b"1.1")
+assert ended() == AttemptEnded(b"1.1")
 assert os.path.getsize("ran") == 1 and not os.path.exists("never")
 """)
 
@@ -159,7 +159,7 @@ assert subject.close() == [(b"1.1", pid)]
 subject.run(2, message(b"touch never", 2), ())
 assert told.empty() and not subject.are_idle
 open("go", "w").close()
-assert ended() == Ended(b"1.1")
+assert ended() == AttemptEnded(b"1.1")
 idle.get(timeout=120)
 assert subject.close() == [] and not os.path.exists("never")
 """)
@@ -191,7 +191,7 @@ assert ended().status == signal.SIGKILL
 LEFT = """
 start(b"python3 -c 'import os, signal; signal.signal(15, signal.SIG_IGN); os.fork() and os._exit(0); os.setsid();"
       b' open("daemon", "w"); signal.pause()' b"'; until [ -e daemon ]; do sleep 0.01; done")
-exited = ended(Exited)
+exited = ended(MainExited)
 knows = number
 """
 
@@ -226,7 +226,7 @@ subject.grace = 0.1
 assert ended().swept == 1
 assert subject.are_idle or idle.get(timeout=120) is None
 subject.run(9, message(b"true", 9), ())
-assert ended() == Ended(b"9.1")
+assert ended() == AttemptEnded(b"9.1")
 """
     )
 
@@ -263,7 +263,7 @@ assert [subject._owner(each) for each in sleeps] == ["running"]
 subject._mains = {pid: _Main(b"2.1", b"/run.2.1", tag + 1)}
 assert subject._owner(sleeps[0]) == "ended"
 os.kill(sleeps[0], 9)
-assert ended() == Ended(b"1.1")
+assert ended() == AttemptEnded(b"1.1")
 assert processes.Tags().read(1) == 0
 """)
 

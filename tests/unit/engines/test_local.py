@@ -16,7 +16,7 @@ from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.keeper import survivors
 from simple_gpu_scheduler.keeper.client import KeeperGone
-from simple_gpu_scheduler.keeper.messages import BeyondUs, Ended, Exited, Message, Numbered, Start, Stop
+from simple_gpu_scheduler.keeper.messages import AttemptEnded, BeyondUs, Letter, MainExited, Message, Start, Stop
 from simple_gpu_scheduler.keeper.survivors import Survivor, SurvivorExited
 from simple_gpu_scheduler.system.inbox import SystemInbox
 
@@ -73,7 +73,7 @@ class Subject:
             self.engine.start(attempt)
 
     def hears(self, message: object, number: int = 0) -> list[object]:
-        said = Numbered(number, 0, message) if number else message
+        said = Letter(number, 0, message) if number else message
         return list(self.engine.received(said, 0))
 
 
@@ -86,10 +86,10 @@ def test_one_message_starts_an_attempt_and_one_tells_its_end() -> None:
     assert (one.attempt, one.argv) == (b"1.1", (b"/bin/sh", b"-c", b"true"))
     assert other.argv == (b"/bin/sh", b"-c", b"--", b"-x")
     assert one.environment[-1] == b"SGS_TREE=/run.1.1"
-    assert subject.hears(Ended(b"1.1"), 7) == [protocol.Ended(ATTEMPT, SUCCESS, by_itself=True)]
+    assert subject.hears(AttemptEnded(b"1.1"), 7) == [protocol.Ended(ATTEMPT, SUCCESS, by_itself=True)]
     assert subject.keeper.known == 7, "which every later message says"
-    assert subject.hears(Exited(b"2.1"), 8) == [protocol.Exited(OTHER)]
-    ended = Ended(b"2.1", 15, was_told=1, swept=2, beyond_us=b"3, 4", server=b"tmux")
+    assert subject.hears(MainExited(b"2.1"), 8) == [protocol.Exited(OTHER)]
+    ended = AttemptEnded(b"2.1", 15, was_told=1, swept=2, beyond_us=b"3, 4", server=b"tmux")
     assert subject.hears(ended, 9) == [protocol.Ended(OTHER, Outcome("killed", 15), "", 2, "3, 4", "tmux")]
 
 
@@ -104,11 +104,11 @@ def test_only_what_the_keeper_has_is_asked_to_end_there() -> None:
 def test_why_something_did_not_start_is_said_and_what_may_start_later_waits() -> None:
     subject = Subject()
     subject.start(ATTEMPT)
-    [refused] = subject.hears(Ended(b"1.1", errno=errno.EAGAIN), 1)
+    [refused] = subject.hears(AttemptEnded(b"1.1", errno=errno.EAGAIN), 1)
     assert isinstance(refused, Refused)
     for number, why in ((errno.ENOENT, "No such file or directory"), (errno.ECANCELED, "it was stopped before it")):
         subject.start(ATTEMPT)
-        [ended] = subject.hears(Ended(b"1.1", errno=number), 1)
+        [ended] = subject.hears(AttemptEnded(b"1.1", errno=number), 1)
         assert isinstance(ended, protocol.Ended)
         assert ended.outcome
         assert ended.outcome.kind == "not started"

@@ -7,7 +7,7 @@ import pytest
 
 from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.keeper.connection import Socket, close_all, pair, receive
-from simple_gpu_scheduler.keeper.messages import Numbered, Recorded, Start, Stop, decode
+from simple_gpu_scheduler.keeper.messages import Letter, Recorded, Start, Stop, decode
 
 COMMAND = b": " + b"x" * 131_000
 
@@ -85,7 +85,7 @@ def test_descriptors_that_wait_are_closed_when_the_keeper_is_gone(
     theirs.close()
     monkeypatch.setattr(os, "waitpid", lambda _pid, _options: (0, 0))
     gone = client.receive()
-    assert not isinstance(gone, Numbered)
+    assert not isinstance(gone, Letter)
     assert not gone.has_worked
     assert not client.has_unsent
     assert open_files() == before - 2  # both ends
@@ -107,4 +107,4 @@ def test_what_is_recorded_is_told_once(ends: tuple[KeeperClient, Socket]) -> Non
     client.tell_what_is_recorded()
     client.send(Stop())
     got = [decode(received.data) for _ in range(2) if (received := receive(theirs))]
-    assert got == [Numbered(1, 5, Recorded()), Numbered(2, 5, Stop())]
+    assert got == [Letter(1, 5, Recorded()), Letter(2, 5, Stop())]

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.keeper import messages
-from simple_gpu_scheduler.keeper.messages import Ended, Message, Numbered, Start, Stop, decode, encode, key_of, name_of
+from simple_gpu_scheduler.keeper.messages import (
+    AttemptEnded,
+    Letter,
+    Message,
+    Start,
+    Stop,
+    decode,
+    encode,
+    key_of,
+    name_of,
+)
 
 KINDS = get_args(Message)
 WITHOUT_NUL = st.binary(max_size=50).map(lambda data: data.replace(b"\0", b"\xff"))
@@ -27,29 +37,29 @@ def all_of(kind: type[Any]) -> st.SearchStrategy[Any]:
 
 @given(NUMBERS, NUMBERS, st.one_of([all_of(kind) for kind in KINDS]))
 def test_what_is_written_is_read_as_it_was_meant(number: int, recorded: int, message: Message) -> None:
-    numbered = Numbered(number, recorded, message)
-    assert decode(encode(numbered)) == numbered
+    letter = Letter(number, recorded, message)
+    assert decode(encode(letter)) == letter
 
 
 def test_a_command_may_have_every_byte_but_nul() -> None:
     start = Start(b"1.1", (b"sh", b"-c", bytes(range(1, 256)), b""), (b"",))
-    assert decode(encode(Numbered(1, 0, start))).message == start
+    assert decode(encode(Letter(1, 0, start))).message == start
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_has_defaults_for_all_its_fields(kind: type[Any]) -> None:
-    assert decode(encode(Numbered(3, 2, kind()))) == Numbered(3, 2, kind())
+    assert decode(encode(Letter(3, 2, kind()))) == Letter(3, 2, kind())
 
 
 def test_fields_that_are_not_there_keep_their_defaults() -> None:
-    assert decode(b"7\x003\0stop\x001.1") == Numbered(7, 3, Stop(b"1.1"))
-    assert decode(b"7\x003\0ended") == Numbered(7, 3, Ended())
+    assert decode(b"7\x003\0stop\x001.1") == Letter(7, 3, Stop(b"1.1"))
+    assert decode(b"7\x003\0ended") == Letter(7, 3, AttemptEnded())
 
 
-@given(all_of(Ended), st.lists(WITHOUT_NUL, max_size=4))
-def test_fields_that_are_unknown_are_ignored(ended: Ended, more: list[bytes]) -> None:
-    written = encode(Numbered(7, 3, ended))
-    assert decode(b"\0".join([written, *more])) == Numbered(7, 3, ended)
+@given(all_of(AttemptEnded), st.lists(WITHOUT_NUL, max_size=4))
+def test_fields_that_are_unknown_are_ignored(ended: AttemptEnded, more: list[bytes]) -> None:
+    written = encode(Letter(7, 3, ended))
+    assert decode(b"\0".join([written, *more])) == Letter(7, 3, ended)
 
 
 @given(st.integers(1), st.integers(1))
