@@ -137,3 +137,15 @@ def test_a_sweep() -> None:
     )
     # It is made of patterns.
     check(done.stderr, SLOW - {"math", "re", "enum", "functools", "collections"})
+
+
+def test_json_that_is_none_is_an_error_where_json_is_not_loaded() -> None:
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from simple_gpu_scheduler.base import quickjson\n"
+        "for text in ('{', '[1,]', '\"\\n\"', '{\"a\" 1}', 'nul', ''):\n"
+        "    try: print(quickjson.loads(text))\n"
+        "    except ValueError: pass\n"
+        "print('json' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-ISc", code, str(ROOT)], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("False\n", "")
