@@ -12,7 +12,7 @@ from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome, outcome_of
-from simple_gpu_scheduler.base.values import Any, Sequence
+from simple_gpu_scheduler.base.values import Any, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.gpus import LookCame
 from simple_gpu_scheduler.gpus.discover import open_pool
@@ -33,6 +33,20 @@ _WITHOUT_KEEPER = (
     "the keeper process was killed; its jobs continue, and a new keeper starts the next ones, but a job that ended at "
     "that moment runs again"
 )
+
+
+class _NotSent(NamedTuple):
+    """There was no keeper to start an attempt."""
+
+    attempt: Attempt
+    errno: int
+
+
+class _Outlived(NamedTuple):
+    """The attempts that were left to a keeper that is gone, and the numbers of the messages that started them."""
+
+    has_worked: bool
+    started: Mapping[Key, tuple[Attempt, int]]
 
 
 class LocalEngine:
@@ -78,7 +92,13 @@ class LocalEngine:
         message = self._keeper.receive()
         if isinstance(message, KeeperGone):
             self._setting.inbox.forget(fd)
+            return ForEngine(self._take_what_ran(message))
         return ForEngine(message)
+
+    def _take_what_ran(self, gone: KeeperGone) -> _Outlived:
+        """Now, since a message that came before this one may start an attempt, for which there is a new keeper."""
+        started, self._started = self._started, {}
+        return _Outlived(gone.has_worked, started)
 
     def rooms(self, without: frozenset[str]) -> Rooms:
         """See `Engine`."""
@@ -105,8 +125,8 @@ class LocalEngine:
                 self._watch_keeper()
             number = self._send_start(attempt, self._taken.pop(attempt.key))
         except OSError as error:
-            self._put(messages.AttemptEnded(name_of(attempt.key), errno=error.errno or errno.EAGAIN))
-            number = 0
+            self._put(_NotSent(attempt, error.errno or errno.EAGAIN))
+            return
         self._started[attempt.key] = attempt, number
         if self._keeper.has_unsent:
             self._watch_keeper()
@@ -155,8 +175,10 @@ class LocalEngine:
             return ()
         if isinstance(message, SurvivorExited):
             return [self._survivor_exited(message)]
-        if isinstance(message, KeeperGone):
-            return self._keeper_gone(message)
+        if isinstance(message, _Outlived):
+            return self._outlived(message)
+        if isinstance(message, _NotSent):
+            return [_not_started(*message)]
         if isinstance(message, messages.Letter):
             self._keeper.known = message.number
             message = message.message
@@ -178,10 +200,10 @@ class LocalEngine:
         outcome = outcome_of(ended.status)
         return Ended(attempt, outcome, "", ended.swept, beyond_us, server, by_itself=not ended.was_told)
 
-    def _keeper_gone(self, gone: KeeperGone) -> Sequence[Report]:
-        """What it ran outlives it. If it never worked, it has run nothing."""
-        started, self._started = self._started, {}
-        if not gone.has_worked:
+    def _outlived(self, outlived: _Outlived) -> Sequence[Report]:
+        """A keeper that never worked has run nothing."""
+        has_worked, started = outlived
+        if not has_worked:
             return [_not_started(attempt, errno.EAGAIN) for attempt, _ in started.values()]
         self._setting.inbox.put(Noticed(_WITHOUT_KEEPER, is_failure=True))
         self._survivors |= {key: attempt for key, (attempt, _) in started.items()}

@@ -72,6 +72,9 @@ class Subject:
             self.engine.take(attempt, 0)
             self.engine.start(attempt)
 
+    def loses_its_keeper(self, *, has_worked: bool) -> object:
+        return self.engine._take_what_ran(KeeperGone(has_worked))
+
     def hears(self, message: object, number: int = 0) -> list[object]:
         said = Letter(number, 0, message) if number else message
         return list(self.engine.received(said, 0))
@@ -134,12 +137,15 @@ def test_what_a_killed_keeper_ran_outlives_it_and_what_a_stillborn_one_got_never
     monkeypatch.setattr(survivors, "sweep", lambda *_: False)
     subject = Subject()
     subject.start(ATTEMPT)
-    assert subject.hears(KeeperGone(has_worked=True)) == []
+    outlived = subject.loses_its_keeper(has_worked=True)
+    subject.start(OTHER)  # by a message that came before
+    assert subject.hears(outlived) == []
+    assert subject.hears(AttemptEnded(b"2.1"), 1) == [protocol.Ended(OTHER, SUCCESS, by_itself=True)]
     assert isinstance(subject.inbox.get(block=False), Noticed)
     assert watched == [{(1, 1): 1}]
     assert subject.hears(SurvivorExited((1, 1), 0)) == [protocol.Ended(ATTEMPT, SUCCESS)]
     subject.start(OTHER)
-    [refused] = subject.hears(KeeperGone(has_worked=False))
+    [refused] = subject.hears(subject.loses_its_keeper(has_worked=False))
     assert isinstance(refused, Refused)
     assert len(watched) == 1
 
