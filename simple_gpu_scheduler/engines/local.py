@@ -187,10 +187,12 @@ class LocalEngine:
     def _keeper_said(self, message: messages.Message) -> Sequence[Report]:
         if isinstance(message, messages.AttemptEnded):
             return [self._ended(message)]
-        if isinstance(message, messages.MainExited | messages.BeyondUs):
-            attempt, _ = self._started[key_of(message.attempt)]
-            return [Exited(attempt) if isinstance(message, messages.MainExited) else Unstoppable(attempt)]
-        return ()
+        if not isinstance(message, messages.MainExited | messages.BeyondUs):
+            return ()
+        attempt, _ = self._started.get(key_of(message.attempt), (None, 0))
+        if not attempt:  # it ended just before the keeper said that this user may not signal it
+            return ()
+        return [Exited(attempt) if isinstance(message, messages.MainExited) else Unstoppable(attempt)]
 
     def _ended(self, ended: messages.AttemptEnded) -> Report:
         attempt, _ = self._started.pop(key_of(ended.attempt))

@@ -8,6 +8,7 @@ from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 
 # A command may have 131,071 bytes, plus the variables of a job.
 _LONGEST = 512 * 1024
+_SHORT = 64 * 1024
 _MOST_FILES = 253  # the kernel allows no more
 _INT = 4
 
@@ -80,9 +81,6 @@ def receive_short(socket: Socket) -> bytes:
         return socket.recv(_SHORT)
     except ConnectionError:
         return b""
-
-
-_SHORT = 64 * 1024
 
 
 def close_all(files: Sequence[int]) -> None:

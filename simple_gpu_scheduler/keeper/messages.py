@@ -10,16 +10,14 @@ from simple_gpu_scheduler.base.values import Any, NamedTuple, Sequence
 
 
 class Serve(NamedTuple):
-    """To the keeper, first: what it serves. Its files: the directory of the jobs, and the journal if `has_journal`.
+    """To the keeper, first: what it serves. Its files: the directory of the jobs, and the journal if there is one.
 
-    `tree` marks the attempt that the scheduler itself is part of, and `scheduler` is its pid.
+    `scheduler` is the pid of the one that it serves.
     """
 
     scheduler: int = 0
     run_id: bytes = b""
-    tree: bytes = b""
     grace: bytes = b"10.0"  # seconds for what an attempt leaves behind
-    has_journal: int = 0
 
 
 class Start(NamedTuple):
@@ -44,7 +42,7 @@ class Stop(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """To the keeper, and says only what each message says: up to which number everything was recorded."""
+    """To the keeper: nothing but the number up to which everything was recorded, which each message has."""
 
 
 class TakeIn(NamedTuple):

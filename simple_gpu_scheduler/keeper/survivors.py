@@ -1,7 +1,8 @@
-"""Waits for jobs that are still running after their scheduler died, and learns from their keeper how they end.
+"""Waits for attempts that outlived their scheduler or their keeper, and learns how they end.
 
-If the keeper was killed too, the exit code is lost, and all that can be seen is when the last process is gone. It looks
-a few times per second, in a thread, as long as there is such a job. It does not know what follows from an end.
+If the scheduler died, its keeper records the ends. If the keeper was killed, we are the parent of what it ran. If both
+were, the exit code is lost, and all that can be seen is when the last process is gone. It looks several times per
+second, in a thread, as long as there is such an attempt. It does not know what follows from an end.
 """
 
 import os
@@ -174,13 +175,12 @@ def _watch_orphans(mains: Mapping[Key, int], left: set[Key], put: Callable[[Surv
 def _mains(traces: Traces) -> dict[Key, int]:
     """The main processes of attempts, which lead a session and are children of ours: of several, the oldest."""
     tags = Tags()
-    ours = sorted((each.born, each.pid) for each in read_table().values() if each.parent == os.getpid())
+    leaders = [each for each in read_table().values() if each.parent == os.getpid() and each.session == each.pid]
     found: dict[Key, int] = {}
-    for _, pid in ours:
+    for _, pid in sorted((each.born, each.pid) for each in leaders):
         keys = _keys_in(read_variable(pid, TREE), b"/%s." % traces.run_id)
-        tag = tags.read(pid)
-        key = keys[0] if keys else traces.keys.get(tag)
-        if key and os.getsid(pid) == pid:
+        key = keys[0] if keys else traces.keys.get(tags.read(pid))
+        if key:
             found.setdefault(key, pid)
     return found
 
@@ -200,7 +200,7 @@ def _arguments(pid: int) -> bytes:
 def sweep(traces: Traces, exited: SurvivorExited, grace: float, put: Callable[[SurvivorExited | Broken], None]) -> bool:
     """Let a thread end what the attempt left behind, and put its settled end on the inbox; False if nothing is left.
 
-    Processes that have lost the mark are not found: they are not our children.
+    Processes that have lost the mark are found only below us, where they may have a tag.
     """
     if not find_alive(traces).get(exited.key):
         return False

@@ -54,9 +54,8 @@ class Lease(Protocol):
     def sign(self, marks: Sequence[bytes], pid: int, job: int = 0, name: str = "") -> None:
         """Record the holder for others: the attempts, a process and, if that is a job with a name, which."""
 
-    @property
-    def file_name(self) -> str:
-        """The name of the file that is locked."""
+    def signature(self, marks: Sequence[bytes], pid: bytes, job: int = 0, name: str = "") -> tuple[bytes, bytes]:
+        """The name of its file, and what another process signs it with, which puts its number in place of `pid`."""
 
     def is_wanted(self) -> bool:
         """Whether another scheduler waits for it while it is ours."""
@@ -86,12 +85,8 @@ class Hold(NamedTuple):
 
     def signatures(self, pid: bytes, job: int = 0, name: str = "") -> tuple[bytes, ...]:
         """For each of the descriptors, the name of its file and what the attempt's process signs it with."""
-        from .record import Record, encode  # noqa: PLC0415 - which imports this file
-
-        pairs = [(lease.file_name, marks) for lease, marks in self.leases if lease.descriptor is not None]
-        return tuple(
-            [part for file, marks in pairs for part in (file.encode(), encode(Record(0, tuple(marks), job, name), pid))]
-        )
+        leased = [(lease, marks) for lease, marks in self.leases if lease.descriptor is not None]
+        return tuple([part for lease, marks in leased for part in lease.signature(marks, pid, job, name)])
 
     def sign(self, pid: int, job: int = 0, name: str = "") -> None:
         """Record the process in each, and which job it is if that has a name."""

@@ -111,10 +111,9 @@ class FileLease:
         with _guard:  # or an older list of marks could overwrite a newer one
             files.write_at_start(self._lock, encode(Record(pid, tuple(marks), job, name)))
 
-    @property
-    def file_name(self) -> str:
+    def signature(self, marks: Sequence[bytes], pid: bytes, job: int = 0, name: str = "") -> tuple[bytes, bytes]:
         """See `Lease`."""
-        return self._name
+        return self._name.encode(), encode(Record(0, tuple(marks), job, name), pid)
 
     def is_wanted(self) -> bool:
         """See `Lease`. A scheduler that waits holds the turnstile."""

@@ -32,7 +32,6 @@ from simple_gpu_scheduler.scheduling.policies import Policy
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits
 from simple_gpu_scheduler.system.inbox import SystemInbox
-from simple_gpu_scheduler.system.marks import TREE
 from simple_gpu_scheduler.system.signals import signals_to
 from simple_gpu_scheduler.system.threads import need_thread, start_thread
 
@@ -120,7 +119,8 @@ def _open(
     record = _record(options, run_id, resumed)
     try:
         outlets = open_outlets(options, layout, record, machine, is_resumed=bool(resumed))
-        keeper = _brief(keeper, run_id, record.path, options)
+        if keeper:
+            _brief(keeper, run_id, record.path, options)
         gathered = _gather(options, typed, record.path, keeper, resumed)
     except UserError:
         if not resumed:
@@ -189,14 +189,11 @@ def _keep(opened: OpenRun) -> str:
     return ""
 
 
-def _brief(keeper: KeeperClient | None, run_id: str, journal: str, options: Options) -> KeeperClient | None:
+def _brief(keeper: KeeperClient, run_id: str, journal: str, options: Options) -> None:
     """Tell the keeper what it serves."""
-    if keeper:
-        tree, grace = os.environb.get(TREE, b""), b"%r" % options.failures.grace
-        serve = Serve(os.getpid(), run_id.encode(), tree, grace, int(bool(journal)))
-        with suppress(OSError):  # a problem with the directory is reported soon
-            keeper.brief(serve, journal, options.execution.chdir or os.curdir)
-    return keeper
+    serve = Serve(os.getpid(), run_id.encode(), b"%r" % options.failures.grace)
+    with suppress(OSError):  # a problem with the directory is reported soon
+        keeper.brief(serve, journal, options.execution.chdir or os.curdir)
 
 
 def _gather(

@@ -102,6 +102,8 @@ def test_only_what_the_keeper_has_is_asked_to_end_there() -> None:
     subject.engine.stop([ATTEMPT, OTHER], force=True)
     assert subject.keeper.told[1:] == [Stop(b"1.1", 1)]
     assert subject.hears(BeyondUs(b"1.1"), 1) == [Unstoppable(ATTEMPT)]
+    subject.hears(AttemptEnded(b"1.1"), 2)
+    assert subject.hears(BeyondUs(b"1.1"), 3) == [], "a thread of the keeper said so too late"
 
 
 def test_why_something_did_not_start_is_said_and_what_may_start_later_waits() -> None:
