@@ -80,13 +80,16 @@ class EventWords:
 
     def _how(self, event: JobEnded) -> str:
         """How it ended; empty if that has no line."""
-        outcome, after = event.outcome, f" after {show_duration(event.length)}"
+        outcome = event.outcome
+        if outcome.kind == "succeeded" and not self._verbose:
+            return ""
+        after = f" after {show_duration(event.length)}"
         if fate_of(outcome.kind, is_cancelled=event.is_cancelled) == "cancelled":
             return f"was cancelled{after}"
         if event.is_interrupted:
             return "was interrupted before its next attempt" if event.is_left else f"was interrupted{after}"
         if outcome.kind == "succeeded":
-            return f"succeeded{after}" if self._verbose else ""
+            return f"succeeded{after}"
         again = "" if event.is_final or event.is_left else ", retrying"
         return f"{show_outcome(outcome)}{'' if outcome.kind == 'not started' else after}{again}"
 

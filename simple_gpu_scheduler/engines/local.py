@@ -133,8 +133,6 @@ class LocalEngine:
 
     def _send_start(self, attempt: Attempt, hold: Hold) -> int:
         job = attempt.job
-        # Before it starts: a scheduler inside it will look for its mark.
-        hold.sign(os.getpid(), job.number, job.name)
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if job.command[:1] in (b"-", b"+") else ()
         streams = self._setting.open_streams(attempt)
@@ -146,7 +144,8 @@ class LocalEngine:
             (self._shell, b"-c", *guard, job.command),
             (*self._prints[numbers], *own(attempt, self._traces.run_id, self._outer_tree)),
             b"".join([b"%d" % number for number in numbers]),
-            hold.signatures(messages.PID, job.number, job.name),
+            # Signed before it starts: a scheduler inside it will look for its mark.
+            hold.signatures(os.getpid(), messages.PID, job.number, job.name),
         )
         try:
             return self._keeper.send(start, [*(fd for fd, _ in streams), *hold.descriptors])

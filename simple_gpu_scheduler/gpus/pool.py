@@ -206,11 +206,16 @@ class Pool:
             place.marks.remove(mark)
             if not unused:
                 place.room = _UNKNOWN  # outdated by now; `take` looks again
-            if not place.marks:
-                place.met.clear()
-                self._release(place)
-            else:  # the recorded process may be the one that has just ended
+            if place.marks:  # the recorded process may be the one that has just ended
                 place.lease.sign(place.marks, os.getpid())
+                continue
+            place.met.clear()
+            if place.lease.is_wanted():
+                self._release(place)
+            else:  # to be let go of, unless the next attempt starts there at once
+                self._forget_looks(place)
+                place.idle_since = -_NEVER
+                self._idle.add(place)
 
     @property
     def has_idle(self) -> bool:
@@ -403,10 +408,15 @@ class Pool:
 
     def _release(self, place: GpuState) -> None:
         place.is_held = place.is_wanted = False
-        place.looked_until = -_NEVER
-        place.question = place.question and place.question._replace(leased=False)
+        self._forget_looks(place)
         self._idle.discard(place)
         place.lease.release()
+
+    @staticmethod
+    def _forget_looks(place: GpuState) -> None:
+        place.looked_until = -_NEVER
+        if place.question:
+            place.question = place.question._replace(leased=False)
 
     def _look(self, place: GpuState, now: float, *, beside: bool = False) -> None:
         place.looked_at = now

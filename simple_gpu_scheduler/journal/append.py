@@ -47,7 +47,8 @@ class Appender:
             is_new = not self._kept
             self._keep(lines)
             error = self._write() if is_new or time.monotonic() >= self._try_at else ""
-        self._sync_soon()
+        if not self._has_new.is_set():
+            self._sync_soon()
         if error and is_new:
             raise SinkTroubleError(f"cannot write {self._name}: {error}; jobs continue, and writing is retried")
         if self._unsynced and not self._is_told:
@@ -104,8 +105,7 @@ class Appender:
             except RuntimeError:  # no more threads: a power cut may cost the last lines
                 return
             self._has_thread = True
-        if not self._has_new.is_set():
-            self._has_new.set()
+        self._has_new.set()
 
     def _sync(self) -> None:
         while True:

@@ -55,8 +55,9 @@ def exited(state: State, attempt: Attempt) -> None:
 
 def ended(state: State, attempt: Attempt) -> UnderWay:
     """Nothing of it is left; returns its last state."""
-    state.due.pop(attempt.key, None)
-    return state.attempts.pop(attempt.key)
+    key = attempt.key
+    state.due.pop(key, None)
+    return state.attempts.pop(key)
 
 
 def stop_all(state: State, *, force: bool) -> None:
@@ -76,7 +77,7 @@ def cancel(state: State, key: Key) -> bool:
 
 def next_deadline(state: State) -> float:
     """When the next attempt must be ended."""
-    return min(state.due.values(), default=NEVER)
+    return min(state.due.values()) if state.due else NEVER
 
 
 def enforce_deadlines(state: State) -> None:

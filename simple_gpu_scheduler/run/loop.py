@@ -113,10 +113,12 @@ def _is_over(state: State) -> bool:
 
 def _next_message(state: State) -> Message | None:
     now = state.clock.now()
-    start = NEVER
+    wake = min(attempts.next_deadline(state), gpu_watch.next_wake(state))
     if state.starts:
-        start = min(state.scheduler.next_wake(now), _next_try(state, now))
-    wake = min(attempts.next_deadline(state), start, gpu_watch.next_wake(state))
+        wake = min(wake, state.scheduler.next_wake(now))
+        start = state.start_limit.next_try(len(state.attempts), now)
+        if start < wake and state.scheduler.waiting:
+            wake = start
     try:
         if wake == NEVER:
             message: Message = state.inbox.get()
@@ -125,10 +127,6 @@ def _next_message(state: State) -> Message | None:
     except Empty:
         return None
     return message
-
-
-def _next_try(state: State, now: float) -> float:
-    return state.start_limit.next_try(len(state.attempts), now) if state.scheduler.waiting else NEVER
 
 
 def _on_batch(state: State, batch: Batch) -> None:
@@ -235,8 +233,9 @@ def _on_signal(state: State, message: Signalled) -> None:
 
 
 def _resume_reader(state: State) -> None:
-    has_room = state.rules.reads_all or state.scheduler.waiting < READ_AHEAD
-    if state.reader_waits and has_room and not state.ledger.is_stopping:
+    if not state.reader_waits or state.ledger.is_stopping:
+        return
+    if state.rules.reads_all or state.scheduler.waiting < READ_AHEAD:
         state.reader_waits = False
         state.read_more()
 

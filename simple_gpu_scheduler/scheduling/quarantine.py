@@ -94,6 +94,8 @@ class Quarantine:
 
     def end_trials(self, is_pending: Callable[[int], bool]) -> list[str]:
         """The GPUs whose trial can no longer end, since its jobs were cancelled or dropped: they are cleared."""
+        if not self._on_trial:
+            return []
         cleared = [gpu for gpu, numbers in self._on_trial.items() if not any(map(is_pending, numbers))]
         self._clear(cleared)
         return cleared

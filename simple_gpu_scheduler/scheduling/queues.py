@@ -138,12 +138,12 @@ class Lineup:
     @property
     def most_gpus(self) -> int:
         """How many GPUs the widest job needs; 0 if none needs any."""
-        return max((gpus for gpus, heads in self._by_gpus.items() if heads), default=0)
+        return max([gpus for gpus, heads in self._by_gpus.items() if heads], default=0)
 
     @property
     def most_memory(self) -> int:
         """The most memory that a job needs."""
-        return max((kind[1] for kind in self._queues), default=0)
+        return max([kind[1] for kind in self._queues], default=0)
 
     def _push(self, waiting: WaitingJob) -> None:
         queue = self._queues.setdefault(waiting.kind, [])

@@ -68,6 +68,7 @@ class Slots:
         self._per_gpu = per_gpu
         self._elsewhere = limits.elsewhere
         self._at_once = len(limits.gpus) if limits.at_once is None else limits.at_once
+        self.is_capped = self._at_once < len(limits.gpus)  # whether fewer GPUs may be held at once than there are
         # The free slots of each GPU, in order.
         self._free = [list(range(gpu * per_gpu, (gpu + 1) * per_gpu)) for gpu in range(len(limits.gpus))]
         self.open = list(range(len(limits.gpus)))  # the GPUs that have a place, by position and in order
@@ -93,11 +94,6 @@ class Slots:
     def has_cpu(self) -> bool:
         """Whether a CPU job could start."""
         return bool(self._free_cpu)
-
-    @property
-    def is_capped(self) -> bool:
-        """Whether fewer GPUs may be held at once than there are."""
-        return self._at_once < len(self.gpus)
 
     def within_cap(self, rooms: Rooms, outlived: int) -> Rooms:
         """The rooms without GPUs that would be too many at once.

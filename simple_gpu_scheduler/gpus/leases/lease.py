@@ -111,13 +111,16 @@ class FileLease:
         with _guard:  # or an older list of marks could overwrite a newer one
             files.write_at_start(self._lock, encode(Record(pid, tuple(marks), job, name)))
 
-    def signature(self, marks: Sequence[bytes], pid: bytes, job: int = 0, name: str = "") -> tuple[bytes, bytes]:
+    def signature(self, marks: Sequence[bytes], pid: int, word: bytes, job: int, name: str) -> tuple[bytes, bytes]:
         """See `Lease`."""
-        return self._name.encode(), encode(Record(0, tuple(marks), job, name), pid)
+        with _guard:
+            text = encode(Record(pid, tuple(marks), job, name), word)
+            files.write_at_start(self._lock, text.replace(word, b"%d" % pid))
+        return self._name.encode(), text
 
     def is_wanted(self) -> bool:
-        """See `Lease`. A scheduler that waits holds the turnstile."""
-        if not files.try_lock(self._turnstile):
+        """See `Lease`. A scheduler that waits holds the turnstile, or may hold that of newer files."""
+        if not (self._is_current() and files.try_lock(self._turnstile)):
             return True
         files.unlock(self._turnstile)
         return False

@@ -238,6 +238,28 @@ def test_attempts_that_share_a_gpu_keep_it_until_the_last_of_them_ends() -> None
     world.subject.give_back(b"/r.1.1", ["0"])
     assert world.held() == "0"
     world.subject.give_back(b"/r.2.1", ["0"])
+    world.subject.let_go(0, 1)
+    assert world.held() == ""
+
+
+def test_the_next_attempt_has_the_lease_of_the_last_one_unless_another_waits_for_it() -> None:
+    world = World("0")
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    world.subject.give_back(b"/r.1.1", ["0"])
+    assert (world.held(), world.subject.has_idle) == ("0", True)
+    assert world.subject.take(b"/r.2.1", ["0"], 0)
+    assert (world.held(), world.subject.has_idle) == ("0", False)
+    world.line_is_anothers = True
+    world.subject.give_back(b"/r.2.1", ["0"])
+    assert (world.held(), world.subject.has_idle) == ("", False)
+
+
+@pytest.mark.parametrize("width", [0, 1, 2])
+def test_no_lease_is_kept_after_an_attempt_for_a_wide_job(width: int) -> None:
+    world = World("01")
+    world.subject.take(b"/r.1.1", ["0"], 0)
+    world.subject.give_back(b"/r.1.1", ["0"])
+    world.subject.let_go(0, width)
     assert world.held() == ""
 
 
@@ -367,6 +389,7 @@ def test_nobody_looks_where_no_attempt_of_ours_is_left_or_where_nothing_can_be_s
     world.subject.take(b"/r.1.1", ["0"], 0)
     if not blind:
         world.subject.give_back(b"/r.1.1", ["0"])
+        world.subject.let_go(0, 0)
     world.asked.clear()
     world.subject.look_beside(5)
     assert (world.asked, world.subject.next_wake(5, Demand(0))) == ([], float("inf"))
