@@ -166,6 +166,9 @@ class LocalEngine:
 
     def received(self, message: Any, now: float) -> Sequence[Report]:
         """See `Engine`."""
+        if isinstance(message, messages.Letter):
+            self._keeper.known = message.number
+            return self._keeper_said(message.message)
         if isinstance(message, LeaseCame):
             self._pool.came(message.gpu, now)
             return ()
@@ -176,12 +179,8 @@ class LocalEngine:
             return [self._survivor_exited(message)]
         if isinstance(message, _Outlived):
             return self._outlived(message)
-        if isinstance(message, _NotSent):
-            return [_not_started(*message)]
-        if isinstance(message, messages.Letter):
-            self._keeper.known = message.number
-            message = message.message
-        return self._keeper_said(message)
+        not_sent: _NotSent = message
+        return [_not_started(*not_sent)]
 
     def _keeper_said(self, message: messages.Message) -> Sequence[Report]:
         if isinstance(message, messages.AttemptEnded):
