@@ -1,11 +1,10 @@
-"""Threads that get no signals, what they send each other, and values they compute. It does not know what they do."""
+"""Threads that get no signals, and values that they compute. It does not know what they do."""
 
 import sys
-import time
-from _thread import TIMEOUT_MAX, start_new_thread
+from _thread import start_new_thread
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.stdlib import Empty, Event, Lock, SimpleQueue, signal, suppress
+from simple_gpu_scheduler.base.stdlib import Event, signal
 from simple_gpu_scheduler.base.values import Callable, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -82,36 +81,6 @@ def need_thread(run: Callable[[], object]) -> Thread:
         return start_thread(run)
     except RuntimeError:
         raise UserError("this user may not start more threads (ulimit -u); nothing was started") from None
-
-
-class MessageQueue(SimpleQueue[T]):
-    """Where one thread waits for messages. Any thread may put some, and so may the handler of a signal."""
-
-    def __init__(self) -> None:
-        self._bell = Lock()  # free once a message has come, until it is noticed
-        self._bell.acquire()
-
-    def put(self, item: T, block: bool = True, timeout: float | None = None) -> None:
-        """Put it, which never waits."""
-        super().put(item, block, timeout)
-        with suppress(RuntimeError):  # it is free already
-            self._bell.release()
-
-    def get(self, block: bool = True, timeout: float | None = None) -> T:
-        """The next message; `Empty` if none came in time.
-
-        Before Python 3.13, that of a SimpleQueue waits forever if the timeout passes while it prepares to wait, or
-        while the handler of a signal runs. A lock has no such fault.
-        """
-        until = float("inf") if timeout is None else time.monotonic() + timeout
-        while True:
-            try:
-                return super().get(block=False)
-            except Empty:
-                left = until - time.monotonic()
-                if not block or not left > 0:
-                    raise
-            self._bell.acquire(timeout=min(left, TIMEOUT_MAX))
 
 
 class Meanwhile(Generic[T]):
