@@ -6,7 +6,6 @@ the main one, to which the kernel gives orphans. It knows attempts only by name,
 
 import errno
 import os
-import sys
 import time
 
 from simple_gpu_scheduler.base.stdlib import Lock, signal
@@ -15,11 +14,12 @@ from simple_gpu_scheduler.system import files, leftovers, processes
 from simple_gpu_scheduler.system.leftovers import Owner, Running
 from simple_gpu_scheduler.system.marks import TREE, attempts_in
 
+from .connection import close_all
 from .messages import PID, AttemptEnded, BeyondUs, MainExited, Message, Start, Stop, name_of
 
 _ABOUT_A_START = 0.001
 _MOST_LOOKS = 100
-_UNSAID = sys.maxsize  # instead of a number: nobody was told yet
+_UNSAID = 2**63  # instead of a number: nobody was told yet
 
 
 class _Child:
@@ -42,7 +42,7 @@ class _Child:
     def signal(self, number: int) -> bool:
         """Signal its process group; False if that is not allowed."""
         self.was_told = True
-        return processes.signal_group(self.pid, number)
+        return processes.send_signal(-self.pid, number)
 
 
 class Children:
@@ -74,8 +74,7 @@ class Children:
         try:
             error = self._start(child, number, start, descriptors) if child else 0
         finally:
-            for fd in descriptors or ():
-                os.close(fd)
+            close_all(descriptors or ())
         if child:
             self._tell(self._wait(child) if child.pid else AttemptEnded(attempt, errno=error))
             with self._lock:

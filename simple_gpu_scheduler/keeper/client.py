@@ -12,7 +12,6 @@ from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.threads import NoSignals
 
 from .connection import Socket, close_all, pair, receive_short, send
-from .intake import PipeKind
 from .messages import Finish, Letter, Message, Recorded, Serve, TakeIn, decode, encode
 
 
@@ -21,8 +20,7 @@ class KeeperClient:
 
     def __init__(self) -> None:
         self.pid = 0
-        self._serve = Serve()
-        self._journal = ""
+        self._served: tuple[Serve, str] | None = None
         self._control: Socket | None = None
         self._unsent: deque[tuple[bytes, list[int]]] = deque()  # while there is no room for more
         self._number = 0  # goes on with the next keeper: it tells attempts apart
@@ -44,22 +42,19 @@ class KeeperClient:
                 _be_keeper(its_end, control)
         self._control = control
         self.known = self._told = 0
-        if self._serve.scheduler:
-            self._brief(os.curdir)
+        if self._served:
+            self.brief(*self._served)
         return True
 
-    def brief(self, serve: Serve, journal: str, directory: str) -> None:
+    def brief(self, serve: Serve, journal: str, directory: str = os.curdir) -> None:
         """Tell it, and those that come after it, what it serves: its journal, if any, and where jobs run."""
-        self._serve, self._journal = serve, journal
+        self._served = serve, journal
         if self._control:
-            self._brief(directory)
-
-    def _brief(self, directory: str) -> None:
-        files = [os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
-        if self._journal:  # opened again, since a lock belongs to the open file
-            files.append(os.open(self._journal, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
-        self.send(self._serve, files)
-        close_all(files)
+            files = [os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
+            if journal:  # opened again, since a lock belongs to the open file
+                files.append(os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+            self.send(serve, files)
+            close_all(files)
 
     def fileno(self) -> int:
         """What can be read when there is a message; -1 without a keeper."""
@@ -115,11 +110,10 @@ class KeeperClient:
         if self.known > self._told:
             self.send(Recorded())
 
-    def take_in(self, granted: int, files: Sequence[int], kind: PipeKind) -> None:
+    def take_in(self, wanted: TakeIn, files: Sequence[int]) -> None:
         """Tell it to copy a pipe to a file; see `Intake`. An OSError says that there is no keeper."""
         if not self._control:
             raise BrokenPipeError
-        wanted = TakeIn(granted, int(kind.is_named), int(kind.holds), int(kind.end == b"\0"))
         send(self._control, encode(Letter(0, 0, wanted)), files)
 
     def close(self) -> None:

@@ -46,9 +46,13 @@ class Recorded(NamedTuple):
 
 
 class TakeIn(NamedTuple):
-    """To the keeper: copy a pipe to a file; see `Intake`. Its files: the pipe, the file and a connection."""
+    """To the keeper: copy a pipe to a file; see `Intake`. Its files: the pipe, the file and a connection.
 
-    granted: int = 0
+    When the last writer of a pipe that `is_named` has gone, another may come. With `holds` its other end is held open
+    while there is none, and a line that the last one did not end gets its end, so that the next does not continue it.
+    """
+
+    granted: int = 0  # how long the file may become for now
     is_named: int = 0
     holds: int = 0
     by_null: int = 0  # whether its lines end in NUL

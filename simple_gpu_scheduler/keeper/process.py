@@ -17,7 +17,7 @@ from simple_gpu_scheduler.system.threads import Thread, start_thread
 
 from .children import Children
 from .connection import Socket, close_all, receive, room, send
-from .intake import Intake, PipeKind
+from .intake import Intake
 from .messages import (
     AttemptEnded,
     Finish,
@@ -62,10 +62,7 @@ class Keeper:
         while received := receive(self._control, into):
             letter = decode(received.data)
             self._forget(letter.recorded)
-            if isinstance(letter.message, Start):
-                self._run(letter.number, letter.message, received.files)
-            else:
-                self._obey(letter, received.files or [])
+            self._obey(letter, received.files)
             if self._is_scarce and self._makes_room():
                 return
         if self._parting.acquire(blocking=False):
@@ -102,14 +99,16 @@ class Keeper:
             self._idle -= not is_needed
         return not is_needed
 
-    def _obey(self, letter: Letter, descriptors: list[int]) -> None:
+    def _obey(self, letter: Letter, descriptors: list[int] | None) -> None:
         message = letter.message
-        if isinstance(message, Stop):
+        if isinstance(message, Start):
+            self._run(letter.number, message, descriptors)
+        elif isinstance(message, Stop):
             self._children.stop(message, letter.recorded)
         elif isinstance(message, TakeIn):
-            self._take_in(message, descriptors)
+            self._take_in(message, descriptors or [])
         elif isinstance(message, Serve):
-            self._begin(message, descriptors)
+            self._begin(message, descriptors or [])
         elif isinstance(message, Finish):
             self._leave()
 
@@ -125,8 +124,7 @@ class Keeper:
 
     def _take_in(self, wanted: TakeIn, descriptors: list[int]) -> None:
         pipe, spool, notify = descriptors
-        kind = PipeKind(bool(wanted.is_named), bool(wanted.holds), b"\0" if wanted.by_null else b"\n")
-        intake = Intake(pipe, spool, Socket(fileno=notify), wanted.granted, kind)
+        intake = Intake(pipe, spool, Socket(fileno=notify), wanted)
         try:
             self._intakes.append(start_thread(lambda: _or_end(intake.run)))
         except RuntimeError:  # no more threads are allowed; the scheduler notices that nobody answers, and does it

@@ -16,7 +16,7 @@ from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.system import leftovers
 from simple_gpu_scheduler.system.marks import TREE, attempts_in
-from simple_gpu_scheduler.system.processes import has_ended, read_tag, reap, tag_of
+from simple_gpu_scheduler.system.processes import has_ended, read_tag, reap, send_signal, tag_of
 from simple_gpu_scheduler.system.threads import start_thread
 
 _SHORT_PAUSE, _PAUSE, _LONG_PAUSE = 0.01, 0.1, 0.5
@@ -190,6 +190,4 @@ def end(traces: Traces, keys: Collection[Key], *, force: bool) -> None:
     """Signal all processes of these attempts, also those that are not our children."""
     alive = find_alive(traces)
     for pid in [pid for key in keys for pid in alive.get(key, ())]:
-        with suppress(OSError):
-            os.kill(pid, signal.SIGKILL if force else signal.SIGTERM)
-            os.kill(pid, signal.SIGCONT)
+        send_signal(pid, signal.SIGKILL if force else signal.SIGTERM)

@@ -9,8 +9,10 @@ How an attempt marks its processes is up to the engine.
 import os
 import time
 
-from simple_gpu_scheduler.base.stdlib import signal, suppress
+from simple_gpu_scheduler.base.stdlib import signal
 from simple_gpu_scheduler.base.values import Callable, Collection, Iterable, Literal, Mapping, NamedTuple, Sequence
+
+from .processes import send_signal
 
 # The attempt of a process by its mark or tag: a running one, an ended one, or neither mark nor tag.
 Owner = Literal["running", "ended", "unknown"]
@@ -52,16 +54,14 @@ def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner
     One that left its session and lost its mark may belong to any attempt that was running when it was started.
     """
     by_parent = _by_parent(table)
-    oldest = min((table[pid].born for pid in running if pid in table), default=None)
+    oldest = min((table[pid].born for pid in running if pid in table), default=float("inf"))
     found = []
     for orphan in by_parent.get(me, ()):
         if orphan.pid in running or orphan.session in running:
             continue
         whose = owner(orphan.pid)
-        may_be_of_one = oldest is not None and oldest <= orphan.born
-        if whose == "running" or (whose == "unknown" and may_be_of_one):
-            continue
-        found.append(orphan)
+        if whose == "ended" or (whose == "unknown" and orphan.born < oldest):
+            found.append(orphan)
     return [process for process in _with_all_below(found, by_parent) if not process.has_ended]
 
 
@@ -135,17 +135,11 @@ def server_among(processes: Iterable[Process]) -> str:
 
 
 def _tell(process: Process, *, force: bool) -> bool:
-    """Signal a process; False if that is not allowed."""
+    """Signal a process, unless its pid is another's now; False if that is not allowed."""
     now = read_process(process.pid)
     if now is None or now.identity != process.identity:
         return True
-    try:
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL if force else signal.SIGTERM)
-            os.kill(process.pid, signal.SIGCONT)
-    except PermissionError:
-        return False
-    return True
+    return send_signal(process.pid, signal.SIGKILL if force else signal.SIGTERM)
 
 
 def children(pid: int) -> frozenset[int]:

@@ -51,8 +51,8 @@ class Starter:
     """
 
     def __init__(self, environment: Sequence[bytes] = ()) -> None:
-        self._environment = tuple(environment)  # keeps alive what the pointers point to
-        self._pointers = bytes(_array(self._environment))
+        self._environment = _array(environment)  # keeps alive what the pointers point to
+        self._pointers = bytes(self._environment)[: len(environment) * ctypes.sizeof(ctypes.c_char_p)]
         self._actions: dict[tuple[Streams, tuple[int, ...]], ctypes.Array[ctypes.c_char]] = {}
         self._attributes = ctypes.create_string_buffer(_ROOMY)
         signals = ctypes.create_string_buffer(_ROOMY)
@@ -82,11 +82,8 @@ class Starter:
         """
         pid = ctypes.c_int()
         # Only the pointers to `more` are created each time: creating all takes longer than everything else here.
-        size = len(self._environment)
-        environment = (ctypes.c_char_p * (size + len(more) + 1)).from_buffer_copy(
-            self._pointers + bytes(len(more) * ctypes.sizeof(ctypes.c_char_p))
-        )
-        environment[size : size + len(more)] = list(more)
+        own = _array(more)
+        environment = self._pointers + bytes(own)
         actions = self._actions_for(inherits, streams)
         error = _slow_libc.posix_spawn(ctypes.byref(pid), argv[0], actions, self._attributes, _array(argv), environment)
         if error:
@@ -150,14 +147,16 @@ def has_ended(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
-def signal_group(pid: int, number: int) -> bool:
-    """Signal a session leader that was not reaped, and its group; False if all of them are another user's.
+def send_signal(pid: int, number: int) -> bool:
+    """Signal a process if it exists, or with -PID its group; False if that, or all of it, is another user's.
 
-    A stopped group is continued, since it could not act on the signal.
+    What is stopped is continued, since it could not act on the signal.
     """
     try:
-        os.killpg(pid, number)
-        os.killpg(pid, signal.SIGCONT)
+        os.kill(pid, number)
+        os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+        pass
     except PermissionError:
         return False
     return True

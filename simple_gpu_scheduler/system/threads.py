@@ -4,29 +4,15 @@ import sys
 from _thread import start_new_thread
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.stdlib import Event, signal
-from simple_gpu_scheduler.base.values import Callable, Generic, Protocol, TypeVar
+from simple_gpu_scheduler.base.stdlib import Event, signal, suppress
+from simple_gpu_scheduler.base.values import Callable, Generic, TypeVar
 
 T = TypeVar("T")
 _ALL = signal.valid_signals()
 
 
-class Thread(Protocol):
-    """What is used of a thread that was started."""
-
-    @property
-    def ident(self) -> int | None:
-        """Its number."""
-
-    def is_alive(self) -> bool:
-        """Whether it runs."""
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait until it has ended."""
-
-
-class _QuickThread:
-    """A thread without `threading`, which takes 2 ms to load."""
+class Thread:
+    """A thread without `threading`, which takes 2 ms to load; or where that is loaded, one of its own."""
 
     def __init__(self, run: Callable[[], object]) -> None:
         self._run = run
@@ -40,11 +26,11 @@ class _QuickThread:
             self._has_ended.set()
 
     def is_alive(self) -> bool:
-        """See `Thread`."""
+        """Whether it runs."""
         return not self._has_ended.is_set()
 
     def join(self, timeout: float | None = None) -> None:
-        """See `Thread`."""
+        """Wait until it has ended."""
         self._has_ended.wait(timeout)
 
 
@@ -59,7 +45,7 @@ def start_thread(run: Callable[[], object]) -> Thread:
         known = None
     with NoSignals():  # the thread inherits the mask
         if known is None:
-            return _QuickThread(run)
+            return Thread(run)
         thread: Thread = known.Thread(target=run, daemon=True)
         thread.start()  # type: ignore[attr-defined] # it is one of `threading`
     return thread
@@ -91,10 +77,9 @@ class Meanwhile(Generic[T]):
         self._made: T | None = None
         self._error: Exception | None = None
         self._is_done = False
-        try:
-            self._thread: Thread | None = start_thread(self._run)
-        except RuntimeError:  # there can be no more threads: `get` makes it
-            self._thread = None
+        self._thread: Thread | None = None
+        with suppress(RuntimeError):  # there can be no more threads: `get` makes it
+            self._thread = start_thread(self._run)
 
     def get(self) -> T:
         """The value, or the error from computing it."""

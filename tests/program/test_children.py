@@ -101,7 +101,7 @@ def test_a_stop_of_what_has_ended_sends_no_signal_and_is_forgotten() -> None:
     run("""
 subject.run(1, message(b"true"), ())
 assert ended() == AttemptEnded(b"1.1")
-processes.signal_group = None
+processes.send_signal = None
 subject.stop(KILL, number)
 subject.forget(b"1.1")
 assert not subject._told
