@@ -70,4 +70,5 @@ def run_in_foreground(
     status = processes.reap(pid)
     if processes.are_alive(leftovers.children(me) - before):
         leftovers.end_all(lambda: leftovers.strays(leftovers.read_table(), me, before, lambda _pid: "ended"), _GRACE)
+        processes.are_alive(leftovers.children(me) - before)  # which also reaps those that were ended
     return status

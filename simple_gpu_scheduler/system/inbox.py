@@ -14,7 +14,11 @@ _LONGEST = 1_000_000.0  # seconds that the kernel takes
 
 
 class SystemInbox:
-    """One thread gets messages; any thread may put some, and so may the handler of a signal."""
+    """One thread gets messages; any thread may put some, and so may the handler of a signal.
+
+    Before Python 3.13 a `SimpleQueue` waits forever if the timeout passes while it prepares to wait, or while the
+    handler of a signal runs.
+    """
 
     def __init__(self) -> None:
         self._messages: deque[Any] = deque()

@@ -82,7 +82,7 @@ class Starter:
         """
         pid = ctypes.c_int()
         # Only the pointers to `more` are created each time: creating all takes longer than everything else here.
-        own = _array(more)
+        own = _array(more)  # keeps alive, as above
         environment = self._pointers + bytes(own)
         actions = self._actions_for(inherits, streams)
         error = _slow_libc.posix_spawn(ctypes.byref(pid), argv[0], actions, self._attributes, _array(argv), environment)
