@@ -9,8 +9,8 @@ from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 # A command may have 131,071 bytes, plus the variables of a job.
 _LONGEST = 512 * 1024
 _SHORT = 64 * 1024
-_MOST_FILES = 253  # the kernel allows no more
 _INT = 4
+_ROOM_FOR_FILES = _socket.CMSG_SPACE(253 * _INT)  # the kernel allows no more
 
 
 class Socket(_socket.socket):
@@ -56,19 +56,13 @@ def receive(socket: Socket, into: bytearray | None = None) -> Received | None:
     """What comes next; None if the other side is gone."""
     into = room() if into is None else into
     try:
-        size, ancillary, flags, _ = socket.recvmsg_into(
-            [into], _socket.CMSG_SPACE(_MOST_FILES * _INT), _socket.MSG_CMSG_CLOEXEC
-        )
+        size, ancillary, flags, _ = socket.recvmsg_into([into], _ROOM_FOR_FILES, _socket.MSG_CMSG_CLOEXEC)
     except ConnectionError:
         return None
     if not size:
         return None
     data = bytes(memoryview(into)[:size])
-    files = [
-        int.from_bytes(rights[at : at + _INT], sys.byteorder)
-        for _, _, rights in ancillary
-        for at in range(0, len(rights) - _INT + 1, _INT)
-    ]
+    files = [fd for _, _, rights in ancillary for fd in memoryview(rights).cast("i")]
     if flags & _socket.MSG_CTRUNC:  # out of descriptors
         close_all(files)
         return Received(data, None)
