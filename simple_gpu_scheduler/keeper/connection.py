@@ -79,8 +79,8 @@ def receive_short(socket: Socket) -> bytes:
     """What came, if it is short and without files; empty if the other side is gone."""
     try:
         return socket.recv(_SHORT)
-    except ConnectionError:
-        return b""
+    except ConnectionError:  # it is gone, and had not read all: only then comes what it had said
+        return socket.recv(_SHORT)
 
 
 def close_all(files: Sequence[int]) -> None:
