@@ -157,11 +157,11 @@ class Children:
 
     def _wait(self, attempt: bytes, pid: int) -> AttemptEnded:
         """Wait until its main process has ended, and then end what it left."""
-        processes.wait_for_end(pid)
+        status = processes.wait_for_end(pid)
         with self._lock:
             del self._mains[pid]
             self._left[attempt] = _UNSAID
-            ended = AttemptEnded(attempt, processes.reap(pid), was_told=int(pid in self._told_groups))
+            ended = AttemptEnded(attempt, status, was_told=int(pid in self._told_groups))
         return self._sweep(ended) if self._has_orphans() else ended
 
     def _end(self, ended: AttemptEnded) -> None:
@@ -175,7 +175,9 @@ class Children:
                     del self._told_groups[group]  # the number may soon belong to another group
         self._tell(ended)
         with self._lock:
-            del self._busy[attempt]
+            pid = self._busy.pop(attempt)
+            if pid:
+                processes.reap(pid)  # only now: if we are killed before, it is the scheduler's, with its status
             is_idle = not self._busy
         if is_idle:
             self._when_idle()
@@ -185,7 +187,9 @@ class Children:
         alive = self._orphans.alive()
         if alive is None:  # this kernel does not tell
             children = leftovers.children(os.getpid())
-            return processes.are_alive(children - self._running())  # asked later: what is being started is no orphan
+            self._running()  # asked later: what is being started is no orphan
+            with self._lock:
+                return processes.are_alive(children.difference(self._busy.values()))
         return alive
 
     def _sweep(self, ended: AttemptEnded) -> AttemptEnded:
