@@ -44,7 +44,7 @@ class Keeper:
         self._intakes: list[Thread] = []
         self._sends = Lock()  # so that numbers arrive in order
         self._number = 0
-        self._parting = Lock()  # held by the thread that noticed first that the scheduler is gone
+        self._parting = Lock()  # held by the thread that acts on it that the scheduler is gone
         self._lock = Lock()  # guards what is below
         self._idle = 1  # how many threads listen
         self._is_scarce = False  # whether the system has just refused a process or a thread
@@ -68,7 +68,10 @@ class Keeper:
                 self._obey(letter, received.files or [])
             if self._is_scarce and self._makes_room():
                 return
-        if self._parting.acquire(blocking=False):
+        with self._lock:
+            self._idle -= 1
+            is_last = not self._idle  # others may still act on what they received, such as the end of the run
+        if is_last and self._parting.acquire(blocking=False):
             self._be_alone()
 
     def _run(self, number: int, start: Start, descriptors: list[int] | None) -> None:
