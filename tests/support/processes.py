@@ -3,6 +3,7 @@
 import os
 import signal
 from contextlib import suppress
+from pathlib import Path
 
 
 def read(pid: int, name: str) -> bytes:
@@ -46,3 +47,8 @@ def kill_if_alive(pid: int) -> None:
     """Kill it unless it has ended."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+
+
+def of_directory(directory: Path) -> list[int]:
+    """The processes that work there, or below."""
+    return [pid for pid in command_lines() if Path(directory_of(pid)).is_relative_to(directory)]
