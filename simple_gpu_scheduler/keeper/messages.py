@@ -85,13 +85,20 @@ class AttemptEnded(NamedTuple):
     server: bytes = b""
 
 
+class Told(NamedTuple):
+    """From the keeper: it has done what `Stop` said."""
+
+    attempt: bytes = b""
+    force: int = 0
+
+
 class BeyondUs(NamedTuple):
     """From the keeper: this user may not signal the attempt."""
 
     attempt: bytes = b""
 
 
-Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | BeyondUs
+Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | Told | BeyondUs
 
 # Only ever added to: the two sides may be of different versions one day.
 _KINDS: Sequence[tuple[bytes, type[Any]]] = (
@@ -105,6 +112,7 @@ _KINDS: Sequence[tuple[bytes, type[Any]]] = (
     (b"exited", MainExited),
     (b"ended", AttemptEnded),
     (b"beyond us", BeyondUs),
+    (b"told", Told),
 )
 _NAMES = {kind: name for name, kind in _KINDS}
 _TYPES = dict(_KINDS)

@@ -28,6 +28,7 @@ from .messages import (
     Start,
     Stop,
     TakeIn,
+    Told,
     decode,
     encode,
     key_of,
@@ -110,6 +111,7 @@ class Keeper:
         message = letter.message
         if isinstance(message, Stop):
             self._children.stop(message, letter.recorded)
+            self._tell(Told(*message))
         elif isinstance(message, TakeIn):
             self._take_in(message, descriptors)
         elif isinstance(message, Serve):

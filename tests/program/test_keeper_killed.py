@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import Program, has_text, is_alive, until
 from tests.support.journal import records
-from tests.support.processes import of_directory, read
+from tests.support.processes import of_directory, states_of
 from tests.support.sharing import ALONE, is_leased, unmeasured
 
 pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
@@ -169,14 +169,31 @@ def test_a_job_whose_keeper_was_killed_is_ended_at_its_timeout_and_its_gpu_serve
     check_nothing_is_left(program, 1)
 
 
+def test_a_job_is_asked_once_to_end_also_if_its_keeper_is_killed_then(program: Program, pids: Pids) -> None:
+    """A second TERM would tell it that there is no time left."""
+    job = "trap 'echo x >> terms' TERM; echo $PPID > keeper; echo $$ > job; until [ -e go ]; do sleep 0.05; done"
+    run = start(program, f"{job}\n", *ALONE, "--grace", "1000")
+    keeper = pids("keeper")
+    assert program.run("cancel", "1").returncode == 0
+    until(has_text(program.directory / "terms"))
+    until(lambda: states_of(keeper) == {"S"}, "it has nothing more to say")
+    os.kill(keeper, signal.SIGKILL)
+    until(has_text(program.directory / "said", "the keeper process was killed"))
+    assert program.run("status").returncode == 0  # which is answered after what follows from that
+    (program.directory / "go").touch()
+    assert run.wait(timeout=120) == 1
+    assert (program.directory / "terms").read_text() == "x\n"
+
+
 # A keeper that is suspended.
 
+HOLD = "echo $PPID > keeper; echo $$ > job; while :; do sleep 0.05; done"
 SLEEPER = "echo $PPID > keeper; echo $$ > job; exec sleep 1000\n"
 
 
 def suspend(pid: int) -> None:
     os.kill(pid, signal.SIGSTOP)
-    until(lambda: b"\nState:\tT" in read(pid, "status"), "it is suspended")
+    until(lambda: states_of(pid) == {"T"}, "it is suspended")
 
 
 def test_a_job_that_is_cancelled_while_its_keeper_is_suspended_ends_once_that_continues(
@@ -214,4 +231,18 @@ def test_ctrl_c_twice_while_the_keeper_is_suspended_ends_the_run_once_that_conti
     assert (
         "0 succeeded, 0 failed, 0 timed out, 0 not started, 1 interrupted" in (program.directory / "said").read_text()
     )
+    check_nothing_is_left(program, 1)
+
+
+def test_a_job_that_is_cancelled_while_its_keeper_is_suspended_is_asked_to_end_though_that_is_killed(
+    program: Program, pids: Pids
+) -> None:
+    run = start(program, f"trap 'touch cleaned-up; exit' TERM; {HOLD}\n", *ALONE, "--grace", "1000")
+    keeper = pids("keeper")
+    suspend(keeper)
+    assert program.run("cancel", "1").returncode == 0
+    os.kill(keeper, signal.SIGKILL)
+    assert run.wait(timeout=120) == 1
+    assert (program.directory / "cleaned-up").exists()
+    assert "job 1 (line 1 of jobs) was cancelled" in (program.directory / "said").read_text()
     check_nothing_is_left(program, 1)

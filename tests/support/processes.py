@@ -39,6 +39,11 @@ def of_threads(pid: int, name: str) -> dict[str, str]:
     return {thread: text for thread, text in found.items() if text}
 
 
+def states_of(pid: int) -> set[str]:
+    """What its threads do: R if one runs, S if one waits, T if one is suspended."""
+    return {text.rpartition(") ")[2][0] for text in of_threads(pid, "stat").values()}
+
+
 def children_of(pid: int) -> list[int]:
     return [int(each) for text in of_threads(pid, "children").values() for each in text.split()]
 
