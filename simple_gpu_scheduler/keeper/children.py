@@ -79,6 +79,8 @@ class Children:
             self._tell(self._wait(child) if child.pid else AttemptEnded(attempt, errno=error))
             with self._lock:
                 del self._unfinished[attempt]
+                if child.pid:  # only now: if we are killed before, it is the scheduler's, with its status
+                    processes.reap(child.pid)
 
     def _start(self, child: _Child, number: int, start: Start, descriptors: Sequence[int] | None) -> int:
         """Start its main process; the errno if that fails."""
@@ -155,10 +157,9 @@ class Children:
 
     def _wait(self, child: _Child) -> AttemptEnded:
         """Wait until its main process has ended, and then end what it left."""
-        processes.wait_for_end(child.pid)
+        status = processes.wait_for_end(child.pid)
         with self._lock:
             child.exited = _UNSAID
-            status = processes.reap(child.pid)
         ended = AttemptEnded(child.attempt, status, was_told=int(child.was_told))
         return self._sweep(child, ended) if self._has_orphans() else ended
 
@@ -167,7 +168,9 @@ class Children:
         alive = self._orphans.alive()
         if alive is None:  # this kernel does not tell
             children = leftovers.children(os.getpid())
-            return processes.are_alive(children - self._running())  # asked later: what is being started is no orphan
+            self._wait_for_starts()  # asked later: what is being started is no orphan
+            with self._lock:
+                return processes.are_alive(children.difference([child.pid for child in self._unfinished.values()]))
         return alive
 
     def _sweep(self, child: _Child, ended: AttemptEnded) -> AttemptEnded:

@@ -4,7 +4,9 @@ import _socket
 import os
 import sys
 
-from simple_gpu_scheduler.base.values import NamedTuple, Sequence
+from simple_gpu_scheduler.base.values import Callable, NamedTuple, Sequence, TypeVar
+
+T = TypeVar("T")
 
 # A command may have 131,071 bytes, plus the variables of a job.
 _LONGEST = 512 * 1024
@@ -55,10 +57,9 @@ def room() -> bytearray:
 def receive(socket: Socket, into: bytearray | None = None) -> Received | None:
     """What comes next; None if the other side is gone."""
     into = room() if into is None else into
-    try:
-        size, ancillary, flags, _ = socket.recvmsg_into([into], _ROOM_FOR_FILES, _socket.MSG_CMSG_CLOEXEC)
-    except ConnectionError:
-        return None
+    size, ancillary, flags, _ = _to_the_end(
+        lambda: socket.recvmsg_into([into], _ROOM_FOR_FILES, _socket.MSG_CMSG_CLOEXEC)
+    )
     if not size:
         return None
     data = bytes(memoryview(into)[:size])
@@ -71,10 +72,15 @@ def receive(socket: Socket, into: bytearray | None = None) -> Received | None:
 
 def receive_short(socket: Socket) -> bytes:
     """What came, if it is short and without files; empty if the other side is gone."""
+    return _to_the_end(lambda: socket.recv(_SHORT))
+
+
+def _to_the_end(read: Callable[[], T]) -> T:
+    """Read also what the other side said last: if it is gone and had not read all, the kernel says only that first."""
     try:
-        return socket.recv(_SHORT)
+        return read()
     except ConnectionError:
-        return b""
+        return read()
 
 
 def close_all(files: Sequence[int]) -> None:

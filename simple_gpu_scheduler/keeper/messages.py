@@ -89,17 +89,24 @@ class AttemptEnded(NamedTuple):
     server: bytes = b""
 
 
+class Told(NamedTuple):
+    """From the keeper: it has done what `Stop` said."""
+
+    attempt: bytes = b""
+    force: int = 0
+
+
 class BeyondUs(NamedTuple):
     """From the keeper: this user may not signal the attempt."""
 
     attempt: bytes = b""
 
 
-Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | BeyondUs
+Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | Told | BeyondUs
 
 _KINDS: Sequence[type[Any]] = (
     *(Serve, Start, Stop, Recorded, TakeIn, Finish),
-    *(Ready, MainExited, AttemptEnded, BeyondUs),
+    *(Ready, MainExited, AttemptEnded, BeyondUs, Told),
 )
 # Names stay, and are only added to: the two sides may be of different versions one day.
 _TYPES = {kind.__name__.encode(): kind for kind in _KINDS}

@@ -28,6 +28,7 @@ from .messages import (
     Start,
     Stop,
     TakeIn,
+    Told,
     decode,
     encode,
     key_of,
@@ -44,7 +45,7 @@ class Keeper:
         self._intakes: list[Thread] = []
         self._sends = Lock()  # so that numbers arrive in order
         self._number = 0
-        self._parting = Lock()  # held by the thread that noticed first that the scheduler is gone
+        self._parting = Lock()  # held by the thread that acts on it that the scheduler is gone
         self._lock = Lock()  # guards what is below
         self._idle = 1  # how many threads listen
         self._is_scarce = False  # whether the system has just refused a process or a thread
@@ -65,7 +66,10 @@ class Keeper:
             self._obey(letter, received.files)
             if self._is_scarce and self._makes_room():
                 return
-        if self._parting.acquire(blocking=False):
+        with self._lock:
+            self._idle -= 1
+            is_last = not self._idle  # others may still act on what they received, such as the end of the run
+        if is_last and self._parting.acquire(blocking=False):
             self._be_alone()
 
     def _run(self, number: int, start: Start, descriptors: list[int] | None) -> None:
@@ -105,6 +109,7 @@ class Keeper:
             self._run(letter.number, message, descriptors)
         elif isinstance(message, Stop):
             self._children.stop(message, letter.recorded)
+            self._tell(Told(*message))
         elif isinstance(message, TakeIn):
             self._take_in(message, descriptors or [])
         elif isinstance(message, Serve):

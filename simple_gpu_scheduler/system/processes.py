@@ -17,6 +17,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _SPAWN_SETSIGDEF, _SPAWN_SETSIGMASK, _SPAWN_SETSID = 0x04, 0x08, 0x80
 _RLIMIT_MSGQUEUE, _UNLIMITED = 12, 2**64 - 1
 _FIRST_INHERITED = 100
+_CORE_DUMPED = 0x80
 _PAGE = 4096
 _ROOMY = 1024  # bytes; the C library's opaque structs have at most 336
 
@@ -129,9 +130,13 @@ def _array(strings: Sequence[bytes]) -> "ctypes.Array[ctypes.c_char_p]":
     return (ctypes.c_char_p * (len(strings) + 1))(*strings)
 
 
-def wait_for_end(pid: int) -> None:
-    """Wait until the process has ended. Its pid stays its own until `reap`."""
-    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+def wait_for_end(pid: int) -> int:
+    """Wait until the process has ended: its wait status. Its pid stays its own until `reap`."""
+    found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert found  # noqa: S101 - without WNOHANG there is one
+    if found.si_code == os.CLD_EXITED:
+        return found.si_status << 8
+    return found.si_status | (_CORE_DUMPED if found.si_code == os.CLD_DUMPED else 0)
 
 
 def reap(pid: int) -> int:

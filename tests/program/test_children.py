@@ -28,8 +28,12 @@ subject = make()
 def message(command, job=1, **more):
     name = b"%d.1" % job
     return Start(name, (b"/bin/sh", b"-c", command), (b"SGS_TREE=/run." + name,), **more)
+def run_in_thread(*args):  # as always: to the main one the kernel gives orphans
+    return start_thread(lambda: subject.run(*args))
 def start(command, job=1, number=1, files=()):
-    return start_thread(lambda: subject.run(number, message(command, job), files))
+    return run_in_thread(number, message(command, job), files)
+def run(*args):
+    run_in_thread(*args).join(120)
 def cmdline(pid):
     try:
         return open(f"/proc/{pid}/cmdline", "rb").read()
@@ -65,7 +69,7 @@ def run(script: str) -> None:
 def test_an_attempt_that_is_stopped_before_it_starts_is_not_started() -> None:
     run("""
 subject.stop(TERM, 0)
-subject.run(1, message(b"touch never"), ())
+run(1, message(b"touch never"), ())
 assert ended() == AttemptEnded(b"1.1", errno=errno.ECANCELED)
 assert not os.path.exists("never")
 assert subject.are_idle and not subject._told
@@ -82,7 +86,7 @@ def slow(*args):
     subject.stop({stop}, 0)
     return pid
 subject._starter.start = slow
-subject.run(1, message({command!r}.encode()), ())
+run(1, message({command!r}.encode()), ())
 while isinstance(last := told.get(timeout=120), MainExited):  # a child of it may have been left
     pass
 assert (last.status, last.was_told) == ({number}, 1), last
@@ -99,7 +103,7 @@ def test_a_forced_stop_that_comes_while_the_process_is_being_started_kills_it() 
 
 def test_a_stop_of_what_has_ended_sends_no_signal_and_is_forgotten() -> None:
     run("""
-subject.run(1, message(b"true"), ())
+run(1, message(b"true"), ())
 assert ended() == AttemptEnded(b"1.1")
 processes.send_signal = None
 subject.stop(KILL, number)
@@ -110,9 +114,9 @@ assert not subject._told
 
 def test_what_cannot_be_started_is_reported() -> None:
     run("""
-subject.run(1, Start(b"1.1", (b"/no/such/shell", b"-c", b"true"), (b"SGS_TREE=/run.1.1",)), ())
+run(1, Start(b"1.1", (b"/no/such/shell", b"-c", b"true"), (b"SGS_TREE=/run.1.1",)), ())
 assert ended() == AttemptEnded(b"1.1", errno=errno.ENOENT)
-subject.run(2, message(b"true", 2), None)
+run(2, message(b"true", 2), None)
 assert ended() == AttemptEnded(b"2.1", errno=errno.EMFILE)
 assert subject.are_idle
 """)
@@ -122,7 +126,7 @@ def test_descriptors_are_closed_whether_it_starts_or_not() -> None:
     run("""
 for attempt in (message(b"true", streams=b"1"), message(b"true", streams=b"1")._replace(argv=(b"/none",))):
     fd = os.open(os.devnull, os.O_WRONLY)
-    subject.run(1, attempt, [fd])
+    run(1, attempt, [fd])
     ended()
     assert is_closed(fd)
 """)
@@ -144,11 +148,21 @@ def test_a_start_that_is_known_does_nothing() -> None:
 start(b"echo >> ran; until [ -e go ]; do sleep 0.01; done")
 main()
 fd = os.open(os.devnull, os.O_WRONLY)
-subject.run(1, message(b"touch never"), [fd])
+run(1, message(b"touch never"), [fd])
 assert told.empty() and is_closed(fd)
 open("go", "w").close()
 assert ended() == AttemptEnded(b"1.1")
 assert os.path.getsize("ran") == 1 and not os.path.exists("never")
+""")
+
+
+def test_a_process_that_has_ended_stays_until_that_was_told() -> None:
+    run("""
+states = []
+subject._tell = lambda message: states.append(state(main())) or tell(message)
+run(1, message(b"exit 7"), ())
+assert (ended(), states) == (AttemptEnded(b"1.1", 7 << 8), ["Z"])
+assert not open("/proc/thread-self/children").read()
 """)
 
 
@@ -157,7 +171,7 @@ def test_one_that_is_closed_starts_no_more_and_names_what_runs() -> None:
 start(b"until [ -e go ]; do sleep 0.01; done")
 pid = main()
 assert subject.close() == [(b"1.1", pid)]
-subject.run(2, message(b"touch never", 2), ())
+run(2, message(b"touch never", 2), ())
 assert told.empty() and not subject.are_idle
 open("go", "w").close()
 assert ended() == AttemptEnded(b"1.1")
@@ -227,7 +241,7 @@ subject.grace = 0.1
         + """
 assert ended().swept == 1
 until_idle()
-subject.run(9, message(b"true", 9), ())
+run(9, message(b"true", 9), ())
 assert ended() == AttemptEnded(b"9.1")
 """
     )
@@ -276,7 +290,7 @@ def test_of_two_starts_that_share_a_lease_the_newer_signs_it() -> None:
 def signed(number, job):
     fd = os.open("lease", os.O_RDWR | os.O_CREAT)
     text = b"%d " % job + PID + b"\\n"
-    subject.run(number, message(b"true", job, signatures=(b"gpu", text)), [fd])
+    run(number, message(b"true", job, signatures=(b"gpu", text)), [fd])
     ended()
     return open("lease", "rb").read().split()[0]
 assert [signed(5, 1), signed(4, 2), signed(6, 3)] == [b"1", b"1", b"3"]

@@ -433,3 +433,64 @@ def test_a_keeper_that_is_alone_records_an_end_only_once_nothing_is_left(
     until(lambda: not is_alive(keeper))
     assert journal.read_text().count('"job exited"') == 1
     assert '"status":1792' in journal.read_text()
+
+
+# Its own end.
+
+KEEPER = """
+import os
+from simple_gpu_scheduler.keeper.connection import pair, receive_short, send
+from simple_gpu_scheduler.keeper.messages import AttemptEnded, Finish, Letter, Ready, Serve, Start, decode, encode
+from simple_gpu_scheduler.keeper.process import Keeper
+from simple_gpu_scheduler.system import processes
+from simple_gpu_scheduler.system.threads import start_thread
+
+processes.adopt_orphans()
+scheduler, keeper = pair()
+files = [os.open(".", os.O_PATH), os.open("journal", os.O_WRONLY | os.O_APPEND | os.O_CREAT)]
+send(scheduler, encode(Letter(1, 0, Serve(os.getppid(), b"run"))), files)
+"""
+
+
+def keeper_ends_silently(program: Program, script: str) -> None:
+    """It ends when its scheduler tells it to, which is in the journal: so nothing is to be recorded."""
+    done = subprocess.run([sys.executable, "-c", KEEPER + script], cwd=program.directory, timeout=120, check=False)
+    assert done.returncode == 0
+    assert (program.directory / "journal").read_text() == ""
+
+
+def test_a_keeper_that_is_told_of_the_end_does_not_take_it_for_a_death(program: Program) -> None:
+    keeper_ends_silently(
+        program,
+        """
+def end():
+    send(scheduler, encode(Letter(2, 0, Start(b"1.1", (b"/bin/true",), (b"SGS_TREE=/run.1.1",)))))
+    while not isinstance((letter := decode(receive_short(scheduler))).message, AttemptEnded):
+        pass
+    send(scheduler, encode(Letter(3, letter.number, Finish())))
+    scheduler.close()
+obey = Keeper._obey
+def obey_late(self, letter, files):
+    while isinstance(letter.message, Finish) and len(os.listdir("/proc/self/task")) > 2:
+        pass  # the other thread that listens learns meanwhile that nobody speaks any more
+    obey(self, letter, files)
+Keeper._obey = obey_late
+start_thread(end)
+Keeper(keeper, []).serve()
+""",
+    )
+
+
+def test_a_keeper_hears_of_the_end_though_its_scheduler_had_not_read_everything(program: Program) -> None:
+    keeper_ends_silently(
+        program,
+        """
+send(keeper, encode(Letter(1, 0, Ready())))
+send(scheduler, encode(Letter(2, 0, Finish())))
+scheduler.close()
+Keeper._tell = lambda self, message: 0  # to say something may fail in place of the next reading
+subject = Keeper(keeper, [])
+subject._journal = files[1]
+subject.serve()
+""",
+    )

@@ -15,7 +15,7 @@ import pytest
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import FileLease
 from tests.conftest import SCHEDULER, Program, has_text, is_alive, until
-from tests.support.processes import of_threads
+from tests.support.processes import states_of
 from tests.support.sharing import (
     ALONE,
     LEASE,
@@ -45,11 +45,6 @@ def start(program: Program, commands: str, *args: str) -> "subprocess.Popen[byte
     process = program.start(*(args or ALONE), env=unmeasured())
     program.feed(process, commands)
     return process
-
-
-def is_stopped(pid: int) -> bool:
-    """Whether each of its threads is."""
-    return {text.rpartition(") ")[2][0] for text in of_threads(pid, "stat").values()} == {"T"}
 
 
 def file_lease(name: str = LEASE) -> FileLease:
@@ -250,7 +245,7 @@ def test_a_scheduler_suspended_when_first_in_line_is_passed_after_some_seconds(p
         second = start(program, f"{lonely(program.directory, word='second')}\n")
         until(lambda: in_line() == 2)
         first.send_signal(signal.SIGSTOP)
-        until(lambda: is_stopped(first.pid))  # all of it: a thread that was still awake could get the lease
+        until(lambda: states_of(first.pid) == {"T"})  # all of it: a thread that was still awake could get the lease
     finish(second)
     assert second.returncode == 0
     first.send_signal(signal.SIGCONT)

@@ -3,6 +3,7 @@
 import os
 import signal
 from contextlib import suppress
+from pathlib import Path
 
 
 def read(pid: int, name: str) -> bytes:
@@ -38,6 +39,11 @@ def of_threads(pid: int, name: str) -> dict[str, str]:
     return {thread: text for thread, text in found.items() if text}
 
 
+def states_of(pid: int) -> set[str]:
+    """What its threads do: R if one runs, S if one waits, T if one is suspended."""
+    return {text.rpartition(") ")[2][0] for text in of_threads(pid, "stat").values()}
+
+
 def children_of(pid: int) -> list[int]:
     return [int(each) for text in of_threads(pid, "children").values() for each in text.split()]
 
@@ -46,3 +52,8 @@ def kill_if_alive(pid: int) -> None:
     """Kill it unless it has ended."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+
+
+def of_directory(directory: Path) -> list[int]:
+    """The processes that work there, or below."""
+    return [pid for pid in command_lines() if Path(directory_of(pid)).is_relative_to(directory)]

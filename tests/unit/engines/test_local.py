@@ -17,7 +17,7 @@ from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.keeper import survivors
-from simple_gpu_scheduler.keeper.messages import AttemptEnded, BeyondUs, Letter, MainExited, Message, Start, Stop
+from simple_gpu_scheduler.keeper.messages import AttemptEnded, BeyondUs, Letter, MainExited, Message, Start, Stop, Told
 from simple_gpu_scheduler.keeper.survivors import Survivor, SurvivorExited
 from simple_gpu_scheduler.system.inbox import SystemInbox
 
@@ -159,6 +159,33 @@ def test_what_a_killed_keeper_ran_outlives_it_and_what_a_stillborn_one_got_never
     [refused] = subject.hears(subject.loses_its_keeper(has_worked=False))
     assert isinstance(refused, Refused)
     assert len(watched) == 1
+
+
+def test_what_a_killed_keeper_had_not_told_an_attempt_is_told_to_the_survivor(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(survivors, "watch_orphans", lambda *_: None)
+    monkeypatch.setattr(survivors, "end", lambda _traces, keys, *, force: told.append((keys, force)))
+    subject = Subject()
+    subject.start(ATTEMPT, OTHER)
+    subject.engine.stop([ATTEMPT, OTHER], force=False)
+    subject.hears(Told(b"1.1", 0), 1)
+    subject.hears(Told(b"2.1", 0), 2)
+    subject.engine.stop([OTHER], force=True)
+    subject.hears(Told(b"2.1", 0), 3)
+    subject.hears(subject.loses_its_keeper(has_worked=True))
+    assert told == [([(2, 1)], True)]
+
+
+def test_an_attempt_is_told_to_end_though_that_is_asked_while_its_keeper_dies(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(survivors, "watch_orphans", lambda *_: None)
+    monkeypatch.setattr(survivors, "end", lambda _traces, keys, *, force: told.append((keys, force)))
+    subject = Subject()
+    subject.start(ATTEMPT)
+    outlived = subject.loses_its_keeper(has_worked=True)
+    subject.engine.stop([ATTEMPT], force=False)
+    subject.hears(outlived)
+    assert told == [([(1, 1)], False)]
 
 
 def test_a_gpu_that_a_survivor_has_is_not_said_to_be_somebody_elses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from simple_gpu_scheduler.keeper.client import KeeperClient
-from simple_gpu_scheduler.keeper.connection import Socket, close_all, pair, receive
-from simple_gpu_scheduler.keeper.messages import Letter, Recorded, Start, Stop, decode
+from simple_gpu_scheduler.keeper.connection import Socket, close_all, pair, receive, send
+from simple_gpu_scheduler.keeper.messages import AttemptEnded, Letter, Recorded, Start, Stop, decode, encode
 
 COMMAND = b": " + b"x" * 131_000
 
@@ -89,6 +89,19 @@ def test_descriptors_that_wait_are_closed_when_the_keeper_is_gone(
     assert not client.has_unsent
     assert open_files() == before - 2  # both ends
     assert client.fileno() == -1
+
+
+def test_what_a_keeper_said_is_heard_though_it_was_killed_before_it_had_read_all(
+    ends: tuple[KeeperClient, Socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, theirs = ends
+    ended = [Letter(number, 0, AttemptEnded(b"%d.1" % number)) for number in (1, 2)]
+    for letter in ended:
+        send(theirs, encode(letter))
+    client.send(Stop(b"3.1"))  # which nobody reads
+    theirs.close()
+    monkeypatch.setattr(os, "waitpid", lambda _pid, _options: (0, 0))
+    assert [client.receive() for _ in range(3)] == [*ended, None]
 
 
 def test_sending_to_a_keeper_that_is_gone_does_nothing(ends: tuple[KeeperClient, Socket]) -> None:

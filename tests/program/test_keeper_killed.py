@@ -1,0 +1,248 @@
+"""A keeper that is killed or suspended while much else happens: what it ran is neither lost nor left behind."""
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import Program, has_text, is_alive, until
+from tests.support.journal import records
+from tests.support.processes import of_directory, states_of
+from tests.support.sharing import ALONE, is_leased, unmeasured
+
+pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
+
+Pids = Callable[[str], int]
+Records = list[dict[str, Any]]
+
+
+def start(program: Program, commands: str, *args: str) -> "subprocess.Popen[bytes]":
+    """Start a scheduler that says what it says in a file, which it can never fill."""
+    (program.directory / "jobs").write_text(commands)
+    with (program.directory / "said").open("wb") as said:
+        return program.start(*args, "jobs", stdin=subprocess.DEVNULL, stderr=said, env=unmeasured())
+
+
+def journal_of(program: Program) -> Records:
+    [journal] = (program.directory / "state").rglob("*.jsonl")
+    return records(journal.read_bytes())
+
+
+def check_nothing_is_left(program: Program, gpus: int) -> None:
+    until(lambda: not of_directory(program.directory), "no process is left")
+    assert not [gpu for gpu in range(gpus) if is_leased(f"index-{gpu}")]
+
+
+# Many short jobs.
+
+
+class ShortJobs:
+    """A run of many, each of which notes its number and its parent; one third fails with 1, and one with 2."""
+
+    def __init__(self, program: Program, count: int, gpus: int, seconds: float) -> None:
+        self.program, self.gpus = program, gpus
+        self.codes = {job: job % 3 for job in range(1, count + 1)}
+        self.notes = program.directory / "notes"
+        self.notes.touch()
+        commands = [f"echo $SGS_JOB $PPID >> notes; sleep {seconds}; exit {code}\n" for code in self.codes.values()]
+        where = ("--gpus", f"0-{gpus - 1}", "--ignore-occupancy", "--quarantine", "0")
+        self.process = start(program, "".join(commands), *where)
+        self.not_keepers = {self.process.pid}  # the parent of a job whose keeper was just killed is its scheduler
+
+    def begun(self) -> list[tuple[int, int]]:
+        """For each attempt in turn, its job and the parent that it had."""
+        return [(int(job), int(parent)) for job, parent in map(str.split, self.notes.read_text().splitlines())]
+
+    def kill_keeper(self, after: int) -> None:
+        """Kill it once a new one runs jobs, and so many attempts have begun."""
+
+        def keepers() -> set[int]:
+            begun = self.begun()
+            return {parent for _, parent in begun if len(begun) >= after} - self.not_keepers
+
+        until(keepers, "it has a keeper that runs jobs")
+        [keeper] = keepers()
+        os.kill(keeper, signal.SIGKILL)
+        self.not_keepers.add(keeper)
+
+    def check(self, kills: int, again: int) -> None:
+        """It ended as it should, though its keeper was killed so often: each job has its own end, once.
+
+        A few ran `again` at most: those that ended in their first moment, when nothing told yet which job they were.
+        """
+        code = self.process.wait(timeout=120)
+        journal, said = journal_of(self.program), (self.program.directory / "said").read_text()
+        counts = Counter(job for job, _ in self.begun())
+        assert counts.keys() == self.codes.keys()
+        assert said.count("the keeper process was killed") == kills
+        assert "Traceback" not in said
+        for job in self.codes:
+            self._check_job(job, counts[job], [record for record in journal if record.get("job") == job])
+        assert counts.total() - len(counts) <= again
+        self._check_summary(code, journal[-1], said.splitlines()[-1])
+        check_nothing_is_left(self.program, self.gpus)
+
+    def _check_job(self, job: int, ran: int, of_it: Records) -> None:
+        """Its last attempt alone has a result, and those before it, if any, have an unknown one."""
+        happened = [record["event"] for record in of_it]
+        starts = happened.count("job started")
+        assert happened == ["job read", *["job started", "job requeued"] * (starts - 1), "job started", "job ended"]
+        assert {record["why"] for record in of_it if "why" in record} <= {"its exit code is unknown"}
+        assert (of_it[-1]["code"], of_it[-1]["final"]) == (self.codes[job], True)
+        assert 1 <= ran <= starts
+
+    def _check_summary(self, code: int, ended: dict[str, Any], summary: str) -> None:
+        succeeded = sum(not code for code in self.codes.values())
+        failed = len(self.codes) - succeeded
+        assert ended["event"] == "run ended"
+        assert (ended["succeeded"], ended["failed"], ended["timed_out"]) == (succeeded, failed, 0)
+        assert (ended["not_started"], ended["left"], ended["all_read"]) == (0, 0, True)
+        assert summary.startswith(f"{succeeded} succeeded, {failed} failed, 0 timed out, 0 not started")
+        assert code == ended["code"] == 1
+
+
+def test_every_job_ends_once_though_its_keeper_is_killed_again_and_again(program: Program) -> None:
+    seed = random.randrange(1_000_000)
+    print("seed", seed)
+    chance, begun = random.Random(seed), 0
+    run = ShortJobs(program, 300, gpus=4, seconds=0.02)
+    for _ in range(5):
+        begun += chance.randrange(5, 40)
+        run.kill_keeper(begun)
+        time.sleep(chance.uniform(0, 0.02))  # so that it is not always an attempt that has just begun
+    run.check(kills=5, again=5)
+
+
+def test_all_jobs_on_many_gpus_end_though_their_keeper_is_killed(program: Program) -> None:
+    run = ShortJobs(program, 300, gpus=64, seconds=0.2)
+    run.kill_keeper(150)
+    run.check(kills=1, again=4)
+
+
+# Survivors that are to end.
+
+
+def test_how_a_job_ended_is_known_though_its_keeper_is_killed_while_it_ends_what_that_left(
+    program: Program, pids: Pids
+) -> None:
+    """What is left may look like the job: it leads a session too, and has its mark."""
+    daemon = "trap '' TERM; echo $$ > daemon; while :; do sleep 0.05; done"
+    (program.directory / "daemon.sh").write_text(daemon)
+    job = "echo $PPID > keeper; echo $$ > job; setsid sh daemon.sh & until [ -s daemon ]; do sleep 0.01; done; exit 7"
+    run = start(program, f"{job}\necho x > next\n", *ALONE, "--grace", "1")
+    keeper, main, left = pids("keeper"), pids("job"), pids("daemon")
+    until(lambda: not is_alive(main))
+    os.kill(keeper, signal.SIGKILL)
+    assert run.wait(timeout=120) == 1
+    assert not is_alive(left)
+    said = (program.directory / "said").read_text()
+    assert "job 1 (line 1 of jobs) failed with exit code 7" in said
+    assert said.splitlines()[-1].startswith("1 succeeded, 1 failed, 0 timed out")
+    assert said.count("Processing command") == 2
+    check_nothing_is_left(program, 1)
+
+
+@pytest.mark.parametrize("ignored", ["", "TERM"])
+@pytest.mark.parametrize(("of_the_run", "of_the_job"), [(("--timeout", "3"), ""), ((), "#: timeout=3")])
+def test_a_job_whose_keeper_was_killed_is_ended_at_its_timeout_and_its_gpu_serves_the_next(
+    program: Program, pids: Pids, ignored: str, of_the_run: tuple[str, ...], of_the_job: str
+) -> None:
+    """One that ignores TERM is killed; the others have time to clean up."""
+    trap = "trap '' TERM" if ignored else "trap 'touch cleaned-up; exit' TERM"
+    job = f"{trap}; echo $PPID > keeper; echo $$ > job; while :; do sleep 0.05; done {of_the_job}\n"
+    run = start(program, f"{job}echo $CUDA_VISIBLE_DEVICES > next\n", *ALONE, "--grace", "1", *of_the_run)
+    os.kill(pids("keeper"), signal.SIGKILL)
+    job = pids("job")
+    assert run.wait(timeout=120) == 1
+    said = (program.directory / "said").read_text()
+    assert "the keeper process was killed" in said
+    assert "job 1 (line 1 of jobs) timed out" in said
+    assert said.splitlines()[-1].startswith("1 succeeded, 0 failed, 1 timed out")
+    assert (program.directory / "cleaned-up").exists() != bool(ignored)
+    assert (program.directory / "next").read_text() == "0\n"
+    check_nothing_is_left(program, 1)
+
+
+def test_a_job_is_asked_once_to_end_also_if_its_keeper_is_killed_then(program: Program, pids: Pids) -> None:
+    """A second TERM would tell it that there is no time left."""
+    job = "trap 'echo x >> terms' TERM; echo $PPID > keeper; echo $$ > job; until [ -e go ]; do sleep 0.05; done"
+    run = start(program, f"{job}\n", *ALONE, "--grace", "1000")
+    keeper = pids("keeper")
+    assert program.run("cancel", "1").returncode == 0
+    until(has_text(program.directory / "terms"))
+    until(lambda: states_of(keeper) == {"S"}, "it has nothing more to say")
+    os.kill(keeper, signal.SIGKILL)
+    until(has_text(program.directory / "said", "the keeper process was killed"))
+    assert program.run("status").returncode == 0  # which is answered after what follows from that
+    (program.directory / "go").touch()
+    assert run.wait(timeout=120) == 1
+    assert (program.directory / "terms").read_text() == "x\n"
+
+
+# A keeper that is suspended.
+
+HOLD = "echo $PPID > keeper; echo $$ > job; while :; do sleep 0.05; done"
+SLEEPER = "echo $PPID > keeper; echo $$ > job; exec sleep 1000\n"
+
+
+def suspend(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    until(lambda: states_of(pid) == {"T"}, "it is suspended")
+
+
+def test_a_job_that_is_cancelled_while_its_keeper_is_suspended_ends_once_that_continues(
+    program: Program, pids: Pids
+) -> None:
+    run = start(program, SLEEPER, *ALONE, "--grace", "1000")
+    keeper, job = pids("keeper"), pids("job")
+    suspend(keeper)
+    try:
+        cancelled = program.run("cancel", "1")
+        assert (cancelled.returncode, cancelled.stdout) == (0, b"job 1: cancelling\n"), cancelled.stderr
+        assert is_alive(job)
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    assert run.wait(timeout=120) == 1
+    assert "job 1 (line 1 of jobs) was cancelled" in (program.directory / "said").read_text()
+    check_nothing_is_left(program, 1)
+
+
+def test_ctrl_c_twice_while_the_keeper_is_suspended_ends_the_run_once_that_continues(
+    program: Program, pids: Pids
+) -> None:
+    run = start(program, SLEEPER, *ALONE, "--grace", "1000")
+    keeper, job = pids("keeper"), pids("job")
+    suspend(keeper)
+    try:
+        for says in ("waiting for 1 running job", "ending 1 running job"):
+            run.send_signal(signal.SIGINT)
+            until(has_text(program.directory / "said", says), "it has understood")
+        assert program.run("stop").returncode == 0  # it answers
+        assert is_alive(job)
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+    assert run.wait(timeout=120) == 130
+    assert (
+        "0 succeeded, 0 failed, 0 timed out, 0 not started, 1 interrupted" in (program.directory / "said").read_text()
+    )
+    check_nothing_is_left(program, 1)
+
+
+def test_a_job_that_is_cancelled_while_its_keeper_is_suspended_is_asked_to_end_though_that_is_killed(
+    program: Program, pids: Pids
+) -> None:
+    run = start(program, f"trap 'touch cleaned-up; exit 3' TERM; {HOLD}\n", *ALONE, "--grace", "1000")
+    keeper = pids("keeper")
+    suspend(keeper)
+    assert program.run("cancel", "1").returncode == 0
+    os.kill(keeper, signal.SIGKILL)
+    assert run.wait(timeout=120) == 1
+    assert (program.directory / "cleaned-up").exists()
+    assert "job 1 (line 1 of jobs) was cancelled" in (program.directory / "said").read_text()
+    check_nothing_is_left(program, 1)
