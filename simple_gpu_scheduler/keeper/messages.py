@@ -148,5 +148,5 @@ def decode(data: bytes) -> Letter:
             at += int(field)
             values.append(tuple(fields[at - int(field) : at]))
         else:
-            values.append(type(default)(field))
+            values.append(field if isinstance(default, bytes) else int(field))
     return Letter(int(number), int(recorded), type_(*values))
