@@ -29,6 +29,7 @@ from simple_gpu_scheduler.system.marks import TREE, Family, mark
 
 from .protocol import Ended, Exited, ForEngine, Refused, Report, Setting, Tended, Unstoppable, World
 
+_STDOUT = 1
 _WITHOUT_KEEPER = (
     "the keeper process was killed; its jobs continue, and a new keeper starts the next ones, but a job that ended at "
     "that moment runs again"
@@ -52,6 +53,10 @@ class LocalEngine:
         self._setting = setting
         self._pool = pool
         self._keeper = keeper
+        # Now, since each look into the environment or at the terminal would be one for each start.
+        self._shell = os.fsencode(setting.shell)
+        self._outer_tree = setting.environment.get(TREE, b"")
+        self._unbuffered = unbuffered(setting.environment), unbuffered(setting.environment, [_STDOUT])
         self._left_out: frozenset[str] = frozenset()
         self._taken: dict[Key, Hold] = {}  # places of attempts that have not started yet
         self._started: dict[Key, tuple[Attempt, int]] = {}  # whose ends the keeper will tell, and their numbers
@@ -118,15 +123,15 @@ class LocalEngine:
         self._started[attempt.key] = attempt, number
 
     def _send_start(self, attempt: Attempt, hold: Hold) -> int:
-        job, environment = attempt.job, self._setting.environment
+        job = attempt.job
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if job.command[:1] in (b"-", b"+") else ()
         streams = self._setting.open_streams(attempt)
         numbers = [number for _, number in streams]
         start = messages.Start(
             name_of(attempt.key),
-            (os.fsencode(self._setting.shell), b"-c", *guard, job.command),
-            (*unbuffered(environment, numbers), *own(attempt, self._traces.run_id, environment.get(TREE, b""))),
+            (self._shell, b"-c", *guard, job.command),
+            (*self._unbuffered[_STDOUT in numbers], *own(attempt, self._traces.run_id, self._outer_tree)),
             b"".join([b"%d" % number for number in numbers]),
             # Signed before it starts: a scheduler inside it will look for its mark.
             hold.signatures(os.getpid(), messages.PID, job.number, job.name),

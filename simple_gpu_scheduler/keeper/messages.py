@@ -6,7 +6,7 @@ files do, is up to `connection`.
 """
 
 from simple_gpu_scheduler.base.jobs import Key
-from simple_gpu_scheduler.base.values import Any, NamedTuple, Sequence
+from simple_gpu_scheduler.base.values import Any, Mapping, NamedTuple
 
 
 class Serve(NamedTuple):
@@ -104,13 +104,8 @@ class BeyondUs(NamedTuple):
 
 Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | Told | BeyondUs
 
-_KINDS: Sequence[type[Any]] = (
-    *(Serve, Start, Stop, Recorded, TakeIn, Finish),
-    *(Ready, MainExited, AttemptEnded, BeyondUs, Told),
-)
 # Names stay, and are only added to: the two sides may be of different versions one day.
-_TYPES = {kind.__name__.encode(): kind for kind in _KINDS}
-_NAMES = {kind: name for name, kind in _TYPES.items()}
+_TYPES: Mapping[bytes, type[Any]] = {kind.__name__.encode(): kind for kind in Message.__args__}
 PID = b"\1pid"  # a signature has no other control character but the newline
 
 
@@ -136,7 +131,7 @@ def key_of(name: bytes) -> Key:
 def encode(letter: Letter) -> bytes:
     """As it is written."""
     number, recorded, message = letter
-    fields = [b"%d" % number, b"%d" % recorded, _NAMES[type(message)]]
+    fields = [b"%d" % number, b"%d" % recorded, type(message).__name__.encode()]
     for value in message:
         if isinstance(value, tuple):
             fields.append(b"%d" % len(value))
@@ -160,5 +155,5 @@ def decode(data: bytes) -> Letter:
             at += int(field)
             values.append(tuple(fields[at - int(field) : at]))
         else:
-            values.append(type(default)(field))
+            values.append(field if isinstance(default, bytes) else int(field))
     return Letter(int(number), int(recorded), type_(*values))

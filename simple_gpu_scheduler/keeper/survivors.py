@@ -173,7 +173,7 @@ def sweep(traces: Traces, exited: SurvivorExited, grace: float, put: Put) -> boo
 
     def find() -> list[leftovers.Process]:
         pids = find_alive(traces).get(exited.key, ())
-        return [process for pid in pids if (process := leftovers.read_process(pid))]
+        return [process for pid in pids if (process := leftovers.read_process(pid)) and not process.has_ended]
 
     def act() -> None:
         swept = leftovers.end_all(find, grace)

@@ -51,16 +51,16 @@ class SystemInbox:
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """The next message; `Empty` if none came in time."""
-        until = time.monotonic() + (float("inf") if timeout is None else timeout) if block else 0.0
+        until = None if timeout is None else time.monotonic() + timeout
         while not self._messages:
-            left = max(0.0, until - time.monotonic())
-            if not self._gather(min(left, _LONGEST)) and not left:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            if not self._gather(left if block else 0.0) and (left is not None or not block):
                 raise Empty
         return self._messages.popleft()
 
-    def _gather(self, timeout: float) -> bool:
+    def _gather(self, timeout: float | None) -> bool:
         """Wait for something to read; False if there was nothing."""
-        ready = self._poll.poll(timeout * 1000)
+        ready = self._poll.poll(None if timeout is None else min(timeout, _LONGEST) * 1000)
         for fd, events in ready:
             if fd == self._bell:
                 os.eventfd_read(fd)
