@@ -188,7 +188,7 @@ class LocalEngine:
     def _keeper_said(self, message: messages.Message) -> Sequence[Report]:
         if isinstance(message, messages.AttemptEnded):
             return [self._ended(message)]
-        if isinstance(message, messages.Told) and self._untold.get(key_of(message.attempt)) == bool(message.force):
+        if isinstance(message, messages.Obeyed) and self._untold.get(key_of(message.attempt)) == bool(message.force):
             del self._untold[key_of(message.attempt)]
         if not isinstance(message, messages.MainExited | messages.BeyondUs):
             return ()

@@ -85,7 +85,7 @@ class AttemptEnded(NamedTuple):
     server: bytes = b""
 
 
-class Told(NamedTuple):
+class Obeyed(NamedTuple):
     """From the keeper: it has done what `Stop` said."""
 
     attempt: bytes = b""
@@ -98,7 +98,7 @@ class BeyondUs(NamedTuple):
     attempt: bytes = b""
 
 
-Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | Told | BeyondUs
+Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | Obeyed | BeyondUs
 
 # Only ever added to: the two sides may be of different versions one day.
 _KINDS: Sequence[tuple[bytes, type[Any]]] = (
@@ -112,7 +112,7 @@ _KINDS: Sequence[tuple[bytes, type[Any]]] = (
     (b"exited", MainExited),
     (b"ended", AttemptEnded),
     (b"beyond us", BeyondUs),
-    (b"told", Told),
+    (b"obeyed", Obeyed),
 )
 _NAMES = {kind: name for name, kind in _KINDS}
 _TYPES = dict(_KINDS)
