@@ -30,8 +30,8 @@ from simple_gpu_scheduler.system.marks import TREE, Family, mark
 from .protocol import Ended, Exited, ForEngine, Refused, Report, Setting, Tended, Unstoppable, World
 
 _WITHOUT_KEEPER = (
-    "the keeper process was killed; its jobs continue, and a new keeper starts the next ones, but a job that ended at "
-    "that moment runs again"
+    "the keeper process was killed; its jobs continue, and a new keeper starts the next ones, but a job that started "
+    "and ended at that moment runs again"
 )
 
 
