@@ -13,19 +13,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from simple_gpu_scheduler.base.clock import SystemClock
-from simple_gpu_scheduler.base.errors import Broken, UserError
+from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.text import show_gpus, show_waits
 from simple_gpu_scheduler.base.units import parse_duration, parse_size, show_duration
-from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, SILENCE, LookCame, Tolerance
+from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, SILENCE, Tolerance
 from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
 from simple_gpu_scheduler.gpus.discover import Machine, SilentDriverError, Wants, find_machine, open_pool
-from simple_gpu_scheduler.gpus.leases import LeaseCame
 from simple_gpu_scheduler.gpus.names import parse_gpus
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
+from simple_gpu_scheduler.system.inbox import SystemInbox
 from simple_gpu_scheduler.system.marks import TREE, Family
-from simple_gpu_scheduler.system.signals import Signalled
-from simple_gpu_scheduler.system.threads import MessageQueue
 from simple_gpu_scheduler.system.users import user_id
 
 _VISIBLE, _ORDER = "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"
@@ -247,7 +245,7 @@ os.register_at_fork(after_in_child=_ours.forget)
 
 def _take(held: _LeasedGpus, count: int, seconds: float, wants: Wants) -> None:
     """Wait for the GPUs of a lease."""
-    inbox: MessageQueue[LeaseCame | LookCame | Broken | Signalled] = MessageQueue()
+    inbox = SystemInbox()
     clock, me = SystemClock(), os.getpid()
     until = clock.now() + seconds
     mark = f"/lease-{me}-{time.time_ns()}".encode()

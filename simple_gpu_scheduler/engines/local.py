@@ -19,7 +19,7 @@ from simple_gpu_scheduler.gpus.discover import open_pool
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
 from simple_gpu_scheduler.keeper import messages, survivors
-from simple_gpu_scheduler.keeper.client import KeeperClient, KeeperGone
+from simple_gpu_scheduler.keeper.client import KeeperClient
 from simple_gpu_scheduler.keeper.messages import key_of, name_of
 from simple_gpu_scheduler.keeper.survivors import SurvivorExited, Traces
 from simple_gpu_scheduler.scheduling.slots import Rooms
@@ -33,13 +33,6 @@ _WITHOUT_KEEPER = (
     "the keeper process was killed; its jobs continue, and a new keeper starts the next ones, but a job that started "
     "and ended at that moment runs again"
 )
-
-
-class _NotSent(NamedTuple):
-    """There was no keeper to start an attempt."""
-
-    attempt: Attempt
-    errno: int
 
 
 class _Outlived(NamedTuple):
@@ -59,8 +52,6 @@ class LocalEngine:
         self._setting = setting
         self._pool = pool
         self._keeper = keeper
-        self._shell = os.fsencode(setting.shell)
-        self._outer_tree = setting.environment.get(TREE, b"")
         self._left_out: frozenset[str] = frozenset()
         self._taken: dict[Key, Hold] = {}  # places of attempts that have not started yet
         self._started: dict[Key, tuple[Attempt, int]] = {}  # whose ends the keeper will tell, and their numbers
@@ -72,7 +63,6 @@ class LocalEngine:
             if each.status is not None:
                 self._put(SurvivorExited(each.attempt.key, each.status))
         survivors.watch(setting.journal, setting.journal_size, self._traces, pids, self._put)
-        self._prints: dict[tuple[int, ...], list[bytes]] = {}
         self._watch_keeper()
 
     def _put(self, message: object) -> None:
@@ -90,16 +80,13 @@ class LocalEngine:
             self._watch_keeper()
             return None
         fd = self._keeper.fileno()
-        message = self._keeper.receive()
-        if isinstance(message, KeeperGone):
-            self._setting.inbox.forget(fd)
-            return ForEngine(self._take_what_ran(message))
-        return ForEngine(message)
-
-    def _take_what_ran(self, gone: KeeperGone) -> _Outlived:
-        """Now, since a message that came before this one may start an attempt, for which there is a new keeper."""
+        letter = self._keeper.receive()
+        if letter:
+            return ForEngine(letter)
+        self._setting.inbox.forget(fd)
+        # Now, since a message that came before this one may start an attempt, for which there is a new keeper.
         started, self._started = self._started, {}
-        return _Outlived(gone.has_worked, started)
+        return ForEngine(_Outlived(self._keeper.known > 0, started))
 
     def rooms(self, without: frozenset[str]) -> Rooms:
         """See `Engine`."""
@@ -126,24 +113,20 @@ class LocalEngine:
                 self._watch_keeper()
             number = self._send_start(attempt, self._taken.pop(attempt.key))
         except OSError as error:
-            self._put(_NotSent(attempt, error.errno or errno.EAGAIN))
-            return
+            number = 0
+            self._put(messages.AttemptEnded(name_of(attempt.key), errno=error.errno or errno.EAGAIN))
         self._started[attempt.key] = attempt, number
-        if self._keeper.has_unsent:
-            self._watch_keeper()
 
     def _send_start(self, attempt: Attempt, hold: Hold) -> int:
-        job = attempt.job
+        job, environment = attempt.job, self._setting.environment
         # Only where it is needed: a shell that is not POSIX may take `--` for the command.
         guard = (b"--",) if job.command[:1] in (b"-", b"+") else ()
         streams = self._setting.open_streams(attempt)
-        numbers = tuple([number for _, number in streams])
-        if numbers not in self._prints:
-            self._prints[numbers] = unbuffered(self._setting.environment, numbers)
+        numbers = [number for _, number in streams]
         start = messages.Start(
             name_of(attempt.key),
-            (self._shell, b"-c", *guard, job.command),
-            (*self._prints[numbers], *own(attempt, self._traces.run_id, self._outer_tree)),
+            (os.fsencode(self._setting.shell), b"-c", *guard, job.command),
+            (*unbuffered(environment, numbers), *own(attempt, self._traces.run_id, environment.get(TREE, b""))),
             b"".join([b"%d" % number for number in numbers]),
             # Signed before it starts: a scheduler inside it will look for its mark.
             hold.signatures(os.getpid(), messages.PID, job.number, job.name),
@@ -163,39 +146,31 @@ class LocalEngine:
         for attempt in attempts:
             if attempt.key in self._started:
                 self._keeper.send(messages.Stop(name_of(attempt.key), int(force)))
-        if self._keeper.has_unsent:
-            self._watch_keeper()
 
     def received(self, message: Any, now: float) -> Sequence[Report]:
         """See `Engine`."""
-        if isinstance(message, LeaseCame):
-            self._pool.came(message.gpu, now)
+        if isinstance(message, messages.Letter):
+            self._keeper.known = message.number
+            message = message.message
+        if isinstance(message, messages.AttemptEnded):
+            return [self._ended(message)]
+        if isinstance(message, messages.Obeyed):
+            if self._untold.get(key_of(message.attempt)) == bool(message.force):
+                del self._untold[key_of(message.attempt)]
             return ()
-        if isinstance(message, LookCame):
-            self._pool.looked(message.gpu, message.answer, now)
-            return ()
+        if isinstance(message, messages.MainExited | messages.BeyondUs):
+            kind = Exited if isinstance(message, messages.MainExited) else Unstoppable
+            started = self._started.get(key_of(message.attempt))
+            return [kind(started[0])] if started else ()  # it may have ended just before a signal was refused
         if isinstance(message, SurvivorExited):
             return [self._survivor_exited(message)]
         if isinstance(message, _Outlived):
             return self._outlived(message)
-        if isinstance(message, _NotSent):
-            return [_not_started(*message)]
-        if isinstance(message, messages.Letter):
-            self._keeper.known = message.number
-            message = message.message
-        return self._keeper_said(message)
-
-    def _keeper_said(self, message: messages.Message) -> Sequence[Report]:
-        if isinstance(message, messages.AttemptEnded):
-            return [self._ended(message)]
-        if isinstance(message, messages.Obeyed) and self._untold.get(key_of(message.attempt)) == bool(message.force):
-            del self._untold[key_of(message.attempt)]
-        if not isinstance(message, messages.MainExited | messages.BeyondUs):
-            return ()
-        attempt, _ = self._started.get(key_of(message.attempt), (None, 0))
-        if not attempt:  # it ended just before the keeper said that this user may not signal it
-            return ()
-        return [Exited(attempt) if isinstance(message, messages.MainExited) else Unstoppable(attempt)]
+        if isinstance(message, LeaseCame):
+            self._pool.came(message.gpu, now)
+        elif isinstance(message, LookCame):
+            self._pool.looked(message.gpu, message.answer, now)
+        return ()
 
     def _ended(self, ended: messages.AttemptEnded) -> Report:
         attempt, _ = self._started.pop(key_of(ended.attempt))
@@ -244,6 +219,8 @@ class LocalEngine:
         has_looked = pool.look_again(now, demand)
         pool.look_beside(now)
         self._keeper.tell_what_is_recorded()
+        if self._keeper.has_unsent:
+            self._watch_keeper()
         remarks = pool.remarks() if pool.has_looked() else ()
         return Tended(pool.next_wake(now, demand), has_looked, remarks, pool.arrived())
 

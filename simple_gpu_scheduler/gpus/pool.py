@@ -79,8 +79,8 @@ class GpuState:
     @property
     def may_be_used(self) -> bool:
         """As far as is known."""
-        is_ours_to_ask = not (self.in_line or self.is_wanted or self.unleasable or self.gone)
-        return is_ours_to_ask and not (self.look.reason or self.question)
+        is_closed = self.in_line or self.is_wanted or self.unleasable or self.gone
+        return not (is_closed or self.look.reason or self.question)
 
     @property
     def is_at_rest(self) -> bool:
@@ -176,9 +176,8 @@ class Pool:
     def rooms(self) -> dict[str, Room]:
         """The GPUs that may be used, as far as is known; only `take` makes sure."""
         rooms = {id_: place.room for id_, place in self._places.items() if place.may_be_used}
-        self._are_all_usable = len(rooms) == len(self._places) and not any(
-            place.is_anothers for place in self._places.values()
-        )
+        are_anothers = [place for place in self._places.values() if place.is_anothers]
+        self._are_all_usable = len(rooms) == len(self._places) and not are_anothers
         return rooms
 
     def take(self, mark: bytes, gpus: Sequence[str], now: float) -> Hold | None:
@@ -253,7 +252,7 @@ class Pool:
             return
         question, place.question, place.silent_for = place.question, None, 0.0
         if question.shared == bool(place.marks):  # otherwise it is about attempts that are over; `take` looks again
-            self._answered(place, question, answer, now)
+            self._answered(place, answer, now, beside=question.beside)
         if question.leased and place.is_held and not question.beside:
             place.looked_until, place.idle_since = now + _PATIENCE, now
 
@@ -422,17 +421,17 @@ class Pool:
         place.looked_at = now
         if place.question:  # one call that hangs is enough
             return
-        question = Question(now, bool(place.marks), place.is_held, beside)
-        answer = self._probe.look(place.gpu, shared=question.shared)
+        shared = bool(place.marks)
+        answer = self._probe.look(place.gpu, shared=shared)
         if answer is None:
-            place.question = question
+            place.question = Question(now, shared, place.is_held, beside)
         else:
-            self._answered(place, question, answer, now)
+            self._answered(place, answer, now, beside=beside)
 
-    def _answered(self, place: GpuState, question: Question, answer: Answer, now: float) -> None:
+    def _answered(self, place: GpuState, answer: Answer, now: float, *, beside: bool) -> None:
         if answer.gpu.uuid != place.gpu.uuid:
             self._identify(place, answer.gpu)
-        if not question.beside or answer.look.others or place.vacancy.after:  # else it stays free for the next attempt
+        if not beside or answer.look.others or place.vacancy.after:  # else it stays free for the next attempt
             self._judge(place, answer.look, now)
 
     def _judge(self, place: GpuState, look: Look, now: float) -> None:

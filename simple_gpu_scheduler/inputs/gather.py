@@ -158,13 +158,13 @@ def spooled(
     follows: bool,
 ) -> OpenInput:
     """A pipe that is copied to the open file `spool`."""
-    from simple_gpu_scheduler.keeper.intake import PipeKind  # noqa: PLC0415 - 1 ms that a file needs not
+    from simple_gpu_scheduler.keeper.messages import TakeIn  # noqa: PLC0415 - not for a file
 
-    from .pipes import Spooled  # noqa: PLC0415 - see above
+    from .pipes import Spooled  # noqa: PLC0415 - 1 ms that a file needs not
 
     is_named = kind.kind == "fifo"
     offset = mark.offset if mark else 0
-    pipe = PipeKind(is_named, is_named and follows, end)
+    pipe = TakeIn(is_named=is_named, holds=is_named and follows, by_null=end == b"\0")
     feed = Spooled(kind.spool, opened.fd, spool, hand_over, pipe, offset=offset)
     return opened._replace(feed=feed, mark=mark)
 

@@ -8,7 +8,8 @@ from simple_gpu_scheduler.base.stdlib import Lock, suppress
 from simple_gpu_scheduler.base.values import Protocol, Sequence
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.keeper.connection import Socket, pair, receive, send
-from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
+from simple_gpu_scheduler.keeper.intake import Intake
+from simple_gpu_scheduler.keeper.messages import TakeIn
 from simple_gpu_scheduler.system.threads import start_thread
 
 from .feeds import CHUNK, Piece
@@ -21,7 +22,7 @@ _HALF = "a writer of the named pipe left its last line without a newline; that l
 class HandOver(Protocol):
     """Hands the work to the keeper."""
 
-    def __call__(self, granted: int, files: Sequence[int], kind: PipeKind) -> None:
+    def __call__(self, wanted: TakeIn, files: Sequence[int]) -> None:
         """See `Intake`."""
 
 
@@ -61,7 +62,7 @@ class Spooled:
         pipe: int,
         spool: int,
         hand_over: HandOver | None,
-        kind: PipeKind,
+        kind: TakeIn,
         *,
         offset: int = 0,
     ) -> None:
@@ -104,7 +105,7 @@ class Spooled:
                 self._keep_open()
             elif word == b"end":
                 self._is_over = not self._kind.is_named
-                return Piece(more_may_come=self._kind.is_named)
+                return Piece(more_may_come=bool(self._kind.is_named))
             elif word == b"half":
                 self._size = int(rest[0])
                 return Piece(problem=_HALF, is_failure=False)
@@ -152,16 +153,20 @@ class Spooled:
         ours, its_end = pair()
         try:
             files = [self._pipe, self._spool, its_end.fileno()]
-            hand_over(self._granted, files, self._kind)
+            hand_over(self._wanted, files)
         except OSError:  # it was killed
             return self._take_in_here()
         its_end.close()
         return ours
 
+    @property
+    def _wanted(self) -> TakeIn:
+        return self._kind._replace(granted=self._granted)
+
     def _take_in_here(self) -> Socket:
         ours, its_end = pair()
         pipe, spool = os.dup(self._pipe), os.dup(self._spool)
-        intake = Intake(pipe, spool, its_end, self._granted, self._kind)
+        intake = Intake(pipe, spool, its_end, self._wanted)
         start_thread(intake.run)
         return ours
 

@@ -10,7 +10,8 @@ import time
 from simple_gpu_scheduler.base.stdlib import Empty, Event, Lock, SimpleQueue, deque
 from simple_gpu_scheduler.base.values import Callable
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
-from simple_gpu_scheduler.system.threads import MessageQueue, start_thread
+from simple_gpu_scheduler.system.inbox import SystemInbox
+from simple_gpu_scheduler.system.threads import start_thread
 
 # Beyond this, lines that a full disk does not take are dropped, oldest first.
 _MOST_KEPT = 64 * 1024 * 1024
@@ -133,7 +134,7 @@ class PatientAppender:
         self._appender = appender
         self._name = name
         self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._done: MessageQueue[Exception | None] = MessageQueue()
+        self._done = SystemInbox()
         self._unanswered: deque[int] = deque()  # the sizes of what was handed over
         self._size = 0
         start_thread(self._serve)

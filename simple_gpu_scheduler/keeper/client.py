@@ -7,19 +7,12 @@ nothing of what the first one did.
 import os
 
 from simple_gpu_scheduler.base.stdlib import deque, suppress
-from simple_gpu_scheduler.base.values import NamedTuple, Sequence
+from simple_gpu_scheduler.base.values import Sequence
 from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.threads import NoSignals
 
 from .connection import Socket, close_all, pair, receive_short, send
-from .intake import PipeKind
 from .messages import Finish, Letter, Message, Recorded, Serve, TakeIn, decode, encode
-
-
-class KeeperGone(NamedTuple):
-    """The keeper has ended, and its children are ours. It may never have worked."""
-
-    has_worked: bool
 
 
 class KeeperClient:
@@ -27,14 +20,12 @@ class KeeperClient:
 
     def __init__(self) -> None:
         self.pid = 0
-        self.serve = Serve()
-        self._journal = ""
+        self._served: tuple[Serve, str] | None = None
         self._control: Socket | None = None
         self._unsent: deque[tuple[bytes, list[int]]] = deque()  # while there is no room for more
         self._number = 0  # goes on with the next keeper: it tells attempts apart
         self.known = 0  # the number of the last message of the keeper that was dealt with, and recorded
         self._told = 0  # the last such number that the keeper knows of
-        self._has_worked = False
 
     def create(self) -> bool:
         """Create the process, if there is none; whether there was none. An OSError says why that cannot be done.
@@ -51,23 +42,19 @@ class KeeperClient:
                 _be_keeper(its_end, control)
         self._control = control
         self.known = self._told = 0
-        self._has_worked = False
-        if self.serve.scheduler:
-            self._brief(os.curdir)
+        if self._served:
+            self.brief(*self._served)
         return True
 
-    def brief(self, serve: Serve, journal: str, directory: str) -> None:
+    def brief(self, serve: Serve, journal: str, directory: str = os.curdir) -> None:
         """Tell it, and those that come after it, what it serves: its journal, if any, and where jobs run."""
-        self.serve, self._journal = serve, journal
+        self._served = serve, journal
         if self._control:
-            self._brief(directory)
-
-    def _brief(self, directory: str) -> None:
-        files = [os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
-        if self._journal:  # opened again, since a lock belongs to the open file
-            files.append(os.open(self._journal, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
-        self.send(self.serve, files)
-        close_all(files)
+            files = [os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)]
+            if journal:  # opened again, since a lock belongs to the open file
+                files.append(os.open(journal, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+            self.send(serve, files)
+            close_all(files)
 
     def fileno(self) -> int:
         """What can be read when there is a message; -1 without a keeper."""
@@ -78,7 +65,7 @@ class KeeperClient:
         self._number += 1
         self._told = self.known
         data = encode(Letter(self._number, self.known, message))
-        if self._unsent or not self._try_to_send(data, files):
+        if self._unsent or not self._is_sent(data, files):
             self._unsent.append((data, [os.dup(fd) for fd in files]))
         return self._number
 
@@ -89,45 +76,44 @@ class KeeperClient:
 
     def send_rest(self) -> None:
         """Send what there was no room for, as far as there is now."""
-        while self._unsent and self._try_to_send(*self._unsent[0]):
+        while self._unsent and self._is_sent(*self._unsent[0]):
             close_all(self._unsent.popleft()[1])
 
-    def _try_to_send(self, data: bytes, files: Sequence[int]) -> bool:
-        if self._control:
-            try:
+    def _is_sent(self, data: bytes, files: Sequence[int]) -> bool:
+        """Whether it is sent now, or nobody is there any more."""
+        try:
+            if self._control:
                 send(self._control, data, files, wait=False)
-            except BlockingIOError:
-                return False
-            except ConnectionError:
-                return True
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            pass
         return True
 
-    def receive(self) -> Letter | KeeperGone:
-        """Its next message, which is there. Set `known` once it is dealt with."""
+    def receive(self) -> Letter | None:
+        """Its next message, which is there. Set `known` once it is dealt with.
+
+        None if the keeper has ended; its children are ours. If nothing is `known` of it, it has never worked.
+        """
         assert self._control  # noqa: S101 - or there is nothing to read
         data = receive_short(self._control)
-        if not data:
-            return self._bury()
-        self._has_worked = True
-        return decode(data)
-
-    def _bury(self) -> KeeperGone:
+        if data:
+            return decode(data)
         while self._unsent:
             close_all(self._unsent.popleft()[1])
         self._control = None
         os.waitpid(self.pid, 0)  # from then on, its children are ours
-        return KeeperGone(self._has_worked)
+        return None
 
     def tell_what_is_recorded(self) -> None:
         """All that is `known` was recorded; call it when no other message will follow soon."""
         if self.known > self._told:
             self.send(Recorded())
 
-    def take_in(self, granted: int, files: Sequence[int], kind: PipeKind) -> None:
+    def take_in(self, wanted: TakeIn, files: Sequence[int]) -> None:
         """Tell it to copy a pipe to a file; see `Intake`. An OSError says that there is no keeper."""
         if not self._control:
             raise BrokenPipeError
-        wanted = TakeIn(granted, int(kind.is_named), int(kind.holds), int(kind.end == b"\0"))
         send(self._control, encode(Letter(0, 0, wanted)), files)
 
     def close(self) -> None:

@@ -11,8 +11,8 @@ T = TypeVar("T")
 # A command may have 131,071 bytes, plus the variables of a job.
 _LONGEST = 512 * 1024
 _SHORT = 64 * 1024
-_MOST_FILES = 253  # the kernel allows no more
 _INT = 4
+_ROOM_FOR_FILES = _socket.CMSG_SPACE(253 * _INT)  # the kernel allows no more
 
 
 class Socket(_socket.socket):
@@ -58,16 +58,12 @@ def receive(socket: Socket, into: bytearray | None = None) -> Received | None:
     """What comes next; None if the other side is gone."""
     into = room() if into is None else into
     size, ancillary, flags, _ = _to_the_end(
-        lambda: socket.recvmsg_into([into], _socket.CMSG_SPACE(_MOST_FILES * _INT), _socket.MSG_CMSG_CLOEXEC)
+        lambda: socket.recvmsg_into([into], _ROOM_FOR_FILES, _socket.MSG_CMSG_CLOEXEC)
     )
     if not size:
         return None
     data = bytes(memoryview(into)[:size])
-    files = [
-        int.from_bytes(rights[at : at + _INT], sys.byteorder)
-        for _, _, rights in ancillary
-        for at in range(0, len(rights) - _INT + 1, _INT)
-    ]
+    files = [fd for _, _, rights in ancillary for fd in memoryview(rights).cast("i")]
     if flags & _socket.MSG_CTRUNC:  # out of descriptors
         close_all(files)
         return Received(data, None)

@@ -11,9 +11,9 @@ import select
 import sys
 
 from simple_gpu_scheduler.base.stdlib import suppress
-from simple_gpu_scheduler.base.values import NamedTuple
 
 from .connection import Socket, receive, send
+from .messages import TakeIn
 
 _AT_ONCE = 64 * 1024
 _MOST_UNSYNCED = 256
@@ -24,33 +24,21 @@ _INT = 4
 _NONBLOCK = getattr(os, "SPLICE_F_NONBLOCK", 2)
 
 
-class PipeKind(NamedTuple):
-    """What kind of pipe it is.
-
-    When the last writer of one that `is_named` has gone, another may come. With `holds` its other end is held open
-    while there is none, and a line that the last one did not end gets its `end`, so that the next does not continue it.
-    """
-
-    is_named: bool = False
-    holds: bool = False
-    end: bytes = b"\n"
-
-
 class Intake:
     """One pipe, its file, and the socket to the scheduler.
 
     Of a named pipe, `pipe` may be a descriptor of its place alone: it is opened here, since from then on writers write.
     """
 
-    def __init__(self, pipe: int, spool: int, notify: Socket, granted: int, kind: PipeKind) -> None:
+    def __init__(self, pipe: int, spool: int, notify: Socket, wanted: TakeIn) -> None:
         self._pipe = pipe
-        self._line_end = kind.end
+        self._line_end = b"\0" if wanted.by_null else b"\n"
         self._spool = spool
         self._notify = notify
-        self._is_named = kind.is_named
-        self._holds = kind.holds
+        self._is_named = wanted.is_named
+        self._holds = bool(wanted.holds)
         self._held: int | None = None
-        self._granted = granted
+        self._granted = wanted.granted
         self._size = os.fstat(spool).st_size
         self._splices = True
         self._unwritten = b""
@@ -96,7 +84,7 @@ class Intake:
             self._held = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
 
     def _let_go(self) -> None:
-        """There is a writer. Only without our own end does the pipe tell when the last one has gone."""
+        """Close our own end. Only without it does the pipe tell when the last writer has gone."""
         if self._held is not None:
             os.close(self._held)
             self._held = None
@@ -119,9 +107,8 @@ class Intake:
             return True
         except OSError as error:
             self._tell(b"failed", (error.strerror or "").encode(), self._unwritten)
-            for fd in (self._pipe, self._held):  # the scheduler's own end is the last
-                if fd is not None:
-                    os.close(fd)
+            os.close(self._pipe)  # the scheduler's own end is the last
+            self._let_go()
             return False
         self._size += moved
         if moved:
@@ -176,9 +163,8 @@ class Intake:
 
         While its other end is open, what was written just before the close can still be read.
         """
-        with suppress(OSError):
-            if self._held is None:
-                self._held = os.open(f"/proc/self/fd/{self._pipe}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._held is None:
+            self._hold()
         with suppress(OSError):
             self._drain()
             os.close(self._pipe)
@@ -186,8 +172,7 @@ class Intake:
                 self._pipe = os.open(f"/proc/self/fd/{self._held}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
                 self._drain()
                 os.close(self._pipe)
-        if self._held is not None:
-            os.close(self._held)
+        self._let_go()
         self._sync()
         self._tell(b"closed", b"%d" % self._size)
 

@@ -46,9 +46,13 @@ class Recorded(NamedTuple):
 
 
 class TakeIn(NamedTuple):
-    """To the keeper: copy a pipe to a file; see `Intake`. Its files: the pipe, the file and a connection."""
+    """To the keeper: copy a pipe to a file; see `Intake`. Its files: the pipe, the file and a connection.
 
-    granted: int = 0
+    When the last writer of a pipe that `is_named` has gone, another may come. With `holds` its other end is held open
+    while there is none, and a line that the last one did not end gets its end, so that the next does not continue it.
+    """
+
+    granted: int = 0  # how long the file may become for now
     is_named: int = 0
     holds: int = 0
     by_null: int = 0  # whether its lines end in NUL
@@ -100,22 +104,13 @@ class BeyondUs(NamedTuple):
 
 Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | Obeyed | BeyondUs
 
-# Only ever added to: the two sides may be of different versions one day.
-_KINDS: Sequence[tuple[bytes, type[Any]]] = (
-    (b"serve", Serve),
-    (b"start", Start),
-    (b"stop", Stop),
-    (b"recorded", Recorded),
-    (b"take in", TakeIn),
-    (b"finish", Finish),
-    (b"ready", Ready),
-    (b"exited", MainExited),
-    (b"ended", AttemptEnded),
-    (b"beyond us", BeyondUs),
-    (b"obeyed", Obeyed),
+_KINDS: Sequence[type[Any]] = (
+    *(Serve, Start, Stop, Recorded, TakeIn, Finish),
+    *(Ready, MainExited, AttemptEnded, BeyondUs, Obeyed),
 )
-_NAMES = {kind: name for name, kind in _KINDS}
-_TYPES = dict(_KINDS)
+# Names stay, and are only added to: the two sides may be of different versions one day.
+_TYPES = {kind.__name__.encode(): kind for kind in _KINDS}
+_NAMES = {kind: name for name, kind in _TYPES.items()}
 PID = b"\1pid"  # a signature has no other control character but the newline
 
 
@@ -160,13 +155,10 @@ def decode(data: bytes) -> Letter:
     for default in type_._field_defaults.values():
         if at == len(fields):
             break
-        field = fields[at]
-        at += 1
-        if isinstance(default, bytes):
-            values.append(field)
-        elif isinstance(default, int):
-            values.append(int(field))
-        else:
-            values.append(tuple(fields[at : at + int(field)]))
+        field, at = fields[at], at + 1
+        if isinstance(default, tuple):
             at += int(field)
+            values.append(tuple(fields[at - int(field) : at]))
+        else:
+            values.append(type(default)(field))
     return Letter(int(number), int(recorded), type_(*values))

@@ -17,7 +17,7 @@ from simple_gpu_scheduler.system.threads import Thread, start_thread
 
 from .children import Children
 from .connection import Socket, close_all, receive, room, send
-from .intake import Intake, PipeKind
+from .intake import Intake
 from .messages import (
     AttemptEnded,
     Finish,
@@ -40,7 +40,7 @@ class Keeper:
 
     def __init__(self, control: Socket, environment: Sequence[bytes]) -> None:
         self._control = control
-        self._children = Children(environment, self._tell, self._leave_if_alone)
+        self._children = Children(environment, self._tell)
         self._journal = -1
         self._intakes: list[Thread] = []
         self._sends = Lock()  # so that numbers arrive in order
@@ -63,10 +63,7 @@ class Keeper:
         while received := receive(self._control, into):
             letter = decode(received.data)
             self._forget(letter.recorded)
-            if isinstance(letter.message, Start):
-                self._run(letter.number, letter.message, received.files)
-            else:
-                self._obey(letter, received.files or [])
+            self._obey(letter, received.files)
             if self._is_scarce and self._makes_room():
                 return
         with self._lock:
@@ -77,27 +74,26 @@ class Keeper:
 
     def _run(self, number: int, start: Start, descriptors: list[int] | None) -> None:
         """Run an attempt in this thread, while another one listens."""
-        with self._lock:
-            self._idle -= 1
-            needs_another = not self._idle
-        if not needs_another or self._listens_elsewhere():
+        if self._listens_elsewhere():
             self._children.run(number, start, descriptors)
         else:
             close_all(descriptors or [])
             self._tell(AttemptEnded(start.attempt, errno=errno.EAGAIN))
         with self._lock:
             self._idle += 1
+            if self._is_alone and self._children.are_idle:
+                self._leave()
 
     def _listens_elsewhere(self) -> bool:
-        """Let another thread listen; False if no more are allowed."""
+        """Whether another thread listens, or can be started."""
         with self._lock:
-            self._idle += 1
-        try:
-            start_thread(lambda: _or_end(self._listen))
-        except RuntimeError:
-            with self._lock:
-                self._idle -= 1
-            return False
+            self._idle -= 1
+            if not self._idle:
+                try:
+                    start_thread(lambda: _or_end(self._listen))
+                except RuntimeError:  # no more are allowed
+                    return False
+                self._idle += 1
         return True
 
     def _makes_room(self) -> bool:
@@ -107,15 +103,17 @@ class Keeper:
             self._idle -= not is_needed
         return not is_needed
 
-    def _obey(self, letter: Letter, descriptors: list[int]) -> None:
+    def _obey(self, letter: Letter, descriptors: list[int] | None) -> None:
         message = letter.message
-        if isinstance(message, Stop):
+        if isinstance(message, Start):
+            self._run(letter.number, message, descriptors)
+        elif isinstance(message, Stop):
             self._children.stop(message, letter.recorded)
             self._tell(Obeyed(*message))
         elif isinstance(message, TakeIn):
-            self._take_in(message, descriptors)
+            self._take_in(message, descriptors or [])
         elif isinstance(message, Serve):
-            self._begin(message, descriptors)
+            self._begin(message, descriptors or [])
         elif isinstance(message, Finish):
             self._leave()
 
@@ -131,8 +129,7 @@ class Keeper:
 
     def _take_in(self, wanted: TakeIn, descriptors: list[int]) -> None:
         pipe, spool, notify = descriptors
-        kind = PipeKind(bool(wanted.is_named), bool(wanted.holds), b"\0" if wanted.by_null else b"\n")
-        intake = Intake(pipe, spool, Socket(fileno=notify), wanted.granted, kind)
+        intake = Intake(pipe, spool, Socket(fileno=notify), wanted)
         try:
             self._intakes.append(start_thread(lambda: _or_end(intake.run)))
         except RuntimeError:  # no more threads are allowed; the scheduler notices that nobody answers, and does it
@@ -145,18 +142,14 @@ class Keeper:
             number = self._number
             if isinstance(message, AttemptEnded):
                 self._is_scarce = message.errno in REFUSALS
-                self._keep(number, message)
+                with self._lock:
+                    self._unrecorded.append((number, time.time(), message))
+                    if self._is_alone:
+                        self._record_ends()
             if not self._is_alone:
                 with suppress(OSError):  # the scheduler has gone: the threads that listen notice it too
                     send(self._control, encode(Letter(number, 0, message)))
         return number
-
-    def _keep(self, number: int, ended: AttemptEnded) -> None:
-        """Keep it until it is recorded."""
-        with self._lock:
-            self._unrecorded.append((number, time.time(), ended))
-            if self._is_alone:
-                self._record_ends()
 
     def _forget(self, recorded: int) -> None:
         """The scheduler has recorded everything up to there."""
@@ -175,12 +168,8 @@ class Keeper:
             self._write(record("keeper alone", time.time(), running=running))
             self._is_alone = True
             self._record_ends()
-        if self._children.are_idle:
-            self._leave()
-
-    def _leave_if_alone(self) -> None:
-        if self._is_alone:
-            self._leave()
+            if self._children.are_idle:
+                self._leave()
 
     def _leave(self) -> NoReturn:
         for thread in self._intakes:

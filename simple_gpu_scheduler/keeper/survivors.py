@@ -14,16 +14,9 @@ from simple_gpu_scheduler.base.stdlib import signal, suppress
 from simple_gpu_scheduler.base.values import Callable, Collection, Mapping, NamedTuple
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
-from simple_gpu_scheduler.system.leftovers import (
-    PATIENCE,
-    below,
-    children,
-    read_table,
-    read_variable,
-    server_among,
-)
-from simple_gpu_scheduler.system.marks import TREE
-from simple_gpu_scheduler.system.processes import Tags, has_ended, reap
+from simple_gpu_scheduler.system import leftovers
+from simple_gpu_scheduler.system.marks import TREE, attempts_in
+from simple_gpu_scheduler.system.processes import has_ended, read_tag, reap, send_signal, tag_of
 from simple_gpu_scheduler.system.threads import start_thread
 
 _SHORT_PAUSE, _PAUSE, _LONG_PAUSE = 0.01, 0.1, 0.5
@@ -60,6 +53,9 @@ class SurvivorExited(NamedTuple):
     server: str = ""
 
 
+Put = Callable[[SurvivorExited | Broken], None]
+
+
 class Traces(NamedTuple):
     """How processes of attempts of this run are recognised: by the mark or, below us, by the tag.
 
@@ -71,8 +67,7 @@ class Traces(NamedTuple):
 
     def more(self, numbers: Mapping[Key, int]) -> "Traces":
         """The same, for attempts that were started by messages with these numbers too."""
-        tags = Tags()
-        return self._replace(keys={**self.keys, **{tags.of(number): key for key, number in numbers.items()}})
+        return self._replace(keys={**self.keys, **{tag_of(number): key for key, number in numbers.items()}})
 
 
 def find_alive(traces: Traces) -> dict[Key, list[int]]:
@@ -80,47 +75,36 @@ def find_alive(traces: Traces) -> dict[Key, list[int]]:
     found: dict[Key, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
-            for key in _keys_in(read_variable(int(name), TREE), b"/%s." % traces.run_id):
+            for key in attempts_in(leftovers.read_variable(int(name), TREE), traces.run_id):
                 found.setdefault(key, []).append(int(name))
     if traces.keys:
-        tags = Tags()
-        for process in below(read_table(), os.getpid()):
-            its_key = traces.keys.get(tags.read(process.pid))
-            if its_key and not process.has_ended and not read_variable(process.pid, TREE):
+        for process in leftovers.below(leftovers.read_table(), os.getpid()):
+            its_key = traces.keys.get(read_tag(process.pid))
+            if its_key and not process.has_ended and not leftovers.read_variable(process.pid, TREE):
                 found.setdefault(its_key, []).append(process.pid)
     return found
 
 
-def _keys_in(tree: bytes, prefix: bytes) -> list[Key]:
-    found = []
-    for each in tree.split(b"/"):
-        job, _, attempt = each[len(prefix) - 1 :].partition(b".")
-        if (b"/" + each).startswith(prefix) and job.isdigit() and attempt.isdigit():
-            found.append((int(job), int(attempt)))
-    return found
-
-
-def watch(
-    journal: str, start: int, traces: Traces, awaited: Mapping[Key, int], put: Callable[[SurvivorExited | Broken], None]
-) -> None:
+def watch(journal: str, start: int, traces: Traces, awaited: Mapping[Key, int], put: Put) -> None:
     """Put the end of each of these on the inbox. The journal was already read up to `start`.
 
     For one with a pid, a keeper will record the end; without a pid, nothing will.
     """
+    if awaited:
+        _in_thread(lambda: _watch(journal, start, traces, dict(awaited), put), put)
 
-    def look() -> None:
+
+def _in_thread(work: Callable[[], object], put: Put) -> None:
+    def run() -> None:
         try:
-            _watch(journal, start, traces, dict(awaited), put)
+            work()
         except Exception as error:  # noqa: BLE001 - the loop raises it
             put(Broken(error))
 
-    if awaited:
-        start_thread(look)
+    start_thread(run)
 
 
-def _watch(
-    journal: str, offset: int, traces: Traces, left: dict[Key, int], put: Callable[[SurvivorExited | Broken], None]
-) -> None:
+def _watch(journal: str, offset: int, traces: Traces, left: dict[Key, int], put: Put) -> None:
     with files.opened(journal) as fd:
         while left:
             # Ask first: what a keeper wrote last is read below. Our own keeper records no end while we run.
@@ -144,26 +128,14 @@ def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
     return {(each["job"], each["attempt"]): each["status"] for each in exits}, offset + contents.size
 
 
-def watch_orphans(traces: Traces, awaited: Collection[Key], put: Callable[[SurvivorExited | Broken], None]) -> None:
-    """Put the end of each of these on the inbox: attempts whose keeper was killed, which made us their parent.
-
-    What was just being started has neither a mark nor a tag until its program is loaded, and is waited for.
-    """
-
-    def look() -> None:
-        try:
-            until = time.monotonic() + _EXECUTED_WITHIN
-            while _is_one_being_started() and time.monotonic() < until:
-                time.sleep(_SHORT_PAUSE)
-            _watch_orphans(_mains(traces), set(awaited), put)
-        except Exception as error:  # noqa: BLE001 - the loop raises it
-            put(Broken(error))
-
+def watch_orphans(traces: Traces, awaited: Collection[Key], put: Put) -> None:
+    """Put the end of each of these on the inbox: attempts whose keeper was killed, which made us their parent."""
     if awaited:
-        start_thread(look)
+        _in_thread(lambda: _watch_orphans(traces, set(awaited), put), put)
 
 
-def _watch_orphans(mains: Mapping[Key, int], left: set[Key], put: Callable[[SurvivorExited | Broken], None]) -> None:
+def _watch_orphans(traces: Traces, left: set[Key], put: Put) -> None:
+    mains = _mains(traces)
     while left:
         for key in sorted(left):
             if key not in mains or has_ended(mains[key]):
@@ -173,74 +145,49 @@ def _watch_orphans(mains: Mapping[Key, int], left: set[Key], put: Callable[[Surv
 
 
 def _mains(traces: Traces) -> dict[Key, int]:
-    """The main processes of attempts, which lead a session and are children of ours: of several, the oldest."""
-    tags = Tags()
-    leaders = [each for each in read_table().values() if each.parent == os.getpid() and each.session == each.pid]
+    """The main processes of attempts, which lead a session and are children of ours: of several, the oldest.
+
+    What was just being started has neither a mark nor a tag until its program is loaded, and is waited for.
+    """
+    me, until = os.getpid(), time.monotonic() + _EXECUTED_WITHIN
+    ours = leftovers.read_entry(me, "cmdline")
+    while any(leftovers.read_entry(pid, "cmdline") == ours for pid in leftovers.children(me)):
+        if time.monotonic() >= until:
+            break
+        time.sleep(_SHORT_PAUSE)
+    leaders = [each for each in leftovers.read_table().values() if each.parent == me and each.session == each.pid]
     found: dict[Key, int] = {}
     for _, pid in sorted((each.born, each.pid) for each in leaders):
-        keys = _keys_in(read_variable(pid, TREE), b"/%s." % traces.run_id)
-        key = keys[0] if keys else traces.keys.get(tags.read(pid))
+        keys = attempts_in(leftovers.read_variable(pid, TREE), traces.run_id)
+        key = keys[0] if keys else traces.keys.get(read_tag(pid))
         if key:
             found.setdefault(key, pid)
     return found
 
 
-def _is_one_being_started() -> bool:
-    return any(_arguments(pid) == _arguments(os.getpid()) for pid in children(os.getpid()))
-
-
-def _arguments(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb", buffering=0) as file:
-            return file.read()
-    except OSError:  # it has just ended
-        return b""
-
-
-def sweep(traces: Traces, exited: SurvivorExited, grace: float, put: Callable[[SurvivorExited | Broken], None]) -> bool:
+def sweep(traces: Traces, exited: SurvivorExited, grace: float, put: Put) -> bool:
     """Let a thread end what the attempt left behind, and put its settled end on the inbox; False if nothing is left.
 
     Processes that have lost the mark are found only below us, where they may have a tag.
     """
-    if not find_alive(traces).get(exited.key):
-        return False
+
+    def find() -> list[leftovers.Process]:
+        pids = find_alive(traces).get(exited.key, ())
+        return [process for pid in pids if (process := leftovers.read_process(pid))]
 
     def act() -> None:
-        try:
-            left = _left_after_a_moment(traces, exited.key)
-            server = server_among(left)
-            if left:
-                _end_all(traces, exited.key, time.monotonic() + grace)
-            put(exited._replace(is_settled=True, swept=len(left), server=server))
-        except Exception as error:  # noqa: BLE001 - the loop raises it
-            put(Broken(error))
+        swept = leftovers.end_all(find, grace)
+        put(exited._replace(is_settled=True, swept=swept.ended, server=swept.server))
 
-    with suppress(RuntimeError):  # no more threads can be started
-        start_thread(act)
-        return True
+    if find():
+        with suppress(RuntimeError):  # no more threads can be started
+            _in_thread(act, put)
+            return True
     return False
-
-
-def _left_after_a_moment(traces: Traces, key: Key) -> Collection[int]:
-    """The processes that do not end by themselves."""
-    until = time.monotonic() + PATIENCE
-    while (left := find_alive(traces).get(key, ())) and time.monotonic() < until:
-        time.sleep(_PAUSE)
-    return left
-
-
-def _end_all(traces: Traces, key: Key, kill_at: float) -> None:
-    end(traces, [key], force=False)
-    while find_alive(traces).get(key):
-        time.sleep(_PAUSE)
-        if time.monotonic() >= kill_at:
-            end(traces, [key], force=True)
 
 
 def end(traces: Traces, keys: Collection[Key], *, force: bool) -> None:
     """Signal all processes of these attempts, also those that are not our children."""
     alive = find_alive(traces)
     for pid in [pid for key in keys for pid in alive.get(key, ())]:
-        with suppress(OSError):
-            os.kill(pid, signal.SIGKILL if force else signal.SIGTERM)
-            os.kill(pid, signal.SIGCONT)
+        send_signal(pid, signal.SIGKILL if force else signal.SIGTERM)

@@ -61,7 +61,7 @@ class Notifier:
         pid = self._start(notification, streams)
         is_late = not _wait(pid, due)
         if is_late:
-            processes.signal_group(pid, signal.SIGKILL)
+            processes.send_signal(-pid, signal.SIGKILL)
             processes.wait_for_end(pid)
         outcome = outcome_of(processes.reap(pid))
         if outcome.kind == "succeeded":

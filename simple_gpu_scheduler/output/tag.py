@@ -11,7 +11,8 @@ from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
 from simple_gpu_scheduler.base.stdlib import Empty, suppress
 from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.values import Callable, NamedTuple
-from simple_gpu_scheduler.system.threads import MessageQueue, need_thread
+from simple_gpu_scheduler.system.inbox import SystemInbox
+from simple_gpu_scheduler.system.threads import need_thread
 
 from .log_file import UNKNOWN, after_header, open_to_read
 from .sink import Printed
@@ -36,7 +37,7 @@ class Tagged:
     def __init__(self, *, coloured: bool) -> None:
         self._stdout = Stdout()
         self._coloured = coloured
-        self._told: MessageQueue[_Started | Printed | None] = MessageQueue()
+        self._told = SystemInbox()
         self._running: dict[Key, _Followed] = {}
         self._ends: dict[Key, int] = {}  # set before a footer is written, so that none is ever shown
         self._is_closing = False
@@ -77,7 +78,7 @@ class Tagged:
         with suppress(Empty):
             self._heed(self._told.get(timeout=pause))
             while not self._is_closing:
-                self._heed(self._told.get_nowait())
+                self._heed(self._told.get(block=False))
 
     def _heed(self, told: _Started | Printed | None) -> None:
         if told is None:

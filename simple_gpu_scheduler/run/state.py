@@ -71,7 +71,7 @@ class State:
         self.rules = rules
         self.scheduler = scheduler
         self.engine, self.inbox, self.clock, self.read_more = world
-        self.publisher = publisher
+        self.publish: Callable[[Any], None] = publisher.publish  # hands an event to the ledger and all sinks
         self.ledger = publisher.ledger
         self.stop_reading = stop_reading
         self.load_history = load_history
@@ -98,20 +98,16 @@ class State:
         """What the waiting jobs need."""
         if not (self.starts and self.start_limit.allows(len(self.attempts), self.clock.now())):
             return Demand(without=self.quarantine.aside)
-        return Demand(self.scheduler.wants_gpus, self.scheduler.wants_memory, self.quarantine.aside)
+        return Demand(*self.scheduler.wants, self.quarantine.aside)
 
     def runtimes(self) -> list[tuple[Attempt, float]]:
         """The running attempts, and for how long they have been running."""
         now = self.clock.now()
         return [(run.attempt, run.runtime(now)) for run in self.attempts.values()]
 
-    def publish(self, event: Any) -> None:
-        """Hand an event to the ledger and all sinks."""
-        self.publisher.publish(event)
-
     def complain(self, what: str) -> None:
         """Report that something other than a job went wrong, which the exit code will show."""
-        self.publisher.publish(Noticed(what, is_failure=True))
+        self.publish(Noticed(what, is_failure=True))
 
 
 Message = Batch | FileRead | EndOfInput | ForEngine | Broken | Noticed | Signalled | Asked | PastLengths

@@ -43,8 +43,10 @@ def check_gpus(state: State) -> None:
 def check_failures(state: State) -> None:
     """Stop if as many jobs have failed as --halt allows."""
     ledger, halt = state.ledger, state.rules.failures.halt
+    if not halt or ledger.is_stopping:
+        return
     failed, is_left = ledger.failed, ledger.running or ledger.waiting or not ledger.all_read
-    if not halt or ledger.is_stopping or not is_left or not failed:
+    if not is_left or not failed:
         return
     if halt.is_reached(failed, ledger.counts().total, all_read=ledger.all_read):
         stop(state, f"--halt: {failed} job{'' if failed == 1 else 's'} did not succeed", ends_running=halt.now)

@@ -42,6 +42,7 @@ class Lineup:
         self._heads: dict[Kind, WaitingJob] = {}  # the first of each queue
         self._by_gpus: dict[int, dict[Kind, WaitingJob]] = {}  # the same, by how many GPUs are needed
         self._here: dict[int, WaitingJob] = {}
+        self._most: Need | None = None  # unless that has to be found anew
         self.cpu_jobs = 0
 
     def __len__(self) -> int:
@@ -136,17 +137,17 @@ class Lineup:
         return [job for number in numbers if (job := self.remove(number))]
 
     @property
-    def most_gpus(self) -> int:
-        """How many GPUs the widest job needs; 0 if none needs any."""
-        return max([gpus for gpus, heads in self._by_gpus.items() if heads], default=0)
-
-    @property
-    def most_memory(self) -> int:
-        """The most memory that a job needs."""
-        return max([kind[1] for kind in self._queues], default=0)
+    def most(self) -> Need:
+        """The most GPUs that a job needs, and the most memory; each 0 if none needs any."""
+        if self._most is None:
+            self._most = (max([0, *(kind[0] for kind in self._queues)]), max([0, *(kind[1] for kind in self._queues)]))
+        return self._most
 
     def _push(self, waiting: WaitingJob) -> None:
-        queue = self._queues.setdefault(waiting.kind, [])
+        queue = self._queues.get(waiting.kind)
+        if queue is None:
+            queue = self._queues[waiting.kind] = []
+            self._most = None
         heappush(queue, waiting)
         if queue[0] is waiting:
             self._set_head(waiting)
@@ -178,6 +179,7 @@ class Lineup:
             self._set_head(queue[0])
         else:
             del self._queues[kind], self._heads[kind], self._by_gpus[kind[0]][kind]
+            self._most = None
 
     def _set_head(self, waiting: WaitingJob) -> None:
         self._heads[waiting.kind] = self._by_gpus.setdefault(waiting.kind[0], {})[waiting.kind] = waiting

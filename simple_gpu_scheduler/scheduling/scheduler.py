@@ -85,14 +85,9 @@ class Scheduler:
         return [each.attempt for each in self._running.values()]
 
     @property
-    def wants_gpus(self) -> int:
-        """How many GPUs the widest job needs among those waiting only for GPUs; 0 if there is none."""
-        return self._lineup.most_gpus
-
-    @property
-    def wants_memory(self) -> int:
-        """The most memory that one of those needs."""
-        return self._lineup.most_memory
+    def wants(self) -> Need:
+        """How many GPUs the widest job needs among those waiting only for GPUs, and the most memory that one needs."""
+        return self._lineup.most
 
     def remember(self, job: Job, next_attempt: NextAttempt = AT_FIRST, *, succeeded: bool) -> None:
         """A job ended before; others may depend on it. `next_attempt`: where it resumes if it is retried."""
@@ -243,9 +238,10 @@ class Scheduler:
         if running.waiting:
             self._lineup.learn(running.waiting, now - running.since, succeeded=succeeded)
         if succeeded:
-            self._dependencies.remember(job, succeeded=True)
-            for released in self._dependencies.release(job.number):
-                self._line_up(released, self._since.pop(released.number, now))
+            if job.name:  # no job can depend on one without a name
+                self._dependencies.remember(job, succeeded=True)
+                for released in self._dependencies.release(job.number):
+                    self._line_up(released, self._since.pop(released.number, now))
             return Verdict(retries=False)
         since = running.arrived
         if not is_interrupted and self._has_retries(attempt, outcome):

@@ -47,7 +47,8 @@ def run_in_foreground(
     command: a signal sent to us alone is forwarded; one from the terminal has reached the command too.
     """
     processes.adopt_orphans()
-    before = leftovers.children(os.getpid())
+    me = os.getpid()
+    before = leftovers.children(me)
     awaited = {*not_ignored, signal.SIGCHLD} - {signal.SIGTTOU}
     signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     try:
@@ -67,7 +68,7 @@ def run_in_foreground(
         if came.si_signo != signal.SIGCHLD and came.si_code <= _BY_A_PROCESS:
             os.kill(pid, came.si_signo)
     status = processes.reap(pid)
-    if processes.has_orphans():
-        leftovers.end_strays(lambda: before, lambda _pid: "ended", _GRACE, lambda: False)
-        processes.has_orphans()
+    if processes.are_alive(leftovers.children(me) - before):
+        leftovers.end_all(lambda: leftovers.strays(leftovers.read_table(), me, before, lambda _pid: "ended"), _GRACE)
+        processes.are_alive(leftovers.children(me) - before)  # which also reaps those that were ended
     return status

@@ -1,4 +1,4 @@
-"""Where the loop waits: for messages that threads put, and for a descriptor whose messages it reads itself.
+"""Where a thread waits for messages of others, and for descriptors whose messages it reads itself.
 
 A message that a thread reads and hands over costs two switches of threads more. It does not know what messages mean.
 """
@@ -14,7 +14,11 @@ _LONGEST = 1_000_000.0  # seconds that the kernel takes
 
 
 class SystemInbox:
-    """One thread gets messages; any thread may put some, and so may the handler of a signal."""
+    """One thread gets messages; any thread may put some, and so may the handler of a signal.
+
+    Before Python 3.13 a `SimpleQueue` waits forever if the timeout passes while it prepares to wait, or while the
+    handler of a signal runs.
+    """
 
     def __init__(self) -> None:
         self._messages: deque[Any] = deque()
@@ -22,6 +26,10 @@ class SystemInbox:
         self._watched: dict[int, Callable[[int], Any]] = {}
         self._poll = select.poll()
         self._poll.register(self._bell, select.POLLIN)
+
+    def __del__(self) -> None:
+        """Close what nothing else has."""
+        os.close(self._bell)
 
     def put(self, message: Any) -> None:
         """Put it, which never waits."""
@@ -43,21 +51,19 @@ class SystemInbox:
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
         """The next message; `Empty` if none came in time."""
-        until = None if timeout is None else time.monotonic() + timeout
+        until = time.monotonic() + (float("inf") if timeout is None else timeout) if block else 0.0
         while not self._messages:
-            left = None if until is None else max(0.0, until - time.monotonic())
-            if not self._gather(left if block else 0.0) and (left is not None or not block):
+            left = max(0.0, until - time.monotonic())
+            if not self._gather(min(left, _LONGEST)) and not left:
                 raise Empty
         return self._messages.popleft()
 
-    def _gather(self, timeout: float | None) -> bool:
-        """Wait for one of the two; False if neither has anything."""
-        ready = self._poll.poll(None if timeout is None else min(timeout, _LONGEST) * 1000)
+    def _gather(self, timeout: float) -> bool:
+        """Wait for something to read; False if there was nothing."""
+        ready = self._poll.poll(timeout * 1000)
         for fd, events in ready:
             if fd == self._bell:
                 os.eventfd_read(fd)
-            else:
-                message = self._watched[fd](events)
-                if message is not None:
-                    self._messages.append(message)
+            elif (message := self._watched[fd](events)) is not None:
+                self._messages.append(message)
         return bool(ready)

@@ -9,10 +9,12 @@ How an attempt marks its processes is up to the engine.
 import os
 import time
 
-from simple_gpu_scheduler.base.stdlib import signal, suppress
+from simple_gpu_scheduler.base.stdlib import signal
 from simple_gpu_scheduler.base.values import Callable, Collection, Iterable, Literal, Mapping, NamedTuple, Sequence
 
-# The attempt of a process by its mark: a running one, an ended one, or no mark.
+from .processes import send_signal
+
+# The attempt of a process by its mark or tag: a running one, an ended one, or neither mark nor tag.
 Owner = Literal["running", "ended", "unknown"]
 
 # How long leftovers have to end by themselves: the helpers of Python's multiprocessing do when their parent has gone.
@@ -52,16 +54,14 @@ def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner
     One that left its session and lost its mark may belong to any attempt that was running when it was started.
     """
     by_parent = _by_parent(table)
-    oldest = min((table[pid].born for pid in running if pid in table), default=None)
+    oldest = min((table[pid].born for pid in running if pid in table), default=float("inf"))
     found = []
     for orphan in by_parent.get(me, ()):
         if orphan.pid in running or orphan.session in running:
             continue
         whose = owner(orphan.pid)
-        may_be_of_one = oldest is not None and oldest <= orphan.born
-        if whose == "running" or (whose == "unknown" and may_be_of_one):
-            continue
-        found.append(orphan)
+        if whose == "ended" or (whose == "unknown" and orphan.born < oldest):
+            found.append(orphan)
     return [process for process in _with_all_below(found, by_parent) if not process.has_ended]
 
 
@@ -88,82 +88,58 @@ def _with_all_below(processes: Sequence[Process], by_parent: Mapping[int, list[P
 class Swept(NamedTuple):
     """How many processes had to be ended, the pids of those of other users, and the terminal multiplexer among them."""
 
-    ended: int = 0
-    beyond_us: Sequence[int] = ()
-    server: str = ""
+    ended: int
+    beyond_us: Sequence[int]
+    server: str
 
 
-def end_strays(
-    running: Callable[[], Running],
-    owner: Callable[[int], Owner],
+def end_all(
+    find: Callable[[], Iterable[Process]],
     grace: float,
-    hurry: Callable[[], bool],
-    told_groups: Collection[int] = (),
-    is_told: Callable[[], bool] = lambda: False,
+    told: Callable[[], int] = lambda: 0,
+    told_groups: Callable[[], Collection[int]] = tuple,
 ) -> Swept:
-    """End all strays that do not end by themselves, and wait until they are gone.
+    """End all that is found and does not end by itself, and wait until it is gone.
 
-    A snapshot is not atomic, and may miss a process that forks and exits meanwhile: so it takes two clean ones in a
-    row. With `hurry` the grace period is over. The processes in `told_groups` have had a TERM: to many programs a
-    second one means that there is no time left. If the attempt `is_told` to end, its strays are too, without delay.
+    A look at /proc is not atomic, and may miss a process that forks and exits meanwhile: so it takes two clean ones in
+    a row. If the attempt was `told` to end, what it left is too, without delay; with KILL, the grace period is over.
+    The process groups in `told_groups` have had a TERM: to many programs a second one means that there is no time left.
     """
-    _wait_for_strays(running, owner, lambda: is_told() or hurry())
-    kill_at = time.monotonic() + grace
-    told: set[tuple[int, int]] = set()
+    patient_until, kill_at = time.monotonic() + PATIENCE, 0.0
+    signalled: set[tuple[int, int]] = set()
     beyond_us: set[tuple[int, int]] = set()
-    pause, clean, at_first, server = _FIRST_PAUSE, 0, 0, ""
+    pause, clean, count, server = _FIRST_PAUSE, 0, 0, ""
     while True:
-        found = strays(read_table(), os.getpid(), running(), owner)
-        left = [process for process in found if process.identity not in beyond_us]
+        left = [process for process in find() if process.identity not in beyond_us]
         clean = 0 if left else clean + 1
-        if not at_first:
-            at_first, server = len(left), server_among(process.pid for process in left)
-        force = hurry() or time.monotonic() >= kill_at
-        for process in left:
-            knows = process.identity in told or process.group in told_groups
-            if (force or not knows) and not _tell(process, force=force):
-                beyond_us.add(process.identity)
-            told.add(process.identity)
         if clean == _CLEAN_LOOKS:
-            break
+            return Swept(count, sorted(pid for pid, _ in beyond_us), server)
+        now = time.monotonic()
+        if left and (count or told() or now >= patient_until):
+            if not count:
+                count, server, kill_at, pause = len(left), server_among(left), now + grace, _FIRST_PAUSE
+            force = told() == signal.SIGKILL or now >= kill_at
+            for process in left:
+                knows = process.identity in signalled or process.group in told_groups()
+                if (force or not knows) and not _tell(process, force=force):
+                    beyond_us.add(process.identity)
+                signalled.add(process.identity)
         time.sleep(pause if left else _FIRST_PAUSE)
-        pause = min(2 * pause, _LONGEST_PAUSE)
-    return Swept(at_first, sorted(pid for pid, _ in beyond_us), server)
+        pause = min(2 * pause, _LONGEST_PAUSE if count else _LONGEST_PATIENT_PAUSE)
 
 
-def _wait_for_strays(running: Callable[[], Running], owner: Callable[[int], Owner], hurry: Callable[[], bool]) -> None:
-    """Give them a moment to end by themselves."""
-    until, pause = time.monotonic() + PATIENCE, _FIRST_PAUSE
-    while not hurry() and time.monotonic() < until and strays(read_table(), os.getpid(), running(), owner):
-        time.sleep(pause)
-        pause = min(2 * pause, _LONGEST_PATIENT_PAUSE)
-
-
-def server_among(pids: Iterable[int]) -> str:
+def server_among(processes: Iterable[Process]) -> str:
     """The program of a server that keeps terminals for its user: tmux, screen, or none."""
-    return next((server for pid in pids if (server := _SERVERS.get(_name(pid), ""))), "")
-
-
-def _name(pid: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/comm", "rb", buffering=0) as file:
-            return file.read().rstrip(b"\n")
-    except OSError:  # it has just ended
-        return b""
+    names = [read_entry(process.pid, "comm").rstrip(b"\n") for process in processes]
+    return next((_SERVERS[name] for name in names if name in _SERVERS), "")
 
 
 def _tell(process: Process, *, force: bool) -> bool:
-    """Signal a process; False if that is not allowed."""
+    """Signal a process, unless its pid is another's now; False if that is not allowed."""
     now = read_process(process.pid)
     if now is None or now.identity != process.identity:
         return True
-    try:
-        with suppress(ProcessLookupError):
-            os.kill(process.pid, signal.SIGKILL if force else signal.SIGTERM)
-            os.kill(process.pid, signal.SIGCONT)
-    except PermissionError:
-        return False
-    return True
+    return send_signal(process.pid, signal.SIGKILL if force else signal.SIGTERM)
 
 
 def children(pid: int) -> frozenset[int]:
@@ -188,12 +164,8 @@ def read_table() -> dict[int, Process]:
 
 def read_process(pid: int) -> Process | None:
     """One row, or None when there is no such process."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-            fields = file.read().rpartition(b") ")[2].split()
-    except OSError:  # it has just ended
-        return None
-    if len(fields) < 20:  # noqa: PLR2004 - as above, between open and read
+    fields = read_entry(pid, "stat").rpartition(b") ")[2].split()
+    if len(fields) < 20:  # noqa: PLR2004 - all or none of them are there
         return None
     # A zombie whose other threads still run has not ended: only its main thread has.
     has_ended = fields[0] in (b"Z", b"X") and int(fields[17]) < 2  # noqa: PLR2004
@@ -213,9 +185,14 @@ def is_hidden(pid: int) -> bool:
 
 def read_variable(pid: int, name: bytes) -> bytes:
     """A variable of the initial environment of a process; empty if it is not set or may not be read."""
+    pairs = read_entry(pid, "environ").split(b"\0")
+    return next((pair[len(name) + 1 :] for pair in pairs if pair.startswith(name + b"=")), b"")
+
+
+def read_entry(pid: int, name: str) -> bytes:
+    """What /proc says of a process; empty if there is none any more, or it may not be read."""
     try:
-        with open(f"/proc/{pid}/environ", "rb", buffering=0) as file:
-            pairs = file.read().split(b"\0")
+        with open(f"/proc/{pid}/{name}", "rb", buffering=0) as file:
+            return file.read()
     except OSError:
         return b""
-    return next((pair[len(name) + 1 :] for pair in pairs if pair.startswith(name + b"=")), b"")

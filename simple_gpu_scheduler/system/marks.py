@@ -6,7 +6,7 @@ them.
 
 import os
 
-from simple_gpu_scheduler.base.jobs import Attempt
+from simple_gpu_scheduler.base.jobs import Attempt, Key
 
 from .leftovers import read_process, read_variable
 from .users import owner
@@ -21,13 +21,14 @@ def mark(attempt: Attempt, run_id: bytes) -> bytes:
     return b"/%s.%d.%d" % (run_id, attempt.job.number, attempt.number)
 
 
-def mark_in(tree: bytes, run_id: bytes) -> bytes:
-    """The mark of an attempt of this run in a process's `TREE`; empty if there is none."""
-    start = tree.find(b"/%s." % run_id)
-    if start < 0:
-        return b""
-    end = tree.find(b"/", start + 1)
-    return tree[start : end if end >= 0 else None]
+def attempts_in(tree: bytes, run_id: bytes) -> list[Key]:
+    """The attempts of this run that a process with this `TREE` is part of, the outermost first."""
+    found = []
+    for each in tree.split(b"/"):
+        run, *key = each.rsplit(b".", 2)
+        if run == run_id and len(key) == 2 and all(number.isdigit() for number in key):  # noqa: PLR2004 - job, attempt
+            found.append((int(key[0]), int(key[1])))
+    return found
 
 
 def _pids_of_leases(tree: bytes) -> list[int]:
@@ -45,13 +46,9 @@ class Family:
         # A process that holds a lease() around us is family too. /proc shows its initial environment, without the mark.
         self._roots = {os.getpid(), *_pids_of_leases(outer_tree)}
 
-    def attempt_of(self, pid: int) -> tuple[int, int] | None:
-        """The number of the job and of the attempt that a process belongs to."""
-        found = mark_in(self._tree_of(pid), self._run_id) if self._run_id else b""
-        numbers = found.split(b".")[-2:]
-        if len(numbers) == 2 and all(number.isdigit() for number in numbers):  # noqa: PLR2004 - of job and attempt
-            return int(numbers[0]), int(numbers[1])
-        return None
+    def attempt_of(self, pid: int) -> Key | None:
+        """The attempt that a process belongs to."""
+        return next(iter(attempts_in(self._tree_of(pid), self._run_id)), None)
 
     def includes(self, pid: int) -> bool:
         """Whether a process belongs to the family, even if it cleared its environment."""

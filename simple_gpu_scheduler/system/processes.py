@@ -52,15 +52,15 @@ class Starter:
     """
 
     def __init__(self, environment: Sequence[bytes] = ()) -> None:
-        self._environment = tuple(environment)  # keeps alive what the pointers point to
-        self._pointers = bytes(_array(self._environment))
+        self._environment = _array(environment)  # keeps alive what the pointers point to
+        self._pointers = bytes(self._environment)[: len(environment) * ctypes.sizeof(ctypes.c_char_p)]
         self._actions: dict[tuple[Streams, tuple[int, ...]], ctypes.Array[ctypes.c_char]] = {}
         self._attributes = ctypes.create_string_buffer(_ROOMY)
         signals = ctypes.create_string_buffer(_ROOMY)
         _libc.posix_spawnattr_init(self._attributes)
         _libc.sigemptyset(signals)
         _libc.posix_spawnattr_setsigmask(self._attributes, signals)
-        # Naming all that are not ignored spares the C library from asking for each first: 11 µs per start.
+        # Naming all that are not ignored spares the C library from asking for each: 60 system calls.
         for number in signal.valid_signals():
             if number in _TO_DEFAULT or signal.getsignal(number) != signal.SIG_IGN:
                 _libc.sigaddset(signals, int(number))
@@ -83,11 +83,8 @@ class Starter:
         """
         pid = ctypes.c_int()
         # Only the pointers to `more` are created each time: creating all takes longer than everything else here.
-        size = len(self._environment)
-        environment = (ctypes.c_char_p * (size + len(more) + 1)).from_buffer_copy(
-            self._pointers + bytes(len(more) * ctypes.sizeof(ctypes.c_char_p))
-        )
-        environment[size : size + len(more)] = list(more)
+        own = _array(more)  # keeps alive, as above
+        environment = self._pointers + bytes(own)
         actions = self._actions_for(inherits, streams)
         error = _slow_libc.posix_spawn(ctypes.byref(pid), argv[0], actions, self._attributes, _array(argv), environment)
         if error:
@@ -155,25 +152,19 @@ def has_ended(pid: int) -> bool:
     return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
 
 
-def signal_group(pid: int, number: int) -> bool:
-    """Signal a session leader that was not reaped, and its group; False if all of them are another user's.
+def send_signal(pid: int, number: int) -> bool:
+    """Signal a process if it exists, or with -PID its group; False if that, or all of it, is another user's.
 
-    A stopped group is continued, since it could not act on the signal.
+    What is stopped is continued, since it could not act on the signal.
     """
     try:
-        os.killpg(pid, number)
-        os.killpg(pid, signal.SIGCONT)
+        os.kill(pid, number)
+        os.kill(pid, signal.SIGCONT)
+    except ProcessLookupError:
+        pass
     except PermissionError:
         return False
     return True
-
-
-def has_orphans() -> bool:
-    """Reap ended children; whether others are alive. For a process without other children than orphans."""
-    while True:
-        pid = int(_libc.waitpid(-1, None, os.WNOHANG))
-        if pid <= 0:
-            return pid == 0
 
 
 class Orphans:
@@ -206,40 +197,37 @@ def are_alive(orphans: Iterable[int]) -> bool:
     return 0 in [_libc.waitpid(pid, None, os.WNOHANG) for pid in orphans]
 
 
-class Tags:
-    """Numbers for processes that all their descendants inherit and that cannot be lost by accident.
-
-    An environment can be cleared, a session left, a descriptor closed; but hardly anything sets the limit on the bytes
-    in POSIX message queues. A tag is that limit, lowered by a few bytes of its 800 kB; 0 stands for no tag. A scheduler
-    inside a job lowers it further, so what it reads may be another's number: the mark in the environment comes first.
-    It can be read as long as a process was not reaped.
-    """
-
-    def __init__(self) -> None:
-        self._limits = _limits_of(0) or _Limits()
-        self._first = 2**40 if self._limits[0] == _UNLIMITED else self._limits[0]
-        self._span = min(self._first, 100_000)
-
-    def of(self, number: int) -> int:
-        """The tag for a number; they begin again after a long time."""
-        return number % (self._span - 1) + 1 if self._span > 1 else 0
-
-    def put(self, pid: int, tag: int) -> None:
-        """Tag a process of ours; processes it already started have none. Call it from one thread at a time."""
-        if tag:
-            self._limits[0] = self._first - tag
-            _libc.prlimit(pid, _RLIMIT_MSGQUEUE, self._limits, None)
-
-    def read(self, pid: int) -> int:
-        """The tag of a process; 0 also if it may not be read."""
-        limits = _limits_of(pid)
-        tag = self._first - limits[0] if limits else 0
-        return tag if 0 < tag < self._span else 0
-
-
 _Limits = ctypes.c_uint64 * 2  # the soft limit and the hard one
 
 
 def _limits_of(pid: int) -> "ctypes.Array[ctypes.c_uint64] | None":
     limits = _Limits()
     return limits if _libc.prlimit(pid, _RLIMIT_MSGQUEUE, None, limits) == 0 else None
+
+
+# Tags are numbers for processes that all their descendants inherit and that cannot be lost by accident. An environment
+# can be cleared, a session left, a descriptor closed; but hardly anything sets the limit on the bytes in POSIX message
+# queues. A tag is that limit, lowered by a few bytes of its 800 kB; 0 stands for no tag. A scheduler inside a job
+# lowers it further, so what it reads may be another's number: the mark in the environment comes first.
+_limits = _limits_of(0) or _Limits()
+_UNTAGGED = 2**40 if _limits[0] == _UNLIMITED else _limits[0]
+_SPAN = min(_UNTAGGED, 100_000)
+
+
+def tag_of(number: int) -> int:
+    """The tag for a number; they begin again after a long time."""
+    return number % (_SPAN - 1) + 1 if _SPAN > 1 else 0
+
+
+def put_tag(pid: int, tag: int) -> None:
+    """Tag a process of ours; processes it already started have none. Call it from one thread at a time."""
+    if tag:
+        _limits[0] = _UNTAGGED - tag
+        _libc.prlimit(pid, _RLIMIT_MSGQUEUE, _limits, None)
+
+
+def read_tag(pid: int) -> int:
+    """The tag of a process that was not reaped; 0 also if it may not be read."""
+    limits = _limits_of(pid)
+    tag = _UNTAGGED - limits[0] if limits else 0
+    return tag if 0 < tag < _SPAN else 0

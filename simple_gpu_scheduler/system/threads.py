@@ -1,33 +1,18 @@
-"""Threads that get no signals, what they send each other, and values they compute. It does not know what they do."""
+"""Threads that get no signals, and values that they compute. It does not know what they do."""
 
 import sys
-import time
-from _thread import TIMEOUT_MAX, start_new_thread
+from _thread import start_new_thread
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.stdlib import Empty, Event, Lock, SimpleQueue, signal, suppress
-from simple_gpu_scheduler.base.values import Callable, Generic, Protocol, TypeVar
+from simple_gpu_scheduler.base.stdlib import Event, signal, suppress
+from simple_gpu_scheduler.base.values import Callable, Generic, TypeVar
 
 T = TypeVar("T")
 _ALL = signal.valid_signals()
 
 
-class Thread(Protocol):
-    """What is used of a thread that was started."""
-
-    @property
-    def ident(self) -> int | None:
-        """Its number."""
-
-    def is_alive(self) -> bool:
-        """Whether it runs."""
-
-    def join(self, timeout: float | None = None) -> None:
-        """Wait until it has ended."""
-
-
-class _QuickThread:
-    """A thread without `threading`, which takes 2 ms to load."""
+class Thread:
+    """A thread without `threading`, which takes 2 ms to load; or where that is loaded, one of its own."""
 
     def __init__(self, run: Callable[[], object]) -> None:
         self._run = run
@@ -41,11 +26,11 @@ class _QuickThread:
             self._has_ended.set()
 
     def is_alive(self) -> bool:
-        """See `Thread`."""
+        """Whether it runs."""
         return not self._has_ended.is_set()
 
     def join(self, timeout: float | None = None) -> None:
-        """See `Thread`."""
+        """Wait until it has ended."""
         self._has_ended.wait(timeout)
 
 
@@ -60,7 +45,7 @@ def start_thread(run: Callable[[], object]) -> Thread:
         known = None
     with NoSignals():  # the thread inherits the mask
         if known is None:
-            return _QuickThread(run)
+            return Thread(run)
         thread: Thread = known.Thread(target=run, daemon=True)
         thread.start()  # type: ignore[attr-defined] # it is one of `threading`
     return thread
@@ -84,36 +69,6 @@ def need_thread(run: Callable[[], object]) -> Thread:
         raise UserError("this user may not start more threads (ulimit -u); nothing was started") from None
 
 
-class MessageQueue(SimpleQueue[T]):
-    """Where one thread waits for messages. Any thread may put some, and so may the handler of a signal."""
-
-    def __init__(self) -> None:
-        self._bell = Lock()  # free once a message has come, until it is noticed
-        self._bell.acquire()
-
-    def put(self, item: T, block: bool = True, timeout: float | None = None) -> None:
-        """Put it, which never waits."""
-        super().put(item, block, timeout)
-        with suppress(RuntimeError):  # it is free already
-            self._bell.release()
-
-    def get(self, block: bool = True, timeout: float | None = None) -> T:
-        """The next message; `Empty` if none came in time.
-
-        Before Python 3.13, that of a SimpleQueue waits forever if the timeout passes while it prepares to wait, or
-        while the handler of a signal runs. A lock has no such fault.
-        """
-        until = float("inf") if timeout is None else time.monotonic() + timeout
-        while True:
-            try:
-                return super().get(block=False)
-            except Empty:
-                left = until - time.monotonic()
-                if not block or not left > 0:
-                    raise
-            self._bell.acquire(timeout=min(left, TIMEOUT_MAX))
-
-
 class Meanwhile(Generic[T]):
     """A value that a thread computes while others continue; `get` waits for it."""
 
@@ -122,10 +77,9 @@ class Meanwhile(Generic[T]):
         self._made: T | None = None
         self._error: Exception | None = None
         self._is_done = False
-        try:
-            self._thread: Thread | None = start_thread(self._run)
-        except RuntimeError:  # there can be no more threads: `get` makes it
-            self._thread = None
+        self._thread: Thread | None = None
+        with suppress(RuntimeError):  # there can be no more threads: `get` makes it
+            self._thread = start_thread(self._run)
 
     def get(self) -> T:
         """The value, or the error from computing it."""

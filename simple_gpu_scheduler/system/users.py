@@ -3,6 +3,8 @@
 import os
 import pwd
 
+from .leftovers import read_entry
+
 
 def owner(pid: int) -> int:
     """The uid of a process; -1 when there is none."""
@@ -32,12 +34,4 @@ def user_id(name: str) -> int:
 
 def program(pid: int) -> str:
     """The name of the program that a process runs."""
-    return _read(f"/proc/{pid}/comm").strip() or "?"
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, "rb", buffering=0) as file:
-            return file.read(4096).decode("utf-8", "replace")
-    except OSError:  # it has just ended
-        return ""
+    return read_entry(pid, "comm").decode("utf-8", "replace").strip() or "?"

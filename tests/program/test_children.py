@@ -8,12 +8,12 @@ PREPARE = """
 import errno, os, signal, threading
 from queue import SimpleQueue
 from simple_gpu_scheduler.keeper import children
-from simple_gpu_scheduler.keeper.children import Children, _Main
+from simple_gpu_scheduler.keeper.children import Children, _Child
 from simple_gpu_scheduler.keeper.messages import PID, BeyondUs, AttemptEnded, MainExited, Start, Stop
 from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.threads import start_thread
 processes.adopt_orphans()
-told, idle = SimpleQueue(), SimpleQueue()
+told = SimpleQueue()
 number = 0
 def tell(message):
     global number
@@ -21,7 +21,7 @@ def tell(message):
     told.put(message)
     return number
 def make():
-    made = Children([b"%s=%s" % each for each in os.environb.items()], tell, lambda: idle.put(None))
+    made = Children([b"%s=%s" % each for each in os.environb.items()], tell)
     made.run_id, made.grace = b"run", 10.0
     return made
 subject = make()
@@ -47,9 +47,12 @@ def is_closed(fd):
     except OSError:
         return True
 def main(job=1):
-    while not (pid := subject._busy.get(b"%d.1" % job)):
+    while not ((child := subject._unfinished.get(b"%d.1" % job)) and child.pid):
         pass
-    return pid
+    return child.pid
+def until_idle():
+    while not subject.are_idle:
+        pass
 def ended(kind=AttemptEnded):
     message = told.get(timeout=120)
     assert isinstance(message, kind), message
@@ -69,8 +72,7 @@ subject.stop(TERM, 0)
 run(1, message(b"touch never"), ())
 assert ended() == AttemptEnded(b"1.1", errno=errno.ECANCELED)
 assert not os.path.exists("never")
-assert subject.are_idle and idle.get(timeout=120) is None
-assert not subject._told and not subject._starting
+assert subject.are_idle and not subject._told
 """)
 
 
@@ -103,7 +105,7 @@ def test_a_stop_of_what_has_ended_sends_no_signal_and_is_forgotten() -> None:
     run("""
 run(1, message(b"true"), ())
 assert ended() == AttemptEnded(b"1.1")
-processes.signal_group = None
+processes.send_signal = None
 subject.stop(KILL, number)
 subject.forget(b"1.1")
 assert not subject._told
@@ -157,7 +159,7 @@ assert os.path.getsize("ran") == 1 and not os.path.exists("never")
 def test_a_process_that_has_ended_stays_until_that_was_told() -> None:
     run("""
 states = []
-subject._tell = lambda message: states.append(state(subject._busy[b"1.1"])) or tell(message)
+subject._tell = lambda message: states.append(state(main())) or tell(message)
 run(1, message(b"exit 7"), ())
 assert (ended(), states) == (AttemptEnded(b"1.1", 7 << 8), ["Z"])
 assert not open("/proc/thread-self/children").read()
@@ -173,7 +175,7 @@ run(2, message(b"touch never", 2), ())
 assert told.empty() and not subject.are_idle
 open("go", "w").close()
 assert ended() == AttemptEnded(b"1.1")
-idle.get(timeout=120)
+until_idle()
 assert subject.close() == [] and not os.path.exists("never")
 """)
 
@@ -214,12 +216,13 @@ def test_a_late_kill_does_not_hurry_what_ends_leftovers_unless_its_sender_knew_o
         LEFT
         + """
 subject.stop(KILL, knows - 1)
-assert not subject._told
+assert not subject._unfinished[b"1.1"].told
 subject.stop(KILL, knows)
-assert subject._told == {b"1.1": signal.SIGKILL}
+assert subject._unfinished[b"1.1"].told == signal.SIGKILL
 last = ended()
 assert (last.status, last.swept, last.was_told) == (0, 1, 0), last
-assert not subject._told and not subject._left
+until_idle()
+assert not subject._told
 """
     )
 
@@ -244,13 +247,14 @@ def tell_late(message):
         may.wait()
     return tell_at_once(message)
 subject._tell = tell_late
-start(b"exit 1")
+threading.excepthook = lambda _: os._exit(1)
+first = start(b"exit 1")
 assert ended() == AttemptEnded(b"1.1", 1 << 8)
 run(2, message(b"exit 2", 2), ())
 assert ended() == AttemptEnded(b"2.1", 2 << 8)
 may.set()
 assert ended() == AttemptEnded(b"1.1", 1 << 8)
-idle.get(timeout=30)
+first.join(120)
 """
     )
 
@@ -264,7 +268,7 @@ subject.grace = 0.1
         + LEFT
         + """
 assert ended().swept == 1
-assert subject.are_idle or idle.get(timeout=120) is None
+until_idle()
 run(9, message(b"true", 9), ())
 assert ended() == AttemptEnded(b"9.1")
 """
@@ -273,7 +277,8 @@ assert ended() == AttemptEnded(b"9.1")
 
 def test_a_mark_is_found_among_those_of_schedulers_around_and_inside() -> None:
     run("""
-subject._mains[1] = _Main(b"3.1", b"/run.3.1", 0)
+subject._unfinished[b"3.1"] = child = _Child(b"3.1", 0)
+child.pid, child.is_being_started = 1, False
 def owner(tree):
     child = subject._starter.start((b"/bin/sleep", b"1000"), [b"SGS_TREE=" + tree])
     while b"sleep" not in cmdline(child):
@@ -292,19 +297,19 @@ def test_a_tag_stays_when_the_environment_is_cleared_and_is_found_in_descendants
     run("""
 start(b"while [ ! -e tagged ]; do sleep 0.01; done; env -i sleep %d.25; true" % (1000 + os.getpid()))
 pid = main()
-tag = subject._mains[pid].tag
-assert 0 < tag == subject._tags.read(pid) == subject._tags.of(1)
+child = subject._unfinished[b"1.1"]
+assert 0 < child.tag == processes.read_tag(pid) == processes.tag_of(1)
 open("tagged", "w").close()
 sleeps = []
 mine = b"sleep\\0%d.25" % (1000 + os.getpid())
 while not sleeps:
     sleeps = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and mine in cmdline(pid)]
 assert [subject._owner(each) for each in sleeps] == ["running"]
-subject._mains = {pid: _Main(b"2.1", b"/run.2.1", tag + 1)}
+child.tag += 1
 assert subject._owner(sleeps[0]) == "ended"
 os.kill(sleeps[0], 9)
 assert ended() == AttemptEnded(b"1.1")
-assert processes.Tags().read(1) == 0
+assert processes.read_tag(1) == 0
 """)
 
 

@@ -237,7 +237,7 @@ def test_ctrl_c_twice_while_the_keeper_is_suspended_ends_the_run_once_that_conti
 def test_a_job_that_is_cancelled_while_its_keeper_is_suspended_is_asked_to_end_though_that_is_killed(
     program: Program, pids: Pids
 ) -> None:
-    run = start(program, f"trap 'touch cleaned-up; exit 1' TERM; {HOLD}\n", *ALONE, "--grace", "1000")
+    run = start(program, f"trap 'touch cleaned-up; exit 3' TERM; {HOLD}\n", *ALONE, "--grace", "1000")
     keeper = pids("keeper")
     suspend(keeper)
     assert program.run("cancel", "1").returncode == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from simple_gpu_scheduler.system import leftovers
-from simple_gpu_scheduler.system.leftovers import Running
+from simple_gpu_scheduler.system.leftovers import Running, strays
 from tests.conftest import is_alive, until
 
 
@@ -49,24 +49,27 @@ daemon = {DAEMON.format(path=str(tmp_path / "pid"), stubborn=stubborn)!r}
 pid = processes.Starter().start((sys.executable.encode(), b"-c", daemon.encode()), [b"PATH=/bin:/usr/bin"])
 processes.wait_for_end(pid)
 assert processes.reap(pid) == 0
-assert processes.has_orphans()
-assert leftovers.end_strays(lambda: leftovers.Running(()), lambda pid: 'unknown', 0.3, bool) == (1, [], '')
-assert not processes.has_orphans()
+me, none = os.getpid(), leftovers.Running(())
+assert processes.are_alive(leftovers.children(me))
+find = lambda: leftovers.strays(leftovers.read_table(), me, none, lambda pid: 'unknown')
+assert leftovers.end_all(find, 0.3) == (1, [], '')
+assert not processes.are_alive(leftovers.children(me))
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
 
 LEFT_FOR_A_MOMENT = """
-import sys
+import os, sys
 from simple_gpu_scheduler.system import leftovers, processes
 processes.adopt_orphans()
 leftovers.PATIENCE = 1000
 leave = b"(trap 'echo termed > end; exit' TERM; sleep 0.3 & : > began; wait; echo ended > end) &"
 leave += b" until test -e began; do sleep 0.01; done"
 processes.wait_for_end(processes.Starter().start((b"/bin/sh", b"-c", leave), [b"PATH=/bin:/usr/bin"]))
-is_told = sys.argv[1] == "told"
-swept = leftovers.end_strays(lambda: leftovers.Running(()), lambda pid: "ended", 1000, bool, (), lambda: is_told)
+none = leftovers.Running(())
+find = lambda: leftovers.strays(leftovers.read_table(), os.getpid(), none, lambda pid: "ended")
+swept = leftovers.end_all(find, 1000, lambda: 15 if sys.argv[1] == "told" else 0)
 print(swept.ended > 0)
 """
 
@@ -97,7 +100,8 @@ def test_a_process_of_another_user_is_named_and_not_waited_for(monkeypatch: pyte
 
         monkeypatch.setattr(os, "kill", refuse)
         until(lambda: os.getsid(other.pid) == other.pid)
-        swept = leftovers.end_strays(lambda: Running(()), lambda _pid: "unknown", 60, bool)
+        me, none = os.getpid(), Running(())
+        swept = leftovers.end_all(lambda: strays(leftovers.read_table(), me, none, lambda _pid: "unknown"), 60)
         monkeypatch.undo()
         assert other.pid in swept.beyond_us
         other.kill()

@@ -8,12 +8,12 @@ from tests.conftest import UNMEASURED, until
 WAITS = """
 import sys, time
 from queue import Empty
-from simple_gpu_scheduler.system.threads import MessageQueue
+from simple_gpu_scheduler.system.inbox import SystemInbox
 
 until = time.monotonic() + 1
 while time.monotonic() < until:
     for _ in range(1000):
-        try: MessageQueue().get(timeout=1e-6)
+        try: SystemInbox().get(timeout=1e-6)
         except Empty: pass
 """
 

@@ -5,7 +5,8 @@ import threading
 from pathlib import Path
 
 from simple_gpu_scheduler.keeper.connection import Socket, pair, receive
-from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
+from simple_gpu_scheduler.keeper.intake import Intake
+from simple_gpu_scheduler.keeper.messages import TakeIn
 from simple_gpu_scheduler.system.threads import start_thread
 
 
@@ -35,9 +36,8 @@ class Pipe:
         """An intake of its own, as the keeper has it."""
         ours, its_end = pair()
         self._ends += [ours, its_end]
-        taking = Intake(
-            os.dup(self.reading_end), os.dup(self.spool), its_end, granted, PipeKind(is_named=True, holds=holds)
-        )
+        wanted = TakeIn(granted, is_named=True, holds=holds)
+        taking = Intake(os.dup(self.reading_end), os.dup(self.spool), its_end, wanted)
         os.close(self.reading_end)
         self.reading_end = -1
         thread = start_thread(taking.run)

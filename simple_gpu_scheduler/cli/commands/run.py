@@ -6,7 +6,7 @@ import sys
 import time
 
 from simple_gpu_scheduler.base.clock import SystemClock
-from simple_gpu_scheduler.base.errors import BY_SIGNAL, Broken, UserError
+from simple_gpu_scheduler.base.errors import BY_SIGNAL, UserError
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place, outcome_of
 from simple_gpu_scheduler.base.stdlib import signal
@@ -15,16 +15,14 @@ from simple_gpu_scheduler.base.units import parse_duration
 from simple_gpu_scheduler.base.values import Any, Callable, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Parsed, Section, UsageError, Whole
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
-from simple_gpu_scheduler.gpus import LookCame
 from simple_gpu_scheduler.gpus.acquire import Acquired, acquire
 from simple_gpu_scheduler.gpus.discover import Wants, find_machine, open_pool
-from simple_gpu_scheduler.gpus.leases import LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.system.foreground import FOR_THE_COMMAND, cannot_start, run_in_foreground
+from simple_gpu_scheduler.system.inbox import SystemInbox
 from simple_gpu_scheduler.system.job_environment import inherited, own, unbuffered
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
-from simple_gpu_scheduler.system.signals import Signalled, signals_to
-from simple_gpu_scheduler.system.threads import MessageQueue
+from simple_gpu_scheduler.system.signals import signals_to
 
 _EXAMPLES = r"""
 simple_gpu_scheduler run -- python train.py --lr 0.1
@@ -112,7 +110,7 @@ def run_errand(errand: Errand, environment: Mapping[bytes, bytes], say: Callable
     run_id = f"run-{os.getpid()}-{time.time_ns()}"
     attempt = Attempt(Job(1, b"", Place(1), errand.gpus), 1, (), (0,))
     its_mark = mark(attempt, run_id.encode())
-    inbox: MessageQueue[LeaseCame | LookCame | Broken | Signalled] = MessageQueue()
+    inbox = SystemInbox()
     tree = environment.get(TREE, b"")
     pool = open_pool(machine, errand.wants, inbox.put, Family(run_id, tree), tree)
     clock = SystemClock()

@@ -1,6 +1,8 @@
 """This machine as an engine: what it hands to the pool and to the keeper, which are made by hand here."""
 
 import errno
+import os
+import select
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +17,6 @@ from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.keeper import survivors
-from simple_gpu_scheduler.keeper.client import KeeperGone
 from simple_gpu_scheduler.keeper.messages import (
     AttemptEnded,
     BeyondUs,
@@ -38,6 +39,7 @@ class FakeKeeper:
 
     def __init__(self) -> None:
         self.told: list[Message] = []
+        self.fd = os.eventfd(0)
         self.known = 0
         self.refuses = False
         self.has_unsent = False
@@ -48,7 +50,10 @@ class FakeKeeper:
         return False
 
     def fileno(self) -> int:
-        return -1
+        return self.fd
+
+    def receive(self) -> None:
+        """It is gone."""
 
     def send(self, message: Message, _files: Sequence[int] = ()) -> int:
         self.told.append(message)
@@ -82,7 +87,11 @@ class Subject:
             self.engine.start(attempt)
 
     def loses_its_keeper(self, *, has_worked: bool) -> object:
-        return self.engine._take_what_ran(KeeperGone(has_worked))
+        self.keeper.known = int(has_worked)
+        self.engine._watch_keeper()
+        message = self.engine._read(select.POLLIN)
+        assert message
+        return message.message
 
     def hears(self, message: object, number: int = 0) -> list[object]:
         said = Letter(number, 0, message) if number else message

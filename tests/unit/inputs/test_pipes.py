@@ -10,7 +10,7 @@ from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.inputs import pipes
 from simple_gpu_scheduler.inputs.feeds import Piece
 from simple_gpu_scheduler.inputs.pipes import Rest, Spooled
-from simple_gpu_scheduler.keeper.intake import PipeKind
+from simple_gpu_scheduler.keeper.messages import TakeIn
 from simple_gpu_scheduler.system.threads import start_thread
 from tests.support.feed import read
 from tests.support.pipe import Pipe
@@ -35,7 +35,7 @@ def spooled(pipe: Pipe) -> Start:
     """A feed without a keeper."""
 
     def start(**settings) -> Spooled:
-        feed = Spooled("input-0", pipe.reading_end, pipe.spool, None, PipeKind(is_named=True), **settings)
+        feed = Spooled("input-0", pipe.reading_end, pipe.spool, None, TakeIn(is_named=True), **settings)
         feed.begin()
         return feed
 
@@ -91,13 +91,13 @@ class TestSpooled:
         """The keeper of this test takes one piece and is gone."""
         ends: list[int] = []
 
-        def hand_over(_granted: int, files: Sequence[int], kind: PipeKind) -> None:
-            assert kind == PipeKind(is_named=True)
+        def hand_over(wanted: TakeIn, files: Sequence[int]) -> None:
+            assert wanted == TakeIn(wanted.granted, is_named=True)
             ends.append(os.dup(files[2]))
             os.write(ends[0], b"open")
 
         writer = pipe.open()
-        feed = Spooled("input-0", pipe.reading_end, pipe.spool, hand_over, PipeKind(is_named=True))
+        feed = Spooled("input-0", pipe.reading_end, pipe.spool, hand_over, TakeIn(is_named=True))
         feed.begin()
         os.write(pipe.spool, b"one\n")
         os.write(ends[0], b"4")

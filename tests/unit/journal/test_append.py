@@ -218,7 +218,7 @@ def test_after_a_hang_a_line_is_in_the_file_again_when_append_returns(
     append_all(patient, LINES[:5])
     disk.answers.set()
     until(lambda: disk.lines() == LINES[:5])
-    until(lambda: patient._done.qsize() == 5)
+    until(lambda: len(patient._done._messages) == 5)
     monkeypatch.setattr(subject, "_PATIENCE", 30)
     slow = disk.write
     monkeypatch.setattr(os, "write", lambda fd, data: time.sleep(0.02) or slow(fd, data))
@@ -233,7 +233,7 @@ def test_a_second_hang_is_reported_again(disk: Disk, patient: PatientAppender) -
         assert len(append_all(patient, LINES[at : at + 5])) == 1
         disk.answers.set()
         until(lambda end=at + 5: disk.lines() == LINES[:end])
-        until(lambda: patient._done.qsize() == 5)
+        until(lambda: len(patient._done._messages) == 5)
 
 
 def test_trouble_goes_through_the_thread(disk: Disk, patient: PatientAppender) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from simple_gpu_scheduler.keeper import intake
 from simple_gpu_scheduler.keeper.connection import pair, send
-from simple_gpu_scheduler.keeper.intake import Intake, PipeKind
+from simple_gpu_scheduler.keeper.intake import Intake
+from simple_gpu_scheduler.keeper.messages import TakeIn
 from simple_gpu_scheduler.system.threads import start_thread
 from tests.conftest import until
 from tests.support.pipe import Pipe, told
@@ -160,7 +161,7 @@ class TestIntake:
         pipe.spool = os.open("/dev/full", os.O_RDWR)
         writer = pipe.open()
         ours, its_end = pair()
-        thread = start_thread(Intake(os.dup(pipe.reading_end), pipe.spool, its_end, 100, PipeKind(is_named=True)).run)
+        thread = start_thread(Intake(os.dup(pipe.reading_end), pipe.spool, its_end, TakeIn(100, is_named=True)).run)
         os.write(writer, b"one\n")
         assert told(ours) == [b"open"]
         assert told(ours) == [b"failed", b"No space left on device", b"one\n"]

@@ -52,8 +52,8 @@ def test_each_kind_has_defaults_for_all_its_fields(kind: type[Any]) -> None:
 
 
 def test_fields_that_are_not_there_keep_their_defaults() -> None:
-    assert decode(b"7\x003\0stop\x001.1") == Letter(7, 3, Stop(b"1.1"))
-    assert decode(b"7\x003\0ended") == Letter(7, 3, AttemptEnded())
+    assert decode(b"7\x003\0Stop\x001.1") == Letter(7, 3, Stop(b"1.1"))
+    assert decode(b"7\x003\0AttemptEnded") == Letter(7, 3, AttemptEnded())
 
 
 @given(all_of(AttemptEnded), st.lists(WITHOUT_NUL, max_size=4))

@@ -166,8 +166,9 @@ def check(lineup: Lineup, plain: dict[int, Job]) -> None:
     assert {each.number: each.job for each in here} == plain
     assert len(here) == len(plain) == len(lineup)
     assert lineup.cpu_jobs == sum(not each.gpus for each in plain.values())
-    assert lineup.needs() == {(each.gpus, (each.mem or 0) if each.gpus else 0) for each in plain.values()}
-    assert lineup.most_gpus == max((each.gpus for each in plain.values()), default=0)
+    needs = {(each.gpus, (each.mem or 0) if each.gpus else 0) for each in plain.values()}
+    assert lineup.needs() == needs
+    assert lineup.most == (max([0, *(gpus for gpus, _ in needs)]), max([0, *(mem for _, mem in needs)]))
     for kind, queue in queues.items():
         assert queue[0] == min(each for each in queue if lineup._is_here(each))
         assert all(each.kind == kind for each in queue)

@@ -65,8 +65,8 @@ def seen(subject: Scheduler, now: float) -> Seen:
     return Seen(
         subject.waiting,
         list(subject.running),
-        subject.wants_gpus,
-        subject.wants_memory,
+        subject.wants[0],
+        subject.wants[1],
         subject.asks_lengths,
         subject.next_wake(now),
     )
@@ -274,7 +274,7 @@ def test_memory_that_no_job_or_only_a_cpu_job_asks_for_is_never_missing() -> Non
     attempts = start_all(subject, 0, {"0": Room(0)})
     assert numbers(attempts) == [1, 2]
     assert all(subject.fits(attempt, {}) for attempt in attempts)
-    assert subject.wants_memory == 0
+    assert subject.wants[1] == 0
 
 
 @pytest.mark.parametrize(("width", "mem", "is_dropped"), [(2, 8, False), (2, 9, True), (3, None, True), (1, 8, False)])

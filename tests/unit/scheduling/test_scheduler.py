@@ -352,14 +352,14 @@ def test_a_job_that_was_cancelled_and_comes_back_starts_once() -> None:
 
 def test_the_most_memory_that_one_waiting_job_needs_is_what_is_wanted() -> None:
     subject = scheduler("01")
-    assert (subject.wants_gpus, subject.wants_memory) == (0, 0)
+    assert subject.wants == (0, 0)
     for number, mem in enumerate((None, 5, 2), 1):
         subject.add(job(number, mem=mem), 0)
-    assert (subject.wants_gpus, subject.wants_memory) == (1, 5)
+    assert subject.wants == (1, 5)
     assert started(subject) == [(1, "0"), (2, "1")]
-    assert subject.wants_memory == 2
+    assert subject.wants[1] == 2
     subject.cancel(3)
-    assert (subject.wants_gpus, subject.wants_memory) == (0, 0)
+    assert subject.wants == (0, 0)
 
 
 def test_a_job_that_says_no_priority_has_that_of_nought() -> None:
