@@ -31,8 +31,8 @@ from .protocol import Ended, Exited, ForEngine, Refused, Report, Setting, Tended
 
 _STDOUT = 1
 _WITHOUT_KEEPER = (
-    "the keeper process was killed; its jobs continue, and a new keeper starts the next ones, but a job that ended at "
-    "that moment runs again"
+    "the keeper process was killed; its jobs continue, and a new keeper starts the next ones, but a job that started "
+    "and ended at that moment runs again"
 )
 
 
@@ -159,7 +159,7 @@ class LocalEngine:
             message = message.message
         if isinstance(message, messages.AttemptEnded):
             return [self._ended(message)]
-        if isinstance(message, messages.Told):
+        if isinstance(message, messages.Obeyed):
             if self._untold.get(key_of(message.attempt)) == bool(message.force):
                 del self._untold[key_of(message.attempt)]
             return ()

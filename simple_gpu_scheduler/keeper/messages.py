@@ -89,7 +89,7 @@ class AttemptEnded(NamedTuple):
     server: bytes = b""
 
 
-class Told(NamedTuple):
+class Obeyed(NamedTuple):
     """From the keeper: it has done what `Stop` said."""
 
     attempt: bytes = b""
@@ -102,7 +102,7 @@ class BeyondUs(NamedTuple):
     attempt: bytes = b""
 
 
-Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | Told | BeyondUs
+Message = Serve | Start | Stop | Recorded | TakeIn | Finish | Ready | MainExited | AttemptEnded | Obeyed | BeyondUs
 
 # Names stay, and are only added to: the two sides may be of different versions one day.
 _TYPES: Mapping[bytes, type[Any]] = {kind.__name__.encode(): kind for kind in Message.__args__}

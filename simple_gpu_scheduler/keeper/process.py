@@ -23,12 +23,12 @@ from .messages import (
     Finish,
     Letter,
     Message,
+    Obeyed,
     Ready,
     Serve,
     Start,
     Stop,
     TakeIn,
-    Told,
     decode,
     encode,
     key_of,
@@ -109,7 +109,7 @@ class Keeper:
             self._run(letter.number, message, descriptors)
         elif isinstance(message, Stop):
             self._children.stop(message, letter.recorded)
-            self._tell(Told(*message))
+            self._tell(Obeyed(*message))
         elif isinstance(message, TakeIn):
             self._take_in(message, descriptors or [])
         elif isinstance(message, Serve):

@@ -227,14 +227,42 @@ assert not subject._told
     )
 
 
-def test_where_the_kernel_lists_no_children_leftovers_are_ended_too() -> None:
-    run(
-        """
+UNLISTED = """
 open_ = os.open
 os.open = lambda path, *more: open_("/nowhere" if "children" in str(path) else path, *more)
 subject = make()
 os.open = open_
 assert subject._orphans.alive() is None
+"""
+
+
+def test_where_the_kernel_lists_no_children_a_process_that_has_ended_stays_until_that_was_told() -> None:
+    run(
+        UNLISTED
+        + """
+may, tell_at_once = threading.Event(), subject._tell
+def tell_late(message):
+    if message.attempt == b"1.1":
+        told.put(message)
+        may.wait()
+    return tell_at_once(message)
+subject._tell = tell_late
+threading.excepthook = lambda _: os._exit(1)
+first = start(b"exit 1")
+assert ended() == AttemptEnded(b"1.1", 1 << 8)
+run(2, message(b"exit 2", 2), ())
+assert ended() == AttemptEnded(b"2.1", 2 << 8)
+may.set()
+assert ended() == AttemptEnded(b"1.1", 1 << 8)
+first.join(120)
+"""
+    )
+
+
+def test_where_the_kernel_lists_no_children_leftovers_are_ended_too() -> None:
+    run(
+        UNLISTED
+        + """
 subject.grace = 0.1
 """
         + LEFT

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Program, until
-from tests.support.sharing import ALONE, LEASE, held, in_line, leases, lonely, were_alone
+from tests.support.sharing import ALONE, LEASE, endless, held, in_line, leases, lonely, were_alone
 
 pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
 
@@ -23,6 +23,20 @@ def start_together(program: Program, inputs: dict[str, str]) -> None:
     for process in processes:
         process.communicate(timeout=120)
         assert process.returncode == 0
+
+
+def done(program: Program) -> list[str]:
+    path = program.directory / "done"
+    return path.read_text().split() if path.exists() else []
+
+
+def somebody_is_in_line() -> str:
+    """A command that tells, for a job; from now on, the lease has its files."""
+    files = [leases() / LEASE, leases() / f"{LEASE}.next"]
+    with held():
+        files[1].touch()
+    inodes = "|".join(str(file.stat().st_ino) for file in files)
+    return f"grep -qE -e '->.*:({inodes}) ' /proc/locks"
 
 
 def while_all_had_jobs(words: list[str]) -> list[str]:
@@ -51,18 +65,25 @@ def test_each_has_its_share_of_a_gpu_at_any_time(
 
 def test_a_scheduler_that_gave_it_back_comes_last(program: Program) -> None:
     """Once the other one is in line, a scheduler never runs another job first, however busy the machine is."""
-    files = [leases() / LEASE, leases() / f"{LEASE}.next"]
-    with held():
-        files[1].touch()
-    inodes = "|".join(str(file.stat().st_ino) for file in files)
     script = program.directory / "turn.sh"
-    script.write_text(
-        f"echo $1 >> done; until [ -e over ] || grep -qE -e '->.*:({inodes}) ' /proc/locks; do sleep 0.01; done\n"
-    )
+    script.write_text(f"echo $1 >> done; until [ -e over ] || {somebody_is_in_line()}; do sleep 0.01; done\n")
     start_together(program, {name: f"sh turn.sh {name}\n" * 39 + f"sh turn.sh {name}; touch over\n" for name in "ab"})
-    shared = while_all_had_jobs((program.directory / "done").read_text().split())
+    shared = while_all_had_jobs(done(program))
     assert len(shared) >= 79
     assert [len(list(group)) for _, group in groupby(shared)] == [1] * len(shared)
+
+
+def test_a_scheduler_that_comes_while_another_never_pauses_gets_its_turn_soon(program: Program) -> None:
+    """The other one keeps its lease from one job to the next only while nobody is in line."""
+    (program.directory / "job.sh").write_text(f"{somebody_is_in_line()} && echo late >> done || echo x >> done\n")
+    with endless(program, "sh job.sh"):
+        until(lambda: done(program).count("x") >= 20, "it keeps its lease")
+        assert "late" not in done(program)
+        came = program.start(*ALONE)
+        program.feed(came, "echo came >> done\n")
+        assert came.wait(timeout=120) == 0
+    words = done(program)
+    assert words[: words.index("came")].count("late") <= 3
 
 
 def test_two_take_turns_through_a_whole_run(program: Program) -> None:

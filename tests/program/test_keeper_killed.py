@@ -154,7 +154,7 @@ def test_a_job_whose_keeper_was_killed_is_ended_at_its_timeout_and_its_gpu_serve
     program: Program, pids: Pids, ignored: str, of_the_run: tuple[str, ...], of_the_job: str
 ) -> None:
     """One that ignores TERM is killed; the others have time to clean up."""
-    trap = "trap '' TERM" if ignored else "trap 'touch cleaned-up; exit' TERM"
+    trap = "trap '' TERM" if ignored else "trap 'touch cleaned-up; exit 1' TERM"
     job = f"{trap}; echo $PPID > keeper; echo $$ > job; while :; do sleep 0.05; done {of_the_job}\n"
     run = start(program, f"{job}echo $CUDA_VISIBLE_DEVICES > next\n", *ALONE, "--grace", "1", *of_the_run)
     os.kill(pids("keeper"), signal.SIGKILL)

@@ -17,8 +17,10 @@ from tests.support.sharing import (
     ALONE,
     LEASE,
     UID,
+    endless,
     held,
     in_line,
+    is_leased,
     leases,
     lonely,
     mount_namespace,
@@ -367,6 +369,23 @@ def test_a_scheduler_idle_when_the_files_were_deleted_excludes_later_ones(progra
     for process in (was_idle, came):
         process.communicate(timeout=120)
         assert process.returncode == 0
+    assert were_alone(program.directory)
+
+
+@pytest.mark.parametrize("names", [[LEASE], FILES])
+def test_a_scheduler_that_never_pauses_soon_has_the_files_that_others_would_use(
+    program: Program, names: list[str]
+) -> None:
+    """It keeps its lease from one job to the next, so it must ask whether that is still the lease."""
+    job = lonely(program.directory)
+    with endless(program, job):
+        until((program.directory / "done").exists)
+        for name in names:
+            (leases() / name).unlink()
+        until(lambda: (leases() / LEASE).exists() and is_leased())
+        came = program.start(*ALONE, env=unmeasured())
+        program.feed(came, f"{job}\n" * 20)
+        assert came.wait(timeout=120) == 0
     assert were_alone(program.directory)
 
 

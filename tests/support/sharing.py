@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -99,6 +100,21 @@ def mount_namespace(script: str, cwd: Path, environment: Mapping[str, str] = os.
         check=False,
     )
     return done.stdout.decode()
+
+
+@contextmanager
+def endless(program: Program, command: str) -> Iterator[None]:
+    """Meanwhile, a scheduler runs this command again and again."""
+    with subprocess.Popen(["yes", command], stdout=subprocess.PIPE) as lines:
+        process = program.start(*ALONE, "--quiet", stdin=lines.stdout, env=unmeasured())
+        assert lines.stdout
+        lines.stdout.close()  # so that it ends with its reader
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=120)
+            lines.kill()
 
 
 def as_user(uid: int) -> list[str]:

@@ -17,7 +17,16 @@ from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.gpus.leases import Hold
 from simple_gpu_scheduler.gpus.pool import Demand
 from simple_gpu_scheduler.keeper import survivors
-from simple_gpu_scheduler.keeper.messages import AttemptEnded, BeyondUs, Letter, MainExited, Message, Start, Stop, Told
+from simple_gpu_scheduler.keeper.messages import (
+    AttemptEnded,
+    BeyondUs,
+    Letter,
+    MainExited,
+    Message,
+    Obeyed,
+    Start,
+    Stop,
+)
 from simple_gpu_scheduler.keeper.survivors import Survivor, SurvivorExited
 from simple_gpu_scheduler.system.inbox import SystemInbox
 
@@ -168,10 +177,10 @@ def test_what_a_killed_keeper_had_not_told_an_attempt_is_told_to_the_survivor(mo
     subject = Subject()
     subject.start(ATTEMPT, OTHER)
     subject.engine.stop([ATTEMPT, OTHER], force=False)
-    subject.hears(Told(b"1.1", 0), 1)
-    subject.hears(Told(b"2.1", 0), 2)
+    subject.hears(Obeyed(b"1.1", 0), 1)
+    subject.hears(Obeyed(b"2.1", 0), 2)
     subject.engine.stop([OTHER], force=True)
-    subject.hears(Told(b"2.1", 0), 3)
+    subject.hears(Obeyed(b"2.1", 0), 3)
     subject.hears(subject.loses_its_keeper(has_worked=True))
     assert told == [([(2, 1)], True)]
 
