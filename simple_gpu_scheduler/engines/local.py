@@ -60,7 +60,7 @@ class LocalEngine:
         self._left_out: frozenset[str] = frozenset()
         self._taken: dict[Key, Hold] = {}  # places of attempts that have not started yet
         self._started: dict[Key, tuple[Attempt, int]] = {}  # whose ends the keeper will tell, and their numbers
-        self._untold: dict[Key, bool] = {}  # which are to end, and whether by force: the keeper has not told them yet
+        self._untold: set[Key] = set()  # which are to end, and the keeper has not told them yet
         self._traces = Traces(setting.run_id.encode())
         self._survivors = {each.attempt.key: each.attempt for each in setting.survivors}
         pids = {each.attempt.key: each.pid for each in setting.survivors if each.status is None}
@@ -147,7 +147,7 @@ class LocalEngine:
         keys = [attempt.key for attempt in attempts if attempt.key in self._survivors]
         if keys:
             survivors.end(self._traces, keys, force=force)
-        self._untold |= {attempt.key: force for attempt in attempts if attempt.key not in keys}
+        self._untold |= {attempt.key for attempt in attempts if attempt.key not in keys}
         for attempt in attempts:
             if attempt.key in self._started:
                 self._keeper.send(messages.Stop(name_of(attempt.key), int(force)))
@@ -159,10 +159,6 @@ class LocalEngine:
             message = message.message
         if isinstance(message, messages.AttemptEnded):
             return [self._ended(message)]
-        if isinstance(message, messages.Obeyed):
-            if self._untold.get(key_of(message.attempt)) == bool(message.force):
-                del self._untold[key_of(message.attempt)]
-            return ()
         if isinstance(message, messages.MainExited | messages.BeyondUs):
             kind = Exited if isinstance(message, messages.MainExited) else Unstoppable
             started = self._started.get(key_of(message.attempt))
@@ -171,7 +167,9 @@ class LocalEngine:
             return [self._survivor_exited(message)]
         if isinstance(message, _Outlived):
             return self._outlived(message)
-        if isinstance(message, LeaseCame):
+        if isinstance(message, messages.Obeyed):
+            self._untold.discard(key_of(message.attempt))
+        elif isinstance(message, LeaseCame):
             self._pool.came(message.gpu, now)
         elif isinstance(message, LookCame):
             self._pool.looked(message.gpu, message.answer, now)
@@ -195,8 +193,8 @@ class LocalEngine:
         numbers = {key: number for key, (_, number) in started.items()}
         self._traces = self._traces.more(numbers)
         survivors.watch_orphans(self._traces, numbers, self._put)
-        for force in (False, True):  # not the others: to many programs a second TERM means that there is no time left
-            self.stop([self._survivors[key] for key in started if self._untold.get(key) is force], force=force)
+        # Not the others: to many programs a second TERM means that there is no time left. A KILL is repeated anyway.
+        self.stop([self._survivors[key] for key in started if key in self._untold], force=False)
         return ()
 
     def _survivor_exited(self, exited: SurvivorExited) -> Report:
@@ -210,7 +208,7 @@ class LocalEngine:
 
     def release(self, attempt: Attempt) -> None:
         """See `Engine`. A survivor of an earlier scheduler has no lease of ours."""
-        self._untold.pop(attempt.key, None)
+        self._untold.discard(attempt.key)
         if attempt.slots:
             is_unused = self._taken.pop(attempt.key, None) is not None
             self._pool.give_back(mark(attempt, self._traces.run_id), attempt.gpus, unused=is_unused)

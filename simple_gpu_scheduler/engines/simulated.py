@@ -109,7 +109,8 @@ class Simulated:
         """They end at once."""
         killed = Outcome("killed", signal.SIGKILL if force else signal.SIGTERM)
         for attempt in attempts:
-            if not self._has_ended(attempt):
+            count = self._ending.get(attempt.key)
+            if not any(number == count and at <= self._now for at, number, _ in self._ends):
                 self._end_at(self._now, Ended(attempt, killed))
 
     def received(self, message: Any, _now: float) -> Sequence[Report]:
@@ -127,10 +128,6 @@ class Simulated:
         self._count += 1
         self._ending[ended.attempt.key] = self._count
         heappush(self._ends, (at, self._count, ended))
-
-    def _has_ended(self, attempt: Attempt) -> bool:
-        count = self._ending.get(attempt.key)
-        return any(number == count and at <= self._now for at, number, _ in self._ends)
 
     def close(self) -> None:
         """There is nothing to close."""

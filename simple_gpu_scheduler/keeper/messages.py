@@ -93,7 +93,6 @@ class Obeyed(NamedTuple):
     """From the keeper: it has done what `Stop` said."""
 
     attempt: bytes = b""
-    force: int = 0
 
 
 class BeyondUs(NamedTuple):

@@ -15,24 +15,11 @@ from simple_gpu_scheduler.journal.records import record
 from simple_gpu_scheduler.system.processes import REFUSALS
 from simple_gpu_scheduler.system.threads import Thread, start_thread
 
+from . import messages
 from .children import Children
 from .connection import Socket, close_all, receive, room, send
 from .intake import Intake
-from .messages import (
-    AttemptEnded,
-    Finish,
-    Letter,
-    Message,
-    Obeyed,
-    Ready,
-    Serve,
-    Start,
-    Stop,
-    TakeIn,
-    decode,
-    encode,
-    key_of,
-)
+from .messages import AttemptEnded, Letter, Message, decode, encode, key_of
 
 
 class Keeper:
@@ -55,7 +42,7 @@ class Keeper:
     def serve(self) -> None:
         """Serve the scheduler until it is gone, and then do what is left to do."""
         start_thread(lambda: _or_end(self._listen))
-        self._tell(Ready())
+        self._tell(messages.Ready())
         Event().wait()
 
     def _listen(self) -> None:
@@ -72,7 +59,7 @@ class Keeper:
         if is_last and self._parting.acquire(blocking=False):
             self._be_alone()
 
-    def _run(self, number: int, start: Start, descriptors: list[int] | None) -> None:
+    def _run(self, number: int, start: messages.Start, descriptors: list[int] | None) -> None:
         """Run an attempt in this thread, while another one listens."""
         if self._listens_elsewhere():
             self._children.run(number, start, descriptors)
@@ -105,19 +92,19 @@ class Keeper:
 
     def _obey(self, letter: Letter, descriptors: list[int] | None) -> None:
         message = letter.message
-        if isinstance(message, Start):
+        if isinstance(message, messages.Start):
             self._run(letter.number, message, descriptors)
-        elif isinstance(message, Stop):
+        elif isinstance(message, messages.Stop):
             self._children.stop(message, letter.recorded)
-            self._tell(Obeyed(*message))
-        elif isinstance(message, TakeIn):
+            self._tell(messages.Obeyed(message.attempt))
+        elif isinstance(message, messages.TakeIn):
             self._take_in(message, descriptors or [])
-        elif isinstance(message, Serve):
+        elif isinstance(message, messages.Serve):
             self._begin(message, descriptors or [])
-        elif isinstance(message, Finish):
+        elif isinstance(message, messages.Finish):
             self._leave()
 
-    def _begin(self, serve: Serve, descriptors: list[int]) -> None:
+    def _begin(self, serve: messages.Serve, descriptors: list[int]) -> None:
         directory, *journal = descriptors
         os.fchdir(directory)
         os.close(directory)
@@ -127,7 +114,7 @@ class Keeper:
             self._journal = journal[0]
             files.lock(self._journal, files.keeper_of(serve.scheduler))
 
-    def _take_in(self, wanted: TakeIn, descriptors: list[int]) -> None:
+    def _take_in(self, wanted: messages.TakeIn, descriptors: list[int]) -> None:
         pipe, spool, notify = descriptors
         intake = Intake(pipe, spool, Socket(fileno=notify), wanted)
         try:

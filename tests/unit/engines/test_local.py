@@ -177,12 +177,9 @@ def test_what_a_killed_keeper_had_not_told_an_attempt_is_told_to_the_survivor(mo
     subject = Subject()
     subject.start(ATTEMPT, OTHER)
     subject.engine.stop([ATTEMPT, OTHER], force=False)
-    subject.hears(Obeyed(b"1.1", 0), 1)
-    subject.hears(Obeyed(b"2.1", 0), 2)
-    subject.engine.stop([OTHER], force=True)
-    subject.hears(Obeyed(b"2.1", 0), 3)
+    subject.hears(Obeyed(b"1.1"), 1)
     subject.hears(subject.loses_its_keeper(has_worked=True))
-    assert told == [([(2, 1)], True)]
+    assert told == [([(2, 1)], False)]
 
 
 def test_an_attempt_is_told_to_end_though_that_is_asked_while_its_keeper_dies(monkeypatch: pytest.MonkeyPatch) -> None:
