@@ -134,7 +134,7 @@ class LocalEngine:
             (*self._unbuffered[_STDOUT in numbers], *own(attempt, self._traces.run_id, self._outer_tree)),
             b"".join([b"%d" % number for number in numbers]),
             # Signed before it starts: a scheduler inside it will look for its mark.
-            hold.signatures(os.getpid(), messages.PID, job.number, job.name),
+            hold.sign_first(os.getpid(), messages.PID, job.number, job.name),
         )
         try:
             return self._keeper.send(start, [*(fd for fd, _ in streams), *hold.descriptors])

@@ -158,9 +158,9 @@ def spooled(
     follows: bool,
 ) -> OpenInput:
     """A pipe that is copied to the open file `spool`."""
-    from simple_gpu_scheduler.keeper.messages import TakeIn  # noqa: PLC0415 - not for a file
+    from simple_gpu_scheduler.keeper.messages import TakeIn  # noqa: PLC0415 - as below
 
-    from .pipes import Spooled  # noqa: PLC0415 - 1 ms that a file needs not
+    from .pipes import Spooled  # noqa: PLC0415 - 1 ms that a file does not need
 
     is_named = kind.kind == "fifo"
     offset = mark.offset if mark else 0

@@ -55,10 +55,11 @@ class Children:
         self._tell = tell
         self._starter = processes.Starter(environment)
         self._orphans = processes.Orphans()
+        self._signing = Lock()  # guards the next
+        self._signed: dict[bytes, int] = {}  # by lease, the number of the newest start
         self._lock = Lock()  # guards what is below, and so pids: none is signalled after it was reaped
         self._unfinished: dict[bytes, _Child] = {}  # those whose ends were not told yet
         self._told: dict[bytes, int] = {}  # the signals for others: not known yet, or no longer
-        self._signed: dict[bytes, int] = {}  # by lease, the number of the newest start
         self._is_closed = False
 
     def run(self, number: int, start: Start, descriptors: Sequence[int] | None) -> None:
@@ -102,16 +103,17 @@ class Children:
                 processes.put_tag(pid, child.tag)
                 if child.told:
                     child.signal(child.told)
-                if start.signatures:
-                    self._sign(number, start.signatures, leases, pid)
+        if pid:
+            self._sign(number, start.signatures, leases, pid)
         return error
 
     def _sign(self, number: int, signatures: Sequence[bytes], leases: Sequence[int], pid: int) -> None:
         """Write into its lease files who has them. Of two starts that share one, the newer knows both."""
-        for name, text, fd in zip(signatures[::2], signatures[1::2], leases, strict=True):
-            if self._signed.get(name, 0) < number:
-                self._signed[name] = number
-                files.write_at_start(fd, text.replace(PID, b"%d" % pid))
+        with self._signing:
+            for name, text, fd in zip(signatures[::2], signatures[1::2], leases, strict=True):
+                if self._signed.get(name, 0) < number:
+                    self._signed[name] = number
+                    files.write_at_start(fd, text.replace(PID, b"%d" % pid))
 
     def stop(self, stop: Stop, known: int) -> None:
         """Signal the process group of an attempt, now or as soon as it has one; or hurry the end of its leftovers.

@@ -32,7 +32,7 @@ class Keeper:
         self._intakes: list[Thread] = []
         self._sends = Lock()  # so that numbers arrive in order
         self._number = 0
-        self._parting = Lock()  # held by the thread that acts on it that the scheduler is gone
+        self._parting = Lock()  # taken once: by the thread that acts when the scheduler is gone
         self._lock = Lock()  # guards what is below
         self._idle = 1  # how many threads listen
         self._is_scarce = False  # whether the system has just refused a process or a thread
@@ -55,7 +55,7 @@ class Keeper:
                 return
         with self._lock:
             self._idle -= 1
-            is_last = not self._idle  # others may still act on what they received, such as the end of the run
+            is_last = not self._idle  # another may not have acted yet on what it received, such as the end of the run
         if is_last and self._parting.acquire(blocking=False):
             self._be_alone()
 

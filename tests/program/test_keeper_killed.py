@@ -6,7 +6,8 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -158,7 +159,7 @@ def test_a_job_whose_keeper_was_killed_is_ended_at_its_timeout_and_its_gpu_serve
     job = f"{trap}; echo $PPID > keeper; echo $$ > job; while :; do sleep 0.05; done {of_the_job}\n"
     run = start(program, f"{job}echo $CUDA_VISIBLE_DEVICES > next\n", *ALONE, "--grace", "1", *of_the_run)
     os.kill(pids("keeper"), signal.SIGKILL)
-    job = pids("job")
+    pids("job")  # so that it is killed if this fails
     assert run.wait(timeout=120) == 1
     said = (program.directory / "said").read_text()
     assert "the keeper process was killed" in said
@@ -191,9 +192,15 @@ HOLD = "echo $PPID > keeper; echo $$ > job; while :; do sleep 0.05; done"
 SLEEPER = "echo $PPID > keeper; echo $$ > job; exec sleep 1000\n"
 
 
-def suspend(pid: int) -> None:
+@contextmanager
+def suspended(pid: int) -> Iterator[None]:
     os.kill(pid, signal.SIGSTOP)
     until(lambda: states_of(pid) == {"T"}, "it is suspended")
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):  # it was killed
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_a_job_that_is_cancelled_while_its_keeper_is_suspended_ends_once_that_continues(
@@ -201,13 +208,10 @@ def test_a_job_that_is_cancelled_while_its_keeper_is_suspended_ends_once_that_co
 ) -> None:
     run = start(program, SLEEPER, *ALONE, "--grace", "1000")
     keeper, job = pids("keeper"), pids("job")
-    suspend(keeper)
-    try:
+    with suspended(keeper):
         cancelled = program.run("cancel", "1")
         assert (cancelled.returncode, cancelled.stdout) == (0, b"job 1: cancelling\n"), cancelled.stderr
         assert is_alive(job)
-    finally:
-        os.kill(keeper, signal.SIGCONT)
     assert run.wait(timeout=120) == 1
     assert "job 1 (line 1 of jobs) was cancelled" in (program.directory / "said").read_text()
     check_nothing_is_left(program, 1)
@@ -218,15 +222,12 @@ def test_ctrl_c_twice_while_the_keeper_is_suspended_ends_the_run_once_that_conti
 ) -> None:
     run = start(program, SLEEPER, *ALONE, "--grace", "1000")
     keeper, job = pids("keeper"), pids("job")
-    suspend(keeper)
-    try:
+    with suspended(keeper):
         for says in ("waiting for 1 running job", "ending 1 running job"):
             run.send_signal(signal.SIGINT)
             until(has_text(program.directory / "said", says), "it has understood")
         assert program.run("stop").returncode == 0  # it answers
         assert is_alive(job)
-    finally:
-        os.kill(keeper, signal.SIGCONT)
     assert run.wait(timeout=120) == 130
     assert (
         "0 succeeded, 0 failed, 0 timed out, 0 not started, 1 interrupted" in (program.directory / "said").read_text()
@@ -239,9 +240,9 @@ def test_a_job_that_is_cancelled_while_its_keeper_is_suspended_is_asked_to_end_t
 ) -> None:
     run = start(program, f"trap 'touch cleaned-up; exit 3' TERM; {HOLD}\n", *ALONE, "--grace", "1000")
     keeper = pids("keeper")
-    suspend(keeper)
-    assert program.run("cancel", "1").returncode == 0
-    os.kill(keeper, signal.SIGKILL)
+    with suspended(keeper):
+        assert program.run("cancel", "1").returncode == 0
+        os.kill(keeper, signal.SIGKILL)
     assert run.wait(timeout=120) == 1
     assert (program.directory / "cleaned-up").exists()
     assert "job 1 (line 1 of jobs) was cancelled" in (program.directory / "said").read_text()

@@ -54,8 +54,8 @@ class Lease(Protocol):
     def sign(self, marks: Sequence[bytes], pid: int, job: int = 0, name: str = "") -> None:
         """Record the holder for others: the attempts, a process and, if that is a job with a name, which."""
 
-    def signature(self, marks: Sequence[bytes], pid: int, word: bytes, job: int, name: str) -> tuple[bytes, bytes]:
-        """Sign it; the name of its file, and what another process signs it with later, with its pid for the `word`."""
+    def sign_first(self, marks: Sequence[bytes], pid: int, word: bytes, job: int, name: str) -> tuple[bytes, bytes]:
+        """Sign it until another process does; its file's name, and what that writes there, with its pid for `word`."""
 
     def is_wanted(self) -> bool:
         """Whether another scheduler waits for it while it is ours."""
@@ -83,10 +83,10 @@ class Hold(NamedTuple):
         """What the attempt's process must inherit."""
         return tuple([fd for lease, _ in self.leases if (fd := lease.descriptor) is not None])
 
-    def signatures(self, pid: int, word: bytes, job: int, name: str) -> tuple[bytes, ...]:
-        """Sign; for each of the descriptors, the name of its file and what the attempt's process signs it with."""
+    def sign_first(self, pid: int, word: bytes, job: int, name: str) -> tuple[bytes, ...]:
+        """Sign each until the attempt's process does; for each of the descriptors, the two that `Lease` gives."""
         leased = [(lease, marks) for lease, marks in self.leases if lease.descriptor is not None]
-        return tuple([part for lease, marks in leased for part in lease.signature(marks, pid, word, job, name)])
+        return tuple([part for lease, marks in leased for part in lease.sign_first(marks, pid, word, job, name)])
 
     def sign(self, pid: int, job: int = 0, name: str = "") -> None:
         """Record the process in each, and which job it is if that has a name."""

@@ -108,12 +108,11 @@ class FileLease:
 
     def sign(self, marks: Sequence[bytes], pid: int, job: int = 0, name: str = "") -> None:
         """See `Lease`. That writing fails on a full disk takes nothing from the lease."""
-        with _guard:  # or an older list of marks could overwrite a newer one
-            files.write_at_start(self._lock, encode(Record(pid, tuple(marks), job, name)))
+        self.sign_first(marks, pid, b"%d" % pid, job, name)
 
-    def signature(self, marks: Sequence[bytes], pid: int, word: bytes, job: int, name: str) -> tuple[bytes, bytes]:
+    def sign_first(self, marks: Sequence[bytes], pid: int, word: bytes, job: int, name: str) -> tuple[bytes, bytes]:
         """See `Lease`."""
-        with _guard:
+        with _guard:  # or an older list of marks could overwrite a newer one
             text = encode(Record(pid, tuple(marks), job, name), word)
             files.write_at_start(self._lock, text.replace(word, b"%d" % pid))
         return self._name.encode(), text
