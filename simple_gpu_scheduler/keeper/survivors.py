@@ -147,22 +147,23 @@ def _watch_orphans(traces: Traces, left: set[Key], put: Put) -> None:
 def _mains(traces: Traces) -> dict[Key, int]:
     """The main processes of attempts, which lead a session and are children of ours: of several, the oldest.
 
-    What was just being started has neither a mark nor a tag until its program is loaded, and is waited for.
+    What was just being started has neither a mark nor a tag until its program is loaded, and is waited for. Meanwhile
+    others are found: one that was not tagged yet can be recognised only as long as it runs.
     """
     me, until = os.getpid(), time.monotonic() + _EXECUTED_WITHIN
-    ours = leftovers.read_entry(me, "cmdline")
-    while any(leftovers.read_entry(pid, "cmdline") == ours for pid in leftovers.children(me)):
-        if time.monotonic() >= until:
-            break
+    ours, found = leftovers.read_entry(me, "cmdline"), dict[Key, int]()
+    while True:
+        is_over = time.monotonic() >= until
+        is_over |= not any(leftovers.read_entry(pid, "cmdline") == ours for pid in leftovers.children(me))
+        leaders = [each for each in leftovers.read_table().values() if each.parent == me and each.session == each.pid]
+        for _, pid in sorted((each.born, each.pid) for each in leaders):
+            keys = attempts_in(leftovers.read_variable(pid, TREE), traces.run_id)
+            key = keys[0] if keys else traces.keys.get(read_tag(pid))
+            if key:
+                found.setdefault(key, pid)
+        if is_over:
+            return found
         time.sleep(_SHORT_PAUSE)
-    leaders = [each for each in leftovers.read_table().values() if each.parent == me and each.session == each.pid]
-    found: dict[Key, int] = {}
-    for _, pid in sorted((each.born, each.pid) for each in leaders):
-        keys = attempts_in(leftovers.read_variable(pid, TREE), traces.run_id)
-        key = keys[0] if keys else traces.keys.get(read_tag(pid))
-        if key:
-            found.setdefault(key, pid)
-    return found
 
 
 def sweep(traces: Traces, exited: SurvivorExited, grace: float, put: Put) -> bool:
