@@ -91,7 +91,7 @@ def stopped_and_continued(directory: Path, chance: random.Random, jobs: int = 50
 
 
 def keeper_killed(directory: Path, chance: random.Random, jobs: int = 100, kills: int = 20) -> Counts:
-    """SIGKILL of the keeper: the run continues, every exit code is right, and it is reported."""
+    """SIGKILL of the keeper: the run continues, no job runs again, every exit code is right, and it is reported."""
     counts: Counts = Counter()
     for at in range(kills):
         ground = Ground(directory / f"run-{at}", chance)
@@ -114,9 +114,8 @@ def _run_without_keeper(ground: Ground, jobs: int) -> Counts:
     os.kill(keeper, signal.SIGKILL)
     ground.finish(process, 1)
     assert "keeper process was killed" in ground.said, ground.said[-2000:]
-    # A job that it had started and that ended before it could say so: its end is unknown, and it is started once more.
-    counts = ground.check(codes, may_repeat=True)
-    assert counts["started again"] <= 1, counts
+    counts = ground.check(codes)
+    assert not counts["started again"], counts
     found = ground.history()
     for number, command in commands.items():
         told = found[command.partition(" #:")[0].strip()]

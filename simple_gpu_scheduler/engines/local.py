@@ -30,10 +30,7 @@ from simple_gpu_scheduler.system.marks import TREE, Family, mark
 from .protocol import Ended, Exited, ForEngine, Refused, Report, Setting, Tended, Unstoppable, World
 
 _STDOUT = 1
-_WITHOUT_KEEPER = (
-    "the keeper process was killed; its jobs continue, and a new keeper starts the next ones, but a job that started "
-    "and ended at that moment runs again"
-)
+_WITHOUT_KEEPER = "the keeper process was killed; its jobs continue, and a new keeper starts the next ones"
 
 
 class _Outlived(NamedTuple):

@@ -28,8 +28,7 @@ class _Child:
     def __init__(self, attempt: bytes, tag: int) -> None:
         self.attempt = attempt
         self.tag = tag
-        self.pid = 0  # of its main process, if that was started
-        self.is_being_started = True
+        self.pid = 0  # of its main process, once it is started; below 0 if it cannot be
         self.exited = 0  # once the main process has ended, the number of the message that said so
         self.was_told = False  # whether the process group was signalled
         self.told = 0  # the signal for it while it has no main process yet, or no longer
@@ -77,10 +76,10 @@ class Children:
         finally:
             close_all(descriptors or ())
         if child:
-            self._tell(self._wait(child) if child.pid else AttemptEnded(attempt, errno=error))
+            self._tell(self._wait(child) if child.pid > 0 else AttemptEnded(attempt, errno=error))
             with self._lock:
                 del self._unfinished[attempt]
-                if child.pid:  # only now: if we are killed before, it is the scheduler's, with its status
+                if child.pid > 0:  # only now: if we are killed before, it is the scheduler's, with its status
                     processes.reap(child.pid)
 
     def _start(self, child: _Child, number: int, start: Start, descriptors: Sequence[int] | None) -> int:
@@ -94,17 +93,14 @@ class Children:
             streams = tuple(zip(descriptors, map(int, start.streams.decode()), strict=False))
             leases = tuple(descriptors[len(streams) :])
             try:
-                pid = self._starter.start(start.argv, start.environment, leases, streams)
+                pid = self._starter.start(start.argv, start.environment, leases, streams, child.tag)
+                self._sign(number, start.signatures, leases, pid)
             except OSError as failure:
                 error = failure.errno or errno.EIO
         with self._lock:
-            child.pid, child.is_being_started = pid, False
-            if pid:
-                processes.put_tag(pid, child.tag)
-                if child.told:
-                    child.signal(child.told)
-        if pid:
-            self._sign(number, start.signatures, leases, pid)
+            child.pid = pid or -1
+            if pid and child.told:
+                child.signal(child.told)
         return error
 
     def _sign(self, number: int, signatures: Sequence[bytes], leases: Sequence[int], pid: int) -> None:
@@ -143,7 +139,7 @@ class Children:
         self._is_closed = True
         self._wait_for_starts()
         with self._lock:
-            return [(child.attempt, child.pid) for child in self._unfinished.values() if child.pid]
+            return [(child.attempt, child.pid) for child in self._unfinished.values() if child.pid > 0]
 
     @property
     def are_idle(self) -> bool:
@@ -154,7 +150,7 @@ class Children:
         """Wait until those that are just being started have their pids."""
         with self._lock:
             children = list(self._unfinished.values())
-        while any(child.is_being_started for child in children):
+        while any(not child.pid for child in children):
             time.sleep(_ABOUT_A_START)
 
     def _wait(self, child: _Child) -> AttemptEnded:
@@ -208,11 +204,8 @@ class Children:
         return Running(child.pid for child in self._mains())
 
     def _owner(self, pid: int) -> Owner:
-        attempts, tag = attempts_in(leftovers.read_variable(pid, TREE), self.run_id), processes.read_tag(pid)
-        if attempts:
-            is_running = name_of(attempts[0]) in [main.attempt for main in self._mains()]
-        elif tag:
-            is_running = tag in [main.tag for main in self._mains()]
-        else:
+        attempts = attempts_in(leftovers.read_variable(pid, TREE), self.run_id)
+        its = name_of(attempts[0]) if attempts else processes.read_tag(pid)
+        if not its:
             return "unknown"
-        return "running" if is_running else "ended"
+        return "running" if its in [main.attempt if attempts else main.tag for main in self._mains()] else "ended"

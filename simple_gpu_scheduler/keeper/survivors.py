@@ -67,7 +67,8 @@ class Traces(NamedTuple):
 
     def more(self, numbers: Mapping[Key, int]) -> "Traces":
         """The same, for attempts that were started by messages with these numbers too."""
-        return self._replace(keys={**self.keys, **{tag_of(number): key for key, number in numbers.items()}})
+        tags = {tag: key for key, number in numbers.items() if (tag := tag_of(number))}
+        return self._replace(keys={**self.keys, **tags})
 
 
 def find_alive(traces: Traces) -> dict[Key, list[int]]:
@@ -78,7 +79,8 @@ def find_alive(traces: Traces) -> dict[Key, list[int]]:
             for key in attempts_in(leftovers.read_variable(int(name), TREE), traces.run_id):
                 found.setdefault(key, []).append(int(name))
     if traces.keys:
-        for process in leftovers.below(leftovers.read_table(), os.getpid()):
+        table = leftovers.read_table()
+        for process in leftovers.below(table, [table[os.getpid()]])[1:]:  # not we ourselves
             its_key = traces.keys.get(read_tag(process.pid))
             if its_key and not process.has_ended and not leftovers.read_variable(process.pid, TREE):
                 found.setdefault(its_key, []).append(process.pid)
@@ -130,8 +132,7 @@ def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
 
 def watch_orphans(traces: Traces, awaited: Collection[Key], put: Put) -> None:
     """Put the end of each of these on the inbox: attempts whose keeper was killed, which made us their parent."""
-    if awaited:
-        _in_thread(lambda: _watch_orphans(traces, set(awaited), put), put)
+    _in_thread(lambda: _watch_orphans(traces, set(awaited), put), put)
 
 
 def _watch_orphans(traces: Traces, left: set[Key], put: Put) -> None:
@@ -145,23 +146,21 @@ def _watch_orphans(traces: Traces, left: set[Key], put: Put) -> None:
 
 
 def _mains(traces: Traces) -> dict[Key, int]:
-    """The main processes of attempts, which lead a session and are children of ours: of several, the oldest.
+    """The main processes of attempts, which are children of ours: of several, the oldest.
 
-    What was just being started has neither a mark nor a tag until its program is loaded, and is waited for. Meanwhile
-    others are found: one that was not tagged yet can be recognised only as long as it runs.
+    Where there are no tags, it must lead a session. What was just being started has no mark there until its program is
+    loaded, and is waited for; meanwhile others are found, since a mark can be read only as long as a process runs.
     """
-    me, until = os.getpid(), time.monotonic() + _EXECUTED_WITHIN
-    ours, found = leftovers.read_entry(me, "cmdline"), dict[Key, int]()
+    me, has_tags, found = os.getpid(), tag_of(1) > 0, dict[Key, int]()
+    until = time.monotonic() + (0 if has_tags else _EXECUTED_WITHIN)
     while True:
-        is_over = time.monotonic() >= until
-        is_over |= not any(leftovers.read_entry(pid, "cmdline") == ours for pid in leftovers.children(me))
-        leaders = [each for each in leftovers.read_table().values() if each.parent == me and each.session == each.pid]
-        for _, pid in sorted((each.born, each.pid) for each in leaders):
+        ours = [each for each in leftovers.read_table().values() if each.parent == me]
+        for _, pid in sorted((each.born, each.pid) for each in ours if has_tags or each.session == each.pid):
             keys = attempts_in(leftovers.read_variable(pid, TREE), traces.run_id)
             key = keys[0] if keys else traces.keys.get(read_tag(pid))
             if key:
                 found.setdefault(key, pid)
-        if is_over:
+        if time.monotonic() >= until:
             return found
         time.sleep(_SHORT_PAUSE)
 

@@ -53,32 +53,22 @@ def strays(table: Table, me: int, running: Running, owner: Callable[[int], Owner
 
     One that left its session and lost its mark may belong to any attempt that was running when it was started.
     """
-    by_parent = _by_parent(table)
     oldest = min((table[pid].born for pid in running if pid in table), default=float("inf"))
     found = []
-    for orphan in by_parent.get(me, ()):
-        if orphan.pid in running or orphan.session in running:
+    for orphan in table.values():
+        if orphan.parent != me or orphan.pid in running or orphan.session in running:
             continue
         whose = owner(orphan.pid)
         if whose == "ended" or (whose == "unknown" and orphan.born < oldest):
             found.append(orphan)
-    return [process for process in _with_all_below(found, by_parent) if not process.has_ended]
+    return [process for process in below(table, found) if not process.has_ended]
 
 
-def below(table: Table, pid: int) -> list[Process]:
-    """All processes below one."""
-    by_parent = _by_parent(table)
-    return _with_all_below(by_parent.get(pid, []), by_parent)
-
-
-def _by_parent(table: Table) -> dict[int, list[Process]]:
-    found: dict[int, list[Process]] = {}
+def below(table: Table, processes: Iterable[Process]) -> list[Process]:
+    """These and all processes below them."""
+    by_parent: dict[int, list[Process]] = {}
     for process in table.values():
-        found.setdefault(process.parent, []).append(process)
-    return found
-
-
-def _with_all_below(processes: Sequence[Process], by_parent: Mapping[int, list[Process]]) -> list[Process]:
+        by_parent.setdefault(process.parent, []).append(process)
     found = list(processes)
     for process in found:  # grows while it is walked
         found += by_parent.get(process.pid, ())

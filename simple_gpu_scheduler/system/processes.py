@@ -8,17 +8,20 @@ import ctypes
 import errno
 import os
 import sys
+import time
+from _thread import get_native_id
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.stdlib import signal
+from simple_gpu_scheduler.base.stdlib import Lock, signal
 from simple_gpu_scheduler.base.values import Iterable, Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
-_SPAWN_SETSIGDEF, _SPAWN_SETSIGMASK, _SPAWN_SETSID = 0x04, 0x08, 0x80
-_RLIMIT_MSGQUEUE, _UNLIMITED = 12, 2**64 - 1
+_SPAWN_FLAGS = 0x04 | 0x08 | 0x80  # SETSIGDEF, SETSIGMASK, SETSID
+_RLIMIT_MSGQUEUE, _ROOM_FOR_TAGS = 12, 2**40
 _FIRST_INHERITED = 100
 _CORE_DUMPED = 0x80
 _PAGE = 4096
+_ABOUT_A_CLONE = 0.00005
 _ROOMY = 1024  # bytes; the C library's opaque structs have at most 336
 
 # A start that failed for one of these reasons may succeed later.
@@ -54,6 +57,8 @@ class Starter:
     def __init__(self, environment: Sequence[bytes] = ()) -> None:
         self._environment = _array(environment)  # keeps alive what the pointers point to
         self._pointers = bytes(self._environment)[: len(environment) * ctypes.sizeof(ctypes.c_char_p)]
+        self._tagging = Lock()
+        self._unborn: set[int] = set()  # the thread that tagged last, until its process was seen
         self._actions: dict[tuple[Streams, tuple[int, ...]], ctypes.Array[ctypes.c_char]] = {}
         self._attributes = ctypes.create_string_buffer(_ROOMY)
         signals = ctypes.create_string_buffer(_ROOMY)
@@ -65,8 +70,7 @@ class Starter:
             if number in _TO_DEFAULT or signal.getsignal(number) != signal.SIG_IGN:
                 _libc.sigaddset(signals, int(number))
         _libc.posix_spawnattr_setsigdefault(self._attributes, signals)
-        flags = _SPAWN_SETSIGDEF | _SPAWN_SETSIGMASK | _SPAWN_SETSID
-        if _libc.posix_spawnattr_setflags(self._attributes, ctypes.c_short(flags)) != 0:
+        if _libc.posix_spawnattr_setflags(self._attributes, ctypes.c_short(_SPAWN_FLAGS)) != 0:
             raise UserError("this C library cannot start a job in its own session; glibc 2.26 or newer is needed")
 
     def start(
@@ -75,21 +79,40 @@ class Starter:
         more: Sequence[bytes] = (),
         inherits: tuple[int, ...] = (),
         streams: Streams = (),
+        tag: int = 0,
     ) -> int:
         """Start the program argv[0] with `more` in its environment; its pid. An OSError says why that failed.
 
         Its output goes where ours goes, and it reads nothing, unless `streams` say otherwise.
         It has copies of the descriptors that it `inherits` under high numbers, where a script does not step on them.
+        It and all below it have the `tag`. For that, a thread must have reaped what it started before.
         """
         pid = ctypes.c_int()
         # Only the pointers to `more` are created each time: creating all takes longer than everything else here.
         own = _array(more)  # keeps alive, as above
         environment = self._pointers + bytes(own)
         actions = self._actions_for(inherits, streams)
+        if tag:
+            self._tag_next(tag)
         error = _slow_libc.posix_spawn(ctypes.byref(pid), argv[0], actions, self._attributes, _array(argv), environment)
+        self._unborn.discard(get_native_id())
         if error:
             raise OSError(error, os.strerror(error))
         return pid.value
+
+    def _tag_next(self, tag: int) -> None:
+        """Tag what this thread starts next, by tagging ourselves: so it has the tag from birth, even if we are killed.
+
+        Of two threads that start processes, one waits only until that of the other exists. The loading of programs,
+        which takes much longer, is not waited for.
+        """
+        with self._tagging:
+            while not all(_has_child(thread) for thread in tuple(self._unborn)):
+                time.sleep(_ABOUT_A_CLONE)
+            self._unborn.clear()
+            self._unborn.add(get_native_id())
+            _limits[0] = _UNTAGGED - tag
+            _libc.prlimit(0, _RLIMIT_MSGQUEUE, _limits, None)
 
     def _actions_for(self, inherits: tuple[int, ...], streams: Streams) -> "ctypes.Array[ctypes.c_char]":
         """What to do with descriptors in the new process. The same few sets recur, and are cached."""
@@ -118,6 +141,14 @@ def why_refused(number: int) -> str:
         return "the system has no memory for a new process"
     limit = f"{most} for this user" if most != resource.RLIM_INFINITY else "of the machine or container"
     return f"the system allows no new process (limit {limit}, ulimit -u)"
+
+
+def _has_child(thread: int) -> bool:
+    """Whether a thread of this process has one; False if that is unknown."""
+    fd = _list_of(thread)
+    size = int(_libc.read(fd, ctypes.create_string_buffer(1), 1))
+    _libc.close(fd)
+    return size > 0
 
 
 def inherited_as(descriptors: Sequence[int]) -> list[tuple[int, int]]:
@@ -167,6 +198,11 @@ def send_signal(pid: int, number: int) -> bool:
     return True
 
 
+def _list_of(thread: int) -> int:
+    """Open the list of the children of a thread of this process; below 0 if the kernel has none."""
+    return int(_libc.open(b"/proc/self/task/%d/children" % thread, os.O_RDONLY | os.O_CLOEXEC))
+
+
 class Orphans:
     """The orphans of this process, where other threads than the main one start programs.
 
@@ -174,10 +210,7 @@ class Orphans:
     """
 
     def __init__(self) -> None:
-        try:
-            self._list = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:  # not each kernel has it
-            self._list = -1
+        self._list = _list_of(os.getpid())
 
     def alive(self) -> bool | None:
         """Reap those that have ended; whether others are alive, or None if that is unknown.
@@ -200,34 +233,23 @@ def are_alive(orphans: Iterable[int]) -> bool:
 _Limits = ctypes.c_uint64 * 2  # the soft limit and the hard one
 
 
-def _limits_of(pid: int) -> "ctypes.Array[ctypes.c_uint64] | None":
-    limits = _Limits()
-    return limits if _libc.prlimit(pid, _RLIMIT_MSGQUEUE, None, limits) == 0 else None
-
-
 # Tags are numbers for processes that all their descendants inherit and that cannot be lost by accident. An environment
 # can be cleared, a session left, a descriptor closed; but hardly anything sets the limit on the bytes in POSIX message
 # queues. A tag is that limit, lowered by a few bytes of its 800 kB; 0 stands for no tag. A scheduler inside a job
 # lowers it further, so what it reads may be another's number: the mark in the environment comes first.
-_limits = _limits_of(0) or _Limits()
-_UNTAGGED = 2**40 if _limits[0] == _UNLIMITED else _limits[0]
-_SPAN = min(_UNTAGGED, 100_000)
+_limits = _Limits()
+_libc.prlimit(0, _RLIMIT_MSGQUEUE, None, _limits)
+_UNTAGGED = min(_limits[0], _ROOM_FOR_TAGS)
+_SPAN = min(_UNTAGGED, 100_000) if _libc.prlimit(0, _RLIMIT_MSGQUEUE, _limits, None) == 0 else 0
 
 
 def tag_of(number: int) -> int:
-    """The tag for a number; they begin again after a long time."""
+    """The tag for a number; they begin again after a long time. It is 0 if this system has none."""
     return number % (_SPAN - 1) + 1 if _SPAN > 1 else 0
-
-
-def put_tag(pid: int, tag: int) -> None:
-    """Tag a process of ours; processes it already started have none. Call it from one thread at a time."""
-    if tag:
-        _limits[0] = _UNTAGGED - tag
-        _libc.prlimit(pid, _RLIMIT_MSGQUEUE, _limits, None)
 
 
 def read_tag(pid: int) -> int:
     """The tag of a process that was not reaped; 0 also if it may not be read."""
-    limits = _limits_of(pid)
-    tag = _UNTAGGED - limits[0] if limits else 0
+    limits = _Limits()
+    tag = _UNTAGGED - limits[0] if _libc.prlimit(pid, _RLIMIT_MSGQUEUE, None, limits) == 0 else 0
     return tag if 0 < tag < _SPAN else 0

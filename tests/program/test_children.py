@@ -4,6 +4,8 @@ import subprocess
 import sys
 import tempfile
 
+import pytest
+
 PREPARE = """
 import errno, os, signal, threading
 from queue import SimpleQueue
@@ -228,10 +230,8 @@ assert not subject._told
 
 
 UNLISTED = """
-open_ = os.open
-os.open = lambda path, *more: open_("/nowhere" if "children" in str(path) else path, *more)
+processes._list_of = lambda _thread: -1
 subject = make()
-os.open = open_
 assert subject._orphans.alive() is None
 """
 
@@ -278,7 +278,7 @@ assert ended() == AttemptEnded(b"9.1")
 def test_a_mark_is_found_among_those_of_schedulers_around_and_inside() -> None:
     run("""
 subject._unfinished[b"3.1"] = child = _Child(b"3.1", 0)
-child.pid, child.is_being_started = 1, False
+child.pid = 1
 def owner(tree):
     child = subject._starter.start((b"/bin/sleep", b"1000"), [b"SGS_TREE=" + tree])
     while b"sleep" not in cmdline(child):
@@ -295,11 +295,10 @@ assert owner(b"") == owner(b"/other.3.1") == "unknown"
 
 def test_a_tag_stays_when_the_environment_is_cleared_and_is_found_in_descendants() -> None:
     run("""
-start(b"while [ ! -e tagged ]; do sleep 0.01; done; env -i sleep %d.25; true" % (1000 + os.getpid()))
+start(b"env -i sleep %d.25; true" % (1000 + os.getpid()))
 pid = main()
 child = subject._unfinished[b"1.1"]
 assert 0 < child.tag == processes.read_tag(pid) == processes.tag_of(1)
-open("tagged", "w").close()
 sleeps = []
 mine = b"sleep\\0%d.25" % (1000 + os.getpid())
 while not sleeps:
@@ -310,6 +309,27 @@ assert subject._owner(sleeps[0]) == "ended"
 os.kill(sleeps[0], 9)
 assert ended() == AttemptEnded(b"1.1")
 assert processes.read_tag(1) == 0
+""")
+
+
+@pytest.mark.parametrize("kernel", ["", "processes._list_of = lambda _thread: -1"])
+def test_each_of_many_that_are_started_at_once_is_born_with_its_own_tag(kernel: str) -> None:
+    """Nobody tags them after their start, and what they start at once inherits it."""
+    run(f"""
+{kernel}
+starter, wrong, threads = processes.Starter(), [], []
+def start_some(first):
+    for tag in range(first, first + 40):
+        pid = starter.start((b"/bin/true",), tag=tag)
+        if processes.read_tag(pid) != tag:
+            wrong.append((tag, processes.read_tag(pid)))
+        processes.wait_for_end(pid)
+        processes.reap(pid)
+for first in range(1, 1001, 100):
+    threads.append(start_thread(lambda first=first: start_some(first)))
+for thread in threads:
+    thread.join(120)
+assert not wrong, wrong
 """)
 
 
