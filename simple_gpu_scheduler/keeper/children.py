@@ -28,7 +28,7 @@ class _Child:
     def __init__(self, attempt: bytes, tag: int) -> None:
         self.attempt = attempt
         self.tag = tag
-        self.pid = 0  # of its main process, once it is started; below 0 if it cannot be
+        self.pid = 0  # of its main process: 0 until that is known, -1 if it could not be started
         self.exited = 0  # once the main process has ended, the number of the message that said so
         self.was_told = False  # whether the process group was signalled
         self.told = 0  # the signal for it while it has no main process yet, or no longer
@@ -94,13 +94,14 @@ class Children:
             leases = tuple(descriptors[len(streams) :])
             try:
                 pid = self._starter.start(start.argv, start.environment, leases, streams, child.tag)
-                self._sign(number, start.signatures, leases, pid)
             except OSError as failure:
                 error = failure.errno or errno.EIO
         with self._lock:
             child.pid = pid or -1
             if pid and child.told:
                 child.signal(child.told)
+        if pid:
+            self._sign(number, start.signatures, leases, pid)
         return error
 
     def _sign(self, number: int, signatures: Sequence[bytes], leases: Sequence[int], pid: int) -> None:
@@ -208,4 +209,4 @@ class Children:
         its = name_of(attempts[0]) if attempts else processes.read_tag(pid)
         if not its:
             return "unknown"
-        return "running" if its in [main.attempt if attempts else main.tag for main in self._mains()] else "ended"
+        return "running" if any(its in (main.attempt, main.tag) for main in self._mains()) else "ended"

@@ -80,7 +80,7 @@ def find_alive(traces: Traces) -> dict[Key, list[int]]:
                 found.setdefault(key, []).append(int(name))
     if traces.keys:
         table = leftovers.read_table()
-        for process in leftovers.below(table, [table[os.getpid()]])[1:]:  # not we ourselves
+        for process in leftovers.below(table, [table[os.getpid()]])[1:]:  # never ourselves
             its_key = traces.keys.get(read_tag(process.pid))
             if its_key and not process.has_ended and not leftovers.read_variable(process.pid, TREE):
                 found.setdefault(its_key, []).append(process.pid)
@@ -148,8 +148,8 @@ def _watch_orphans(traces: Traces, left: set[Key], put: Put) -> None:
 def _mains(traces: Traces) -> dict[Key, int]:
     """The main processes of attempts, which are children of ours: of several, the oldest.
 
-    Where there are no tags, it must lead a session. What was just being started has no mark there until its program is
-    loaded, and is waited for; meanwhile others are found, since a mark can be read only as long as a process runs.
+    Without tags there is only the mark, which can be read from when the program is loaded until it ends. So we look for
+    some seconds, and only at leaders of sessions, since what a job leaves behind has its mark too.
     """
     me, has_tags, found = os.getpid(), tag_of(1) > 0, dict[Key, int]()
     until = time.monotonic() + (0 if has_tags else _EXECUTED_WITHIN)

@@ -17,7 +17,7 @@ from simple_gpu_scheduler.base.values import Iterable, Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
 _SPAWN_FLAGS = 0x04 | 0x08 | 0x80  # SETSIGDEF, SETSIGMASK, SETSID
-_RLIMIT_MSGQUEUE, _ROOM_FOR_TAGS = 12, 2**40
+_RLIMIT_MSGQUEUE, _INSTEAD_OF_UNLIMITED = 12, 2**40
 _FIRST_INHERITED = 100
 _CORE_DUMPED = 0x80
 _PAGE = 4096
@@ -58,7 +58,7 @@ class Starter:
         self._environment = _array(environment)  # keeps alive what the pointers point to
         self._pointers = bytes(self._environment)[: len(environment) * ctypes.sizeof(ctypes.c_char_p)]
         self._tagging = Lock()
-        self._unborn: set[int] = set()  # the thread that tagged last, until its process was seen
+        self._unborn: set[int] = set()  # the thread that tagged last, until its process exists or cannot be started
         self._actions: dict[tuple[Streams, tuple[int, ...]], ctypes.Array[ctypes.c_char]] = {}
         self._attributes = ctypes.create_string_buffer(_ROOMY)
         signals = ctypes.create_string_buffer(_ROOMY)
@@ -85,32 +85,32 @@ class Starter:
 
         Its output goes where ours goes, and it reads nothing, unless `streams` say otherwise.
         It has copies of the descriptors that it `inherits` under high numbers, where a script does not step on them.
-        It and all below it have the `tag`. For that, a thread must have reaped what it started before.
+        With a `tag`, it and all below it have that. For this, the calling thread must not be the main one, which gets
+        orphans, and must have reaped what it started before.
         """
-        pid = ctypes.c_int()
+        pid, arguments = ctypes.c_int(), _array(argv)
         # Only the pointers to `more` are created each time: creating all takes longer than everything else here.
         own = _array(more)  # keeps alive, as above
         environment = self._pointers + bytes(own)
         actions = self._actions_for(inherits, streams)
         if tag:
             self._tag_next(tag)
-        error = _slow_libc.posix_spawn(ctypes.byref(pid), argv[0], actions, self._attributes, _array(argv), environment)
+        error = _slow_libc.posix_spawn(ctypes.byref(pid), argv[0], actions, self._attributes, arguments, environment)
         self._unborn.discard(get_native_id())
         if error:
             raise OSError(error, os.strerror(error))
         return pid.value
 
     def _tag_next(self, tag: int) -> None:
-        """Tag what this thread starts next, by tagging ourselves: so it has the tag from birth, even if we are killed.
+        """Tag this process, so that what this thread starts next has the tag from birth, even if we are killed.
 
-        Of two threads that start processes, one waits only until that of the other exists. The loading of programs,
-        which takes much longer, is not waited for.
+        A thread waits for the one that did so before it only until that one's process exists, and not until its program
+        is loaded, which takes much longer.
         """
         with self._tagging:
-            while not all(_has_child(thread) for thread in tuple(self._unborn)):
+            while not all(map(_has_child, tuple(self._unborn))):
                 time.sleep(_ABOUT_A_CLONE)
-            self._unborn.clear()
-            self._unborn.add(get_native_id())
+            self._unborn = {get_native_id()}
             _limits[0] = _UNTAGGED - tag
             _libc.prlimit(0, _RLIMIT_MSGQUEUE, _limits, None)
 
@@ -237,14 +237,15 @@ _Limits = ctypes.c_uint64 * 2  # the soft limit and the hard one
 # can be cleared, a session left, a descriptor closed; but hardly anything sets the limit on the bytes in POSIX message
 # queues. A tag is that limit, lowered by a few bytes of its 800 kB; 0 stands for no tag. A scheduler inside a job
 # lowers it further, so what it reads may be another's number: the mark in the environment comes first.
-_limits = _Limits()
+_limits = _Limits()  # to set them from; guarded by `Starter._tagging`
 _libc.prlimit(0, _RLIMIT_MSGQUEUE, None, _limits)
-_UNTAGGED = min(_limits[0], _ROOM_FOR_TAGS)
+_UNTAGGED = min(_limits[0], _INSTEAD_OF_UNLIMITED)
+# Setting it to what it is tells whether it may be set.
 _SPAN = min(_UNTAGGED, 100_000) if _libc.prlimit(0, _RLIMIT_MSGQUEUE, _limits, None) == 0 else 0
 
 
 def tag_of(number: int) -> int:
-    """The tag for a number; they begin again after a long time. It is 0 if this system has none."""
+    """The tag for a number; tags repeat after a long time. It is 0 if this system has none."""
     return number % (_SPAN - 1) + 1 if _SPAN > 1 else 0
 
 

@@ -344,13 +344,9 @@ def test_what_a_job_leaves_behind_whose_keeper_was_killed_is_ended(
     program: Program, pids: Callable[[str], int], leave: str, options: tuple[str, ...]
 ) -> None:
     process = program.start("--gpus", "0", "--joblog", "log.tsv", *options)
-    # What a job starts in its first moment may have no tag, and without an environment nothing tells whose it is.
-    survivor = (
-        f"until [ -e tagged ]; do sleep 0.02; done; {DAEMONS[leave]} until [ -e go ]; do sleep 0.02; done; exit 7"
-    )
+    survivor = f"{DAEMONS[leave]} until [ -e go ]; do sleep 0.02; done; exit 7"
     program.feed(process, f"echo $PPID > keeper; {survivor}\nexit 8\n")
     keeper = keeper_of(program)
-    (program.directory / "tagged").touch()
     daemon = pids("daemon")
     os.kill(keeper, signal.SIGKILL)
     until(lambda: not is_alive(keeper))

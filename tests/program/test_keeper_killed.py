@@ -121,7 +121,7 @@ def test_all_jobs_on_many_gpus_end_though_their_keeper_is_killed(program: Progra
     run.check(kills=1)
 
 
-# A keeper that starts a job and gets no further: it is killed when the job has ended, before anyone knew its pid.
+# A keeper that is killed right after its first start: once that job has ended, and before the keeper has noted its pid.
 GETS_NO_FURTHER = """
 import os, signal, sys
 from simple_gpu_scheduler.cli.main import simple_gpu_scheduler
@@ -173,7 +173,7 @@ def test_how_a_job_ended_is_known_though_its_keeper_is_killed_before_it_knows_of
 def test_where_there_are_no_tags_a_job_whose_keeper_is_killed_is_found_while_it_runs(program: Program) -> None:
     script = GETS_NO_FURTHER.replace("    processes.wait_for_end(pid)\n", "")
     script = script.replace("start =", "processes._SPAN = 0\nstart =", 1)
-    check_a_job_whose_keeper_gets_no_further(program, "sleep 2; exit 3", script)
+    check_a_job_whose_keeper_gets_no_further(program, "sleep 5; exit 3", script)
 
 
 # Survivors that are to end.
@@ -182,7 +182,7 @@ def test_where_there_are_no_tags_a_job_whose_keeper_is_killed_is_found_while_it_
 def test_how_a_job_ended_is_known_though_its_keeper_is_killed_while_it_ends_what_that_left(
     program: Program, pids: Pids
 ) -> None:
-    """What is left may look like the job: it leads a session too, and has its mark."""
+    """What is left may look like the job: it leads a session too, and has the same mark and tag."""
     daemon = "trap '' TERM; echo $$ > daemon; while :; do sleep 0.05; done"
     (program.directory / "daemon.sh").write_text(daemon)
     job = "echo $PPID > keeper; echo $$ > job; setsid sh daemon.sh & until [ -s daemon ]; do sleep 0.01; done; exit 7"
