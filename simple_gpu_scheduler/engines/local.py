@@ -177,8 +177,7 @@ class LocalEngine:
         if ended.errno:
             return _not_started(attempt, ended.errno)
         beyond_us, server = ended.beyond_us.decode(), ended.server.decode()
-        outcome = outcome_of(ended.status)
-        return Ended(attempt, outcome, "", ended.swept, beyond_us, server, by_itself=not ended.was_told)
+        return Ended(attempt, outcome_of(ended.status), "", ended.swept, beyond_us, server, not ended.was_told)
 
     def _outlived(self, outlived: _Outlived) -> Sequence[Report]:
         """A keeper that never worked has run nothing."""
@@ -187,9 +186,9 @@ class LocalEngine:
             return [_not_started(attempt, errno.EAGAIN) for attempt, _ in started.values()]
         self._setting.inbox.put(Noticed(_WITHOUT_KEEPER, is_failure=True))
         self._survivors |= {key: attempt for key, (attempt, _) in started.items()}
-        numbers = {key: number for key, (_, number) in started.items()}
-        self._traces = self._traces.more(numbers)
-        survivors.watch_orphans(self._traces, numbers, self._put)
+        tags = {tag: key for key, (_, number) in started.items() if (tag := processes.tag_of(number))}
+        self._traces = self._traces._replace(keys={**self._traces.keys, **tags})
+        survivors.watch_orphans(self._traces, started, self._put)
         # Not the others: to many programs a second TERM means that there is no time left. A KILL is repeated anyway.
         self.stop([self._survivors[key] for key in started if key in self._untold], force=False)
         return ()

@@ -206,7 +206,7 @@ class Children:
 
     def _owner(self, pid: int) -> Owner:
         attempts = attempts_in(leftovers.read_variable(pid, TREE), self.run_id)
-        its = name_of(attempts[0]) if attempts else processes.read_tag(pid)
+        its = name_of(attempts[0]) if attempts else leftovers.read_tag(pid)
         if not its:
             return "unknown"
         return "running" if any(its in (main.attempt, main.tag) for main in self._mains()) else "ended"

@@ -41,9 +41,13 @@ class Keeper:
 
     def serve(self) -> None:
         """Serve the scheduler until it is gone, and then do what is left to do."""
-        start_thread(lambda: _or_end(self._listen))
-        self._tell(messages.Ready())
+        start_thread(lambda: _or_end(self._begin))
         Event().wait()
+
+    def _begin(self) -> None:
+        """Say first that there can be a thread, and so before it has started a job: or that would start again."""
+        self._tell(messages.Ready())
+        self._listen()
 
     def _listen(self) -> None:
         into = room()
@@ -100,11 +104,11 @@ class Keeper:
         elif isinstance(message, messages.TakeIn):
             self._take_in(message, descriptors or [])
         elif isinstance(message, messages.Serve):
-            self._begin(message, descriptors or [])
+            self._attend(message, descriptors or [])
         elif isinstance(message, messages.Finish):
             self._leave()
 
-    def _begin(self, serve: messages.Serve, descriptors: list[int]) -> None:
+    def _attend(self, serve: messages.Serve, descriptors: list[int]) -> None:
         directory, *journal = descriptors
         os.fchdir(directory)
         os.close(directory)

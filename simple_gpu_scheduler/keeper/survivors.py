@@ -16,11 +16,12 @@ from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.system import leftovers
 from simple_gpu_scheduler.system.marks import TREE, attempts_in
-from simple_gpu_scheduler.system.processes import has_ended, read_tag, reap, send_signal, tag_of
+from simple_gpu_scheduler.system.processes import HAS_TAGS, has_ended, reap, send_signal
 from simple_gpu_scheduler.system.threads import start_thread
 
 _SHORT_PAUSE, _PAUSE, _LONG_PAUSE = 0.01, 0.1, 0.5
 _EXECUTED_WITHIN = 5.0
+_GAP = 10_000  # more pids than are given within a tick of the clock
 
 
 class Survivor(NamedTuple):
@@ -63,12 +64,7 @@ class Traces(NamedTuple):
     """
 
     run_id: bytes
-    keys: Mapping[int, Key] = {}  # by tag
-
-    def more(self, numbers: Mapping[Key, int]) -> "Traces":
-        """The same, for attempts that were started by messages with these numbers too."""
-        tags = {tag: key for key, number in numbers.items() if (tag := tag_of(number))}
-        return self._replace(keys={**self.keys, **tags})
+    keys: Mapping[int, Key] = {}  # by tag, for attempts that were left to us
 
 
 def find_alive(traces: Traces) -> dict[Key, list[int]]:
@@ -80,10 +76,13 @@ def find_alive(traces: Traces) -> dict[Key, list[int]]:
                 found.setdefault(key, []).append(int(name))
     if traces.keys:
         table = leftovers.read_table()
-        for process in leftovers.below(table, [table[os.getpid()]])[1:]:  # never ourselves
-            its_key = traces.keys.get(read_tag(process.pid))
-            if its_key and not process.has_ended and not leftovers.read_variable(process.pid, TREE):
-                found.setdefault(its_key, []).append(process.pid)
+        for child in [process for process in table.values() if process.parent == os.getpid()]:
+            if its_key := traces.keys.get(
+                leftovers.read_tag(child.pid)
+            ):  # below it, a scheduler may have given tags of its own
+                for process in leftovers.below(table, [child]):
+                    if not process.has_ended and not leftovers.read_variable(process.pid, TREE):
+                        found.setdefault(its_key, []).append(process.pid)
     return found
 
 
@@ -124,8 +123,7 @@ def _watch(journal: str, offset: int, traces: Traces, left: dict[Key, int], put:
 
 def _exits(fd: int, offset: int) -> tuple[Mapping[Key, int], int]:
     """What the keeper has recorded since."""
-    data = os.pread(fd, max(0, os.fstat(fd).st_size - offset), offset)
-    contents = read_records(data)
+    contents = read_records(os.pread(fd, max(0, os.fstat(fd).st_size - offset), offset))
     exits = [record for record in contents.records if record["event"] == "job exited"]
     return {(each["job"], each["attempt"]): each["status"] for each in exits}, offset + contents.size
 
@@ -146,18 +144,20 @@ def _watch_orphans(traces: Traces, left: set[Key], put: Put) -> None:
 
 
 def _mains(traces: Traces) -> dict[Key, int]:
-    """The main processes of attempts, which are children of ours: of several, the oldest.
+    """The main processes of attempts, which are children of ours: of several, the oldest that leads a session.
 
     Without tags there is only the mark, which can be read from when the program is loaded until it ends. So we look for
     some seconds, and only at leaders of sessions, since what a job leaves behind has its mark too.
     """
-    me, has_tags, found = os.getpid(), tag_of(1) > 0, dict[Key, int]()
-    until = time.monotonic() + (0 if has_tags else _EXECUTED_WITHIN)
+    me, found = os.getpid(), dict[Key, int]()
+    until = time.monotonic() + (0 if HAS_TAGS else _EXECUTED_WITHIN)
     while True:
         ours = [each for each in leftovers.read_table().values() if each.parent == me]
-        for _, pid in sorted((each.born, each.pid) for each in ours if has_tags or each.session == each.pid):
+        newest = {each.born: each.pid for each in sorted(ours)}  # unless pids began again within a tick of the clock
+        ours.sort(key=lambda each: (each.session != each.pid, each.born, newest[each.born] - each.pid > _GAP, each.pid))
+        for pid in [each.pid for each in ours if HAS_TAGS or each.session == each.pid]:
             keys = attempts_in(leftovers.read_variable(pid, TREE), traces.run_id)
-            key = keys[0] if keys else traces.keys.get(read_tag(pid))
+            key = keys[0] if keys else traces.keys.get(leftovers.read_tag(pid))
             if key:
                 found.setdefault(key, pid)
         if time.monotonic() >= until:

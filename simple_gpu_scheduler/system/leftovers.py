@@ -12,7 +12,7 @@ import time
 from simple_gpu_scheduler.base.stdlib import signal
 from simple_gpu_scheduler.base.values import Callable, Collection, Iterable, Literal, Mapping, NamedTuple, Sequence
 
-from .processes import send_signal
+from .processes import TAGS, UNTAGGED, send_signal
 
 # The attempt of a process by its mark or tag: a running one, an ended one, or neither mark nor tag.
 Owner = Literal["running", "ended", "unknown"]
@@ -177,6 +177,13 @@ def read_variable(pid: int, name: bytes) -> bytes:
     """A variable of the initial environment of a process; empty if it is not set or may not be read."""
     pairs = read_entry(pid, "environ").split(b"\0")
     return next((pair[len(name) + 1 :] for pair in pairs if pair.startswith(name + b"=")), b"")
+
+
+def read_tag(pid: int) -> int:
+    """The tag of a process that was not reaped, also of another user's, such as `sudo`; 0 if it has none."""
+    limit = read_entry(pid, "limits").partition(b"Max msgqueue size")[2].split()[:1]
+    tag = UNTAGGED - int(limit[0]) if limit and limit[0].isdigit() else 0
+    return tag if 0 < tag < TAGS else 0
 
 
 def read_entry(pid: int, name: str) -> bytes:

@@ -18,6 +18,7 @@ from simple_gpu_scheduler.base.values import Iterable, Sequence
 _PR_SET_CHILD_SUBREAPER = 36
 _SPAWN_FLAGS = 0x04 | 0x08 | 0x80  # SETSIGDEF, SETSIGMASK, SETSID
 _RLIMIT_MSGQUEUE, _INSTEAD_OF_UNLIMITED = 12, 2**40
+TAGS = 100_000
 _FIRST_INHERITED = 100
 _CORE_DUMPED = 0x80
 _PAGE = 4096
@@ -111,7 +112,7 @@ class Starter:
             while not all(map(_has_child, tuple(self._unborn))):
                 time.sleep(_ABOUT_A_CLONE)
             self._unborn = {get_native_id()}
-            _limits[0] = _UNTAGGED - tag
+            _limits[0] = UNTAGGED - tag
             _libc.prlimit(0, _RLIMIT_MSGQUEUE, _limits, None)
 
     def _actions_for(self, inherits: tuple[int, ...], streams: Streams) -> "ctypes.Array[ctypes.c_char]":
@@ -230,27 +231,17 @@ def are_alive(orphans: Iterable[int]) -> bool:
     return 0 in [_libc.waitpid(pid, None, os.WNOHANG) for pid in orphans]
 
 
-_Limits = ctypes.c_uint64 * 2  # the soft limit and the hard one
-
-
 # Tags are numbers for processes that all their descendants inherit and that cannot be lost by accident. An environment
 # can be cleared, a session left, a descriptor closed; but hardly anything sets the limit on the bytes in POSIX message
 # queues. A tag is that limit, lowered by a few bytes of its 800 kB; 0 stands for no tag. A scheduler inside a job
 # lowers it further, so what it reads may be another's number: the mark in the environment comes first.
-_limits = _Limits()  # to set them from; guarded by `Starter._tagging`
+_limits = (ctypes.c_uint64 * 2)()  # the soft one and the hard one; guarded by `Starter._tagging`
 _libc.prlimit(0, _RLIMIT_MSGQUEUE, None, _limits)
-_UNTAGGED = min(_limits[0], _INSTEAD_OF_UNLIMITED)
-# Setting it to what it is tells whether it may be set.
-_SPAN = min(_UNTAGGED, 100_000) if _libc.prlimit(0, _RLIMIT_MSGQUEUE, _limits, None) == 0 else 0
+UNTAGGED = min(_limits[0], _INSTEAD_OF_UNLIMITED)
+# With fewer tags, attempts that run at the same time could have the same. To set what is there tells if it may be set.
+HAS_TAGS = UNTAGGED >= TAGS and _libc.prlimit(0, _RLIMIT_MSGQUEUE, _limits, None) == 0
 
 
 def tag_of(number: int) -> int:
     """The tag for a number; tags repeat after a long time. It is 0 if this system has none."""
-    return number % (_SPAN - 1) + 1 if _SPAN > 1 else 0
-
-
-def read_tag(pid: int) -> int:
-    """The tag of a process that was not reaped; 0 also if it may not be read."""
-    limits = _Limits()
-    tag = _UNTAGGED - limits[0] if _libc.prlimit(pid, _RLIMIT_MSGQUEUE, None, limits) == 0 else 0
-    return tag if 0 < tag < _SPAN else 0
+    return number % (TAGS - 1) + 1 if HAS_TAGS else 0

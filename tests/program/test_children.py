@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from simple_gpu_scheduler.keeper import children
 from simple_gpu_scheduler.keeper.children import Children, _Child
 from simple_gpu_scheduler.keeper.messages import PID, BeyondUs, AttemptEnded, MainExited, Start, Stop
-from simple_gpu_scheduler.system import processes
+from simple_gpu_scheduler.system import leftovers, processes
 from simple_gpu_scheduler.system.threads import start_thread
 processes.adopt_orphans()
 told = SimpleQueue()
@@ -300,7 +300,7 @@ def test_a_tag_stays_when_the_environment_is_cleared_and_is_found_in_descendants
 start(b"env -i sleep %d.25; true" % (1000 + os.getpid()))
 pid = main()
 child = subject._unfinished[b"1.1"]
-assert 0 < child.tag == processes.read_tag(pid) == processes.tag_of(1)
+assert 0 < child.tag == leftovers.read_tag(pid) == processes.tag_of(1)
 sleeps = []
 mine = b"sleep\\0%d.25" % (1000 + os.getpid())
 while not sleeps:
@@ -310,7 +310,7 @@ child.tag += 1
 assert subject._owner(sleeps[0]) == "ended"
 os.kill(sleeps[0], 9)
 assert ended() == AttemptEnded(b"1.1")
-assert processes.read_tag(1) == 0
+assert leftovers.read_tag(1) == 0
 """)
 
 
@@ -323,7 +323,7 @@ starter, wrong, threads, born, libc = processes.Starter(), [], [], {{}}, process
 class Spawning:
     def posix_spawn(self, pid, *more):
         error = libc.posix_spawn(pid, *more)
-        born[pid._obj.value] = processes.read_tag(pid._obj.value)
+        born[pid._obj.value] = leftovers.read_tag(pid._obj.value)
         return error
 processes._slow_libc = Spawning()
 def start_some(first):

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Program, has_text, is_alive, until
+from tests.conftest import SCHEDULER, Program, has_text, is_alive, until
 from tests.support.journal import records
 from tests.support.processes import of_directory, states_of
-from tests.support.sharing import ALONE, is_leased, unmeasured
+from tests.support.sharing import ALONE, UID, as_user, is_leased, needs_users, unmeasured
 
 pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
 
@@ -170,9 +171,67 @@ def test_how_a_job_ended_is_known_though_its_keeper_is_killed_before_it_knows_of
     check_a_job_whose_keeper_gets_no_further(program, command)
 
 
+def test_a_job_does_not_run_again_though_it_kills_its_keeper_before_that_says_that_it_works(program: Program) -> None:
+    """From a keeper that never worked, a scheduler takes back what it gave it."""
+    script = GETS_NO_FURTHER.replace("processes.Starter.start = start_and_be_killed", SAYS_LATE_THAT_IT_WORKS)
+    check_a_job_whose_keeper_gets_no_further(program, "kill -9 $PPID; exit 3", script)
+
+
+SAYS_LATE_THAT_IT_WORKS = """
+import time
+from simple_gpu_scheduler.keeper.messages import Ready
+from simple_gpu_scheduler.keeper.process import Keeper
+
+tell = Keeper._tell
+
+def tell_late(keeper, message):
+    if isinstance(message, Ready):
+        time.sleep(0.5)
+    return tell(keeper, message)
+
+Keeper._tell = tell_late
+"""
+
+
+@pytest.mark.open_to_others
+def test_a_job_that_became_another_user_is_recognised_too(program: Program) -> None:
+    """As with `sudo`: its environment and its limits cannot be read as its own user could."""
+    needs_users()
+    program.directory.chmod(0o777)
+    shutil.copy("/bin/sleep", program.directory / "as-root")
+    (program.directory / "as-root").chmod(0o4755)
+    for name in ("leases", "state"):
+        (program.directory / name).mkdir()
+        (program.directory / name).chmod(0o1777)
+    environment = {
+        "SGS_LEASE_DIR": str(program.directory / "leases"),
+        "XDG_STATE_HOME": str(program.directory / "state"),
+    }
+    is_root = '[ "$(stat -c %u /proc/$(cat begun))" = 0 ]'
+    (program.directory / "jobs").write_text(
+        "echo $$ >> begun; exec ./as-root 3  #: gpus=0\n"
+        f"until [ -s begun ] && {is_root}; do sleep 0.01; done; kill -9 $PPID  #: gpus=0\n"
+    )
+    done = subprocess.run(
+        [*as_user(UID), *SCHEDULER, *ALONE, "--cpu-slots", "2", "jobs"],
+        cwd=program.directory,
+        env=unmeasured() | environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert b"\n2 succeeded, 0 failed" in done.stderr
+    assert len((program.directory / "begun").read_text().splitlines()) == 1
+
+
 def test_where_there_are_no_tags_a_job_whose_keeper_is_killed_is_found_while_it_runs(program: Program) -> None:
     script = GETS_NO_FURTHER.replace("    processes.wait_for_end(pid)\n", "")
-    script = script.replace("start =", "processes._SPAN = 0\nstart =", 1)
+    script = script.replace(
+        "start =",
+        "from simple_gpu_scheduler.keeper import survivors\nprocesses.HAS_TAGS = survivors.HAS_TAGS = False\nstart =",
+        1,
+    )
     check_a_job_whose_keeper_gets_no_further(program, "sleep 5; exit 3", script)
 
 

@@ -1,6 +1,9 @@
 """Real processes, started."""
 
+import resource
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,3 +37,17 @@ def test_a_program_has_the_common_environment_and_its_own(tmp_path: Path) -> Non
         assert processes.reap(pid) == 0
         found = (tmp_path / "out").read_bytes().splitlines()
         assert [line for line in found if line[:1] in b"ABC"] == [b"COMMON=1", *more]
+
+
+@pytest.mark.parametrize(("limit", "has_tags"), [(0, False), (50, False), (819_200, True)])
+def test_there_are_tags_where_there_is_room_for_many(limit: int, has_tags: bool) -> None:
+    """Attempts that run at the same time must not have the same."""
+    script = "from simple_gpu_scheduler.system import processes as p; print(p.HAS_TAGS, p.tag_of(1), p.tag_of(60))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_MSGQUEUE, (limit, limit)),
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout.decode().split() == ([str(has_tags), "2", "61"] if has_tags else [str(has_tags), "0", "0"])

@@ -153,7 +153,7 @@ def test_what_a_killed_keeper_ran_outlives_it_and_what_a_stillborn_one_got_never
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     watched: list[object] = []
-    monkeypatch.setattr(survivors, "watch_orphans", lambda _traces, awaited, _put: watched.append(dict(awaited)))
+    monkeypatch.setattr(survivors, "watch_orphans", lambda _traces, awaited, _put: watched.append(set(awaited)))
     monkeypatch.setattr(survivors, "sweep", lambda *_: False)
     subject = Subject()
     subject.start(ATTEMPT)
@@ -162,7 +162,7 @@ def test_what_a_killed_keeper_ran_outlives_it_and_what_a_stillborn_one_got_never
     assert subject.hears(outlived) == []
     assert subject.hears(AttemptEnded(b"2.1"), 1) == [protocol.Ended(OTHER, SUCCESS, by_itself=True)]
     assert isinstance(subject.inbox.get(block=False), Noticed)
-    assert watched == [{(1, 1): 1}]
+    assert watched == [{(1, 1)}]
     assert subject.hears(SurvivorExited((1, 1), 0)) == [protocol.Ended(ATTEMPT, SUCCESS)]
     subject.start(OTHER)
     [refused] = subject.hears(subject.loses_its_keeper(has_worked=False))
