@@ -45,7 +45,10 @@ class Keeper:
         Event().wait()
 
     def _begin(self) -> None:
-        """Say first that there can be a thread, and so before it has started a job: or that would start again."""
+        """Listen, once the scheduler is told that there is a thread that does.
+
+        What a keeper was told that never said so is started again, so it says so before it can have started anything.
+        """
         self._tell(messages.Ready())
         self._listen()
 

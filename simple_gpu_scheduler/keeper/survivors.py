@@ -77,9 +77,8 @@ def find_alive(traces: Traces) -> dict[Key, list[int]]:
     if traces.keys:
         table = leftovers.read_table()
         for child in [process for process in table.values() if process.parent == os.getpid()]:
-            if its_key := traces.keys.get(
-                leftovers.read_tag(child.pid)
-            ):  # below it, a scheduler may have given tags of its own
+            # Below it, a scheduler may have given tags of its own.
+            if its_key := traces.keys.get(leftovers.read_tag(child.pid)):
                 for process in leftovers.below(table, [child]):
                     if not process.has_ended and not leftovers.read_variable(process.pid, TREE):
                         found.setdefault(its_key, []).append(process.pid)
@@ -144,7 +143,7 @@ def _watch_orphans(traces: Traces, left: set[Key], put: Put) -> None:
 
 
 def _mains(traces: Traces) -> dict[Key, int]:
-    """The main processes of attempts, which are children of ours: of several, the oldest that leads a session.
+    """The main processes of attempts, which are children of ours: of several, the oldest one that leads a session.
 
     Without tags there is only the mark, which can be read from when the program is loaded until it ends. So we look for
     some seconds, and only at leaders of sessions, since what a job leaves behind has its mark too.
@@ -153,8 +152,9 @@ def _mains(traces: Traces) -> dict[Key, int]:
     until = time.monotonic() + (0 if HAS_TAGS else _EXECUTED_WITHIN)
     while True:
         ours = [each for each in leftovers.read_table().values() if each.parent == me]
-        newest = {each.born: each.pid for each in sorted(ours)}  # unless pids began again within a tick of the clock
-        ours.sort(key=lambda each: (each.session != each.pid, each.born, newest[each.born] - each.pid > _GAP, each.pid))
+        # The highest pid of each tick of the clock. One far below it is newer: pids began again within that tick.
+        last = {each.born: each.pid for each in sorted(ours)}
+        ours.sort(key=lambda each: (each.session != each.pid, each.born, last[each.born] - each.pid > _GAP, each.pid))
         for pid in [each.pid for each in ours if HAS_TAGS or each.session == each.pid]:
             keys = attempts_in(leftovers.read_variable(pid, TREE), traces.run_id)
             key = keys[0] if keys else traces.keys.get(leftovers.read_tag(pid))

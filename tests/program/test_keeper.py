@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -298,13 +299,24 @@ def replace_keeper(program: Program, process: "subprocess.Popen[bytes]", survivo
     return second
 
 
+def open_files(pid: int) -> set[str]:
+    """What a process has open; what it closes meanwhile may be missing."""
+    found = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(os.readlink(each))
+    return found
+
+
 def test_a_later_keeper_holds_nothing_of_its_scheduler(program: Program) -> None:
     process = program.start("--gpus", "0", "--cpu-slots", "1", env=UNMEASURED)
     wait = "until [ -e go ]; do sleep 0.02; done"
     keeper = replace_keeper(program, process, wait, wait)
-    held = {os.readlink(each) for each in Path(f"/proc/{keeper}/fd").iterdir()}
-    theirs = {os.readlink(each) for each in Path(f"/proc/{process.pid}/fd").iterdir()}
-    common = {name for name in held & theirs if "/leases/" in name or name.startswith(("socket:", "anon_inode:"))}
+    common = {
+        name
+        for name in open_files(keeper) & open_files(process.pid)
+        if "/leases/" in name or name.startswith(("socket:", "anon_inode:"))
+    }
     (program.directory / "go").touch()
     assert process.stdin
     process.stdin.close()
