@@ -144,14 +144,6 @@ def why_refused(number: int) -> str:
     return f"the system allows no new process (limit {limit}, ulimit -u)"
 
 
-def _has_child(thread: int) -> bool:
-    """Whether a thread of this process has one; False if that is unknown."""
-    fd = _list_of(thread)
-    size = int(_libc.read(fd, ctypes.create_string_buffer(1), 1))
-    _libc.close(fd)
-    return size > 0
-
-
 def inherited_as(descriptors: Sequence[int]) -> list[tuple[int, int]]:
     """Each with its number in a process that inherits it: above those that scripts use, and over none of the rest."""
     lowest = max(min(_FIRST_INHERITED, os.sysconf("SC_OPEN_MAX") // 2), *(fd + 1 for fd in descriptors), 0)
@@ -204,6 +196,14 @@ def _list_of(thread: int) -> int:
     return int(_libc.open(b"/proc/self/task/%d/children" % thread, os.O_RDONLY | os.O_CLOEXEC))
 
 
+def _has_child(thread: int) -> bool:
+    """Whether a thread of this process has one; False if that is unknown."""
+    fd = _list_of(thread)
+    size = int(_libc.read(fd, ctypes.create_string_buffer(1), 1))
+    _libc.close(fd)
+    return size > 0
+
+
 class Orphans:
     """The orphans of this process, where other threads than the main one start programs.
 
@@ -234,7 +234,8 @@ def are_alive(orphans: Iterable[int]) -> bool:
 # Tags are numbers for processes that all their descendants inherit and that cannot be lost by accident. An environment
 # can be cleared, a session left, a descriptor closed; but hardly anything sets the limit on the bytes in POSIX message
 # queues. A tag is that limit, lowered by a few bytes of its 800 kB; 0 stands for no tag. A scheduler inside a job
-# lowers it further, so what it reads may be another's number: the mark in the environment comes first.
+# lowers it further, so what it reads may be another's number: the mark in the environment comes first. Both are read in
+# `leftovers`.
 _limits = (ctypes.c_uint64 * 2)()  # the soft one and the hard one; guarded by `Starter._tagging`
 _libc.prlimit(0, _RLIMIT_MSGQUEUE, None, _limits)
 UNTAGGED = min(_limits[0], _INSTEAD_OF_UNLIMITED)

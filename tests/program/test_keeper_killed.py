@@ -122,10 +122,10 @@ def test_all_jobs_on_many_gpus_end_though_their_keeper_is_killed(program: Progra
     run.check(kills=1)
 
 
-# A keeper that is killed right after its first start: once that job has ended, and before the keeper has noted its pid.
-GETS_NO_FURTHER = """
-import os, signal, sys
-from simple_gpu_scheduler.cli.main import simple_gpu_scheduler
+# A keeper that is killed right after its first start, at some moment, and before it has noted the pid.
+
+KILLED_AFTER_A_START = """
+import os, signal
 from simple_gpu_scheduler.system import processes
 
 start = processes.Starter.start
@@ -136,20 +136,32 @@ def start_and_be_killed(*args):
         open("killed", "x").close()
     except FileExistsError:
         return pid
-    processes.wait_for_end(pid)
+    {moment}
     os.kill(os.getpid(), signal.SIGKILL)
 
 processes.Starter.start = start_and_be_killed
+"""
+ONCE_THE_JOB_HAS_ENDED = KILLED_AFTER_A_START.format(moment="processes.wait_for_end(pid)")
+AT_ONCE_WITHOUT_TAGS = """
+from simple_gpu_scheduler.keeper import survivors
+from simple_gpu_scheduler.system import processes
+
+processes.HAS_TAGS = survivors.HAS_TAGS = False
+""" + KILLED_AFTER_A_START.format(moment="pass")
+RUN = """
+import sys
+from simple_gpu_scheduler.cli.main import simple_gpu_scheduler
+
 sys.argv[0] = "simple_gpu_scheduler"
 simple_gpu_scheduler()
 """
 
 
-def check_a_job_whose_keeper_gets_no_further(program: Program, command: str, script: str = GETS_NO_FURTHER) -> None:
-    """It fails with 3, which becomes known, and neither it nor the next runs again."""
+def check_it_runs_once(program: Program, command: str, patch: str) -> None:
+    """It fails with 3, which becomes known, and neither it nor the next job runs again."""
     (program.directory / "jobs").write_text(f"echo first >> begun; {command}\necho second >> begun\n")
     done = subprocess.run(
-        [sys.executable, "-c", script, *ALONE, "jobs"],
+        [sys.executable, "-c", patch + RUN, *ALONE, "jobs"],
         cwd=program.directory,
         env=unmeasured(),
         stdin=subprocess.DEVNULL,
@@ -168,13 +180,7 @@ def check_a_job_whose_keeper_gets_no_further(program: Program, command: str, scr
 def test_how_a_job_ended_is_known_though_its_keeper_is_killed_before_it_knows_of_the_start(
     program: Program, command: str
 ) -> None:
-    check_a_job_whose_keeper_gets_no_further(program, command)
-
-
-def test_a_job_does_not_run_again_though_it_kills_its_keeper_before_that_says_that_it_works(program: Program) -> None:
-    """From a keeper that never worked, a scheduler takes back what it gave it."""
-    script = GETS_NO_FURTHER.replace("processes.Starter.start = start_and_be_killed", SAYS_LATE_THAT_IT_WORKS)
-    check_a_job_whose_keeper_gets_no_further(program, "kill -9 $PPID; exit 3", script)
+    check_it_runs_once(program, command, ONCE_THE_JOB_HAS_ENDED)
 
 
 SAYS_LATE_THAT_IT_WORKS = """
@@ -193,13 +199,20 @@ Keeper._tell = tell_late
 """
 
 
+def test_a_job_does_not_run_again_though_it_kills_its_keeper_before_that_says_that_it_works(program: Program) -> None:
+    """From a keeper that never worked, a scheduler takes back what it gave it."""
+    check_it_runs_once(program, "kill -9 $PPID; exit 3", SAYS_LATE_THAT_IT_WORKS)
+
+
 @pytest.mark.open_to_others
 def test_a_job_that_became_another_user_is_recognised_too(program: Program) -> None:
-    """As with `sudo`: its environment and its limits cannot be read as its own user could."""
+    """As with `sudo`: only root may read the environment of a process of root, where the mark is."""
     needs_users()
     program.directory.chmod(0o777)
-    shutil.copy("/bin/sleep", program.directory / "as-root")
+    shutil.copy("/bin/cat", program.directory / "as-root")
     (program.directory / "as-root").chmod(0o4755)
+    os.mkfifo(program.directory / "go")
+    (program.directory / "go").chmod(0o666)
     for name in ("leases", "state"):
         (program.directory / name).mkdir()
         (program.directory / name).chmod(0o1777)
@@ -209,8 +222,8 @@ def test_a_job_that_became_another_user_is_recognised_too(program: Program) -> N
     }
     is_root = '[ "$(stat -c %u /proc/$(cat begun))" = 0 ]'
     (program.directory / "jobs").write_text(
-        "echo $$ >> begun; exec ./as-root 3  #: gpus=0\n"
-        f"until [ -s begun ] && {is_root}; do sleep 0.01; done; kill -9 $PPID  #: gpus=0\n"
+        "echo $$ >> begun; exec ./as-root go  #: gpus=0\n"
+        f"until [ -s begun ] && {is_root}; do sleep 0.01; done; kill -9 $PPID; sleep 1; echo > go  #: gpus=0\n"
     )
     done = subprocess.run(
         [*as_user(UID), *SCHEDULER, *ALONE, "--cpu-slots", "2", "jobs"],
@@ -226,13 +239,7 @@ def test_a_job_that_became_another_user_is_recognised_too(program: Program) -> N
 
 
 def test_where_there_are_no_tags_a_job_whose_keeper_is_killed_is_found_while_it_runs(program: Program) -> None:
-    script = GETS_NO_FURTHER.replace("    processes.wait_for_end(pid)\n", "")
-    script = script.replace(
-        "start =",
-        "from simple_gpu_scheduler.keeper import survivors\nprocesses.HAS_TAGS = survivors.HAS_TAGS = False\nstart =",
-        1,
-    )
-    check_a_job_whose_keeper_gets_no_further(program, "sleep 5; exit 3", script)
+    check_it_runs_once(program, "sleep 5; exit 3", AT_ONCE_WITHOUT_TAGS)
 
 
 # Survivors that are to end.
