@@ -15,7 +15,7 @@ FLOORS = (
     ("base",),
     ("events",),
     ("system",),
-    ("jobfile", "scheduling"),
+    ("jobfile", "measurements", "scheduling"),
     ("journal",),
     ("keeper", "gpus", "output", "joblog"),
     ("inputs", "display", "remote"),
@@ -34,7 +34,7 @@ ONLY_IN = {
     "scipy": {"hypersearch"},
     "yaml": {"hypersearch"},
 }
-PURE = ("events", "jobfile", "scheduling")
+PURE = ("events", "jobfile", "measurements", "scheduling")
 NOT_FOR_PURE = {"ctypes", "os", "select", "signal", "socket", "subprocess", "sys", "threading", "time"}
 DOCUMENT = ROOT / "docs" / "architecture.md"
 

@@ -12,10 +12,11 @@ from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome, outcome_of
-from simple_gpu_scheduler.base.values import Any, Mapping, NamedTuple, Sequence
+from simple_gpu_scheduler.base.measurement import CpuUse, Measured, Measurement
+from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.gpus import LookCame
-from simple_gpu_scheduler.gpus.discover import open_pool
+from simple_gpu_scheduler.gpus.discover import open_looks, open_pool, open_sampler
 from simple_gpu_scheduler.gpus.leases import Hold, LeaseCame
 from simple_gpu_scheduler.gpus.pool import Demand, Pool
 from simple_gpu_scheduler.keeper import messages, survivors
@@ -28,6 +29,9 @@ from simple_gpu_scheduler.system.job_environment import own, unbuffered
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
 
 from .protocol import Ended, Exited, ForEngine, Refused, Report, Setting, Tended, Unstoppable, World
+
+if TYPE_CHECKING:  # loaded where there is NVML
+    from simple_gpu_scheduler.gpus.sampler import Sampler
 
 _STDOUT = 1
 _WITHOUT_KEEPER = "the keeper process was killed; its jobs continue, and a new keeper starts the next ones"
@@ -44,12 +48,14 @@ class LocalEngine:
     """See `Engine`."""
 
     queues = False
+    _clock = SystemClock()
 
-    def __init__(self, setting: Setting, pool: Pool, keeper: KeeperClient) -> None:
+    def __init__(self, setting: Setting, pool: Pool, keeper: KeeperClient, sampler: "Sampler | None" = None) -> None:
         """Starts watching the survivors, whose ends will come to the inbox."""
         self._setting = setting
         self._pool = pool
         self._keeper = keeper
+        self._sampler = sampler
         # Now, since each look into the environment or at the terminal would be one for each start.
         self._shell = os.fsencode(setting.shell)
         self._outer_tree = setting.environment.get(TREE, b"")
@@ -66,6 +72,9 @@ class LocalEngine:
                 self._put(SurvivorExited(each.attempt.key, each.status))
         survivors.watch(setting.journal, setting.journal_size, self._traces, pids, self._put)
         self._watch_keeper()
+        if sampler:
+            for attempt in self._survivors.values():
+                sampler.begin(attempt, self._clock.now())
 
     def _put(self, message: object) -> None:
         """Send ourselves a message through the loop; also from threads, whose errors the loop raises."""
@@ -118,6 +127,8 @@ class LocalEngine:
             number = 0
             self._put(messages.AttemptEnded(name_of(attempt.key), errno=error.errno or errno.EAGAIN))
         self._started[attempt.key] = attempt, number
+        if self._sampler:
+            self._sampler.begin(attempt, self._clock.now())
 
     def _send_start(self, attempt: Attempt, hold: Hold) -> int:
         job = attempt.job
@@ -155,13 +166,13 @@ class LocalEngine:
             self._keeper.known = message.number
             message = message.message
         if isinstance(message, messages.AttemptEnded):
-            return [self._ended(message)]
+            return [self._ended(message, now)]
         if isinstance(message, messages.MainExited | messages.BeyondUs):
             kind = Exited if isinstance(message, messages.MainExited) else Unstoppable
             started = self._started.get(key_of(message.attempt))
             return [kind(started[0])] if started else ()  # it may have ended just before a signal was refused
         if isinstance(message, SurvivorExited):
-            return [self._survivor_exited(message)]
+            return [self._survivor_exited(message, now)]
         if isinstance(message, _Outlived):
             return self._outlived(message)
         if isinstance(message, messages.Obeyed):
@@ -172,12 +183,27 @@ class LocalEngine:
             self._pool.looked(message.gpu, message.answer, now)
         return ()
 
-    def _ended(self, ended: messages.AttemptEnded) -> Report:
+    def _ended(self, ended: messages.AttemptEnded, now: float) -> Report:
         attempt, _ = self._started.pop(key_of(ended.attempt))
+        measured = self._measured(attempt, now, ended.used)
         if ended.errno:
             return _not_started(attempt, ended.errno)
         beyond_us, server = ended.beyond_us.decode(), ended.server.decode()
-        return Ended(attempt, outcome_of(ended.status), "", ended.swept, beyond_us, server, not ended.was_told)
+        outcome = outcome_of(ended.status)
+        return Ended(attempt, outcome, "", ended.swept, beyond_us, server, not ended.was_told, measured)
+
+    def _measured(self, attempt: Attempt, now: float, used: bytes = b"") -> Measured | None:
+        told = CpuUse()
+        if used and self._setting.samples:
+            microseconds, memory, read, written = map(int, used.split())
+            told = CpuUse(microseconds / 1e6, None, memory or None, read, written)
+        if self._sampler:
+            return self._sampler.end(attempt, now, told)
+        return Measured(now, Measurement(cpu=told)) if told != CpuUse() else None
+
+    def measured(self, key: Key) -> Measured | None:
+        """See `Engine`."""
+        return self._sampler.use(key) if self._sampler else None
 
     def _outlived(self, outlived: _Outlived) -> Sequence[Report]:
         """A keeper that never worked has run nothing."""
@@ -193,14 +219,15 @@ class LocalEngine:
         self.stop([self._survivors[key] for key in started if key in self._untold], force=False)
         return ()
 
-    def _survivor_exited(self, exited: SurvivorExited) -> Report:
+    def _survivor_exited(self, exited: SurvivorExited, now: float) -> Report:
         attempt = self._survivors[exited.key]
         if not exited.is_settled and survivors.sweep(self._traces, exited, self._setting.grace, self._put):
             return Exited(attempt)
         del self._survivors[exited.key]
         outcome = None if exited.status is None else outcome_of(exited.status)
         why = "" if outcome else "its exit code is unknown"
-        return Ended(attempt, outcome, why, swept=exited.swept, server=exited.server)
+        measured = self._measured(attempt, now)
+        return Ended(attempt, outcome, why, swept=exited.swept, server=exited.server, measured=measured)
 
     def release(self, attempt: Attempt) -> None:
         """See `Engine`. A survivor of an earlier scheduler has no lease of ours."""
@@ -221,11 +248,17 @@ class LocalEngine:
         if self._keeper.has_unsent:
             self._watch_keeper()
         remarks = pool.remarks() if pool.has_looked() else ()
-        return Tended(pool.next_wake(now, demand), has_looked, remarks, pool.arrived())
+        wake = pool.next_wake(now, demand)
+        curves = self._sampler.pieces(now) if self._sampler else ()
+        if self._sampler:
+            wake = min(wake, self._sampler.next_wake)
+        return Tended(wake, has_looked, remarks, curves, pool.arrived())
 
     def close(self) -> None:
         """See `Engine`."""
         self._pool.close()  # or a lease that it still waits for would come
+        if self._sampler:
+            self._sampler.close()
 
     def _leave_out(self, gpus: frozenset[str]) -> None:
         if gpus != self._left_out:
@@ -248,6 +281,9 @@ def build(setting: Setting) -> World:
     def put(message: object) -> None:
         setting.inbox.put(ForEngine(message) if isinstance(message, LeaseCame | LookCame) else message)
 
-    pool = open_pool(setting.machine, setting.wants, put, Family(setting.run_id, tree), tree)
-    engine = LocalEngine(setting, pool, setting.keeper or KeeperClient())
+    family = Family(setting.run_id, tree)
+    looks = open_looks(setting.machine, setting.wants, family, put) if setting.samples else None
+    pool = open_pool(setting.machine, setting.wants, put, family, tree, looks)
+    sampler = open_sampler(setting.machine, looks, family, put)
+    engine = LocalEngine(setting, pool, setting.keeper or KeeperClient(), sampler)
     return World(engine, setting.inbox, SystemClock(), setting.read_more)

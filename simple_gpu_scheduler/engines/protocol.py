@@ -7,7 +7,8 @@ only some time after it was started, and the engine reports that with `Began`.
 
 from simple_gpu_scheduler.base.clock import Clock
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import Attempt, Outcome
+from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome
+from simple_gpu_scheduler.base.measurement import Measured
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Protocol, Sequence
 
 if TYPE_CHECKING:  # only named here; an engine loads what it uses
@@ -48,7 +49,8 @@ class Ended(NamedTuple):
     Without an outcome it was interrupted: preempted, lost with its node, refused late by the cluster, or ended in an
     unknown way; `why` says which, and the job runs again. `swept` counts processes that it left behind and that were
     ended; `beyond_us` lists the pids of those that this user may not end; `server` is the terminal multiplexer among
-    them, such as tmux. `by_itself`: it is known that it ended before it could be told to.
+    them, such as tmux. `by_itself`: it is known that it ended before it could be told to. `measured` is what it did to
+    its GPUs and the CPU.
     """
 
     attempt: Attempt
@@ -58,6 +60,7 @@ class Ended(NamedTuple):
     beyond_us: str = ""
     server: str = ""
     by_itself: bool = False
+    measured: Measured | None = None
 
 
 class Refused(NamedTuple):
@@ -82,6 +85,7 @@ class Tended(NamedTuple):
     wake: float = NEVER
     has_looked: bool = False  # so the reasons why jobs wait may have changed
     remarks: Sequence[str] = ()
+    curves: Sequence[tuple[Attempt, Measured]] = ()  # pieces of those of attempts that run for long
     arrived: Sequence[tuple[str, str]] = ()  # others who came to a GPU that attempts of ours are on: which, and who
 
 
@@ -117,6 +121,9 @@ class Engine(Protocol):
 
     def tend(self, demand: "Demand", now: float) -> Tended:
         """Give back unused places and look again at GPUs in use by others; called before the loop sleeps."""
+
+    def measured(self, key: Key) -> Measured | None:
+        """What an attempt has done to its GPUs and the CPU so far, as far as that is known."""
 
     def close(self) -> None:
         """Nothing will be started any more."""
@@ -156,3 +163,4 @@ class Setting(NamedTuple):
     survivors: "Sequence[Survivor]" = ()
     input_ends: bool = True
     has_lengths: bool = True  # False for a dry run
+    samples: bool = False  # whether to measure what attempts do

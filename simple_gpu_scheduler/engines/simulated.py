@@ -8,7 +8,7 @@ succeed; since their ends come one after another, GPUs are used in turn.
 import time
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Key, Outcome
 from simple_gpu_scheduler.base.stdlib import Empty, heappop, heappush, re, signal
 from simple_gpu_scheduler.base.values import Any, Sequence
 from simple_gpu_scheduler.gpus.pool import Demand
@@ -123,6 +123,9 @@ class Simulated:
     def tend(self, _demand: Demand, _now: float) -> Tended:
         """There is nothing to look after."""
         return Tended()
+
+    def measured(self, _key: Key) -> None:
+        """Nothing runs."""
 
     def _end_at(self, at: float, ended: Ended) -> None:
         self._count += 1

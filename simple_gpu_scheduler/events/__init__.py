@@ -5,6 +5,7 @@ An event says what happened, not how it is shown or recorded. Times are in secon
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome, Place
+from simple_gpu_scheduler.base.measurement import Curve, Measurement
 from simple_gpu_scheduler.base.values import Any, Mapping, NamedTuple, Sequence
 
 
@@ -86,6 +87,21 @@ class JobBegan(NamedTuple):
 
     attempt: Attempt
     where: str = ""
+
+
+class AttemptMeasured(NamedTuple):
+    """What an attempt did to its GPUs and the CPU, right before its end."""
+
+    attempt: Attempt
+    measurement: Measurement
+
+
+class CurvesDrawn(NamedTuple):
+    """Curves of an attempt, or pieces of them; their times are since `began_at`. Not in the journal, but beside it."""
+
+    attempt: Attempt
+    began_at: float
+    curves: Sequence[Curve]
 
 
 class JobEnded(NamedTuple):
@@ -247,6 +263,8 @@ Event = (
     | Paused
     | JobStarted
     | JobBegan
+    | AttemptMeasured
+    | CurvesDrawn
     | JobEnded
     | StartRefused
     | JobDropped

@@ -16,14 +16,15 @@ from simple_gpu_scheduler.gpus.leases.lease import open_lease
 from simple_gpu_scheduler.system.files import can_load
 from simple_gpu_scheduler.system.marks import Family
 
-from . import Device, FixedProbe, Gpu, LookCame, Probe, Tolerance, silence
+from . import Device, FixedProbe, Gpu, LookCame, Tolerance, silence
 from .machine_file import MachineFile, read_machine_file
 from .names import choose, choose_all, choose_unlisted, need_listing, order_is_ours, visible
 from .pool import Pool
 
 if TYPE_CHECKING:
-    from .looks import Inquiry
+    from .looks import Inquiry, Looks
     from .nvml import Nvml
+    from .sampler import Sampler
 
 Put = Callable[[LeaseCame | LookCame | Broken], object]
 
@@ -126,18 +127,32 @@ def _limited(machine: Machine, rules: MachineFile, *, are_named: bool) -> Machin
     return machine._replace(gpus=gpus, remarks=(*machine.remarks, remark), cap=cap)
 
 
-def open_pool(machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes) -> Pool:
-    """The GPUs as a pool for jobs, leased among all users of this machine."""
+def open_pool(
+    machine: Machine, wants: Wants, put: Put, family: Family, tree: bytes, looks: "Looks | None" = None
+) -> Pool:
+    """The GPUs as a pool for jobs, leased among all users of this machine. `looks` asks the driver, if that is open."""
     files = open_lease_files()
+    probe = None if wants.ignore_occupancy else looks or open_looks(machine, wants, family, put)
     pool = Pool(
         machine.gpus,
         lambda gpu: open_lease(files, gpu.id, gpu.lease_name, put, tree),
-        _probe(machine, wants, family, put),
+        probe or FixedProbe(),
         machine.cap,
         wants.tolerance.free_for,
     )
     pool.open_leases()
     return pool
+
+
+def open_sampler(
+    machine: Machine, looks: "Looks | None", family: Family, put: Callable[[Broken], object]
+) -> "Sampler | None":
+    """What takes samples of the GPUs; None without NVML."""
+    if machine.nvml is None or looks is None:
+        return None
+    from .sampler import Sampler  # noqa: PLC0415 - as above
+
+    return Sampler(machine.gpus, machine.nvml, looks, family, put)
 
 
 def open_lease_files() -> LeaseFiles:
@@ -178,9 +193,10 @@ def _open_within(seconds: float) -> "Nvml":
     return opening.get()
 
 
-def _probe(machine: Machine, wants: Wants, family: Family, put: Put) -> Probe:
-    if machine.nvml is None or wants.ignore_occupancy:
-        return FixedProbe()
+def open_looks(machine: Machine, wants: Wants, family: Family, put: Put) -> "Looks | None":
+    """What asks the driver, in threads; None without NVML."""
+    if machine.nvml is None:
+        return None
     from .looks import Looks  # noqa: PLC0415 - as above
     from .probe import NvmlProbe  # noqa: PLC0415 - as above
 

@@ -1,4 +1,4 @@
-"""What NVML says: which GPUs there are, and what is happening on each. The only file that knows pynvml.
+"""What NVML says: which GPUs there are, and what is happening on each. The only file that imports pynvml.
 
 It turns NVML errors into words, and fields that a GPU lacks into None. It does not know who owns a process, or when a
 GPU counts as free.
@@ -9,9 +9,11 @@ import time
 from contextlib import contextmanager
 
 from simple_gpu_scheduler.base.stdlib import suppress
-from simple_gpu_scheduler.base.values import Any, Callable, Iterator, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Callable, Iterator, Mapping, NamedTuple
+from simple_gpu_scheduler.measurements import Meters
 
 from . import NO_LIMIT, Device, Gpu
+from .meters import Meter
 
 _ANOTHER = "it came back as another GPU; a new run can use it"
 
@@ -41,14 +43,6 @@ class Reading(NamedTuple):
     problem: str = ""
 
 
-class Vitals(NamedTuple):
-    """Values that are only shown: degrees, watts."""
-
-    temperature: int | None = None
-    power: float | None = None
-    power_limit: float | None = None
-
-
 class Nvml:
     """NVML, initialised. Making one takes as long as the driver needs, which may be seconds."""
 
@@ -59,6 +53,7 @@ class Nvml:
         self._handles: dict[str, Any] = {}
         self._problems: dict[str, str] = {}  # of those that do not work
         self._unasked: dict[str, Device] = {}  # of which only the UUID was known
+        self._meter: dict[str, Meter] = {}
         self._lock = threading.Lock()  # over what follows
         self._calls = 0  # under way, each in a thread of its own
         self._renew_at, self._pause = _NEVER, _FIRST_PAUSE
@@ -116,6 +111,7 @@ class Nvml:
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
         self._renew_at = _NEVER
         self._handles.clear()
+        self._meter.clear()
         with suppress(self._nvml.NVMLError):
             self._nvml.nvmlShutdown()
         with suppress(self._nvml.NVMLError):  # then each look says why, and leads here again
@@ -167,22 +163,32 @@ class Nvml:
         except self._nvml.NVMLError:
             return ""
 
-    def vitals(self, gpu: Gpu) -> Vitals:
-        """Temperature and power; empty if NVML cannot say."""
-        with self._call():
-            return self._vitals(gpu)
+    def meters(self, gpu: Gpu, *, errors: bool = False, by_process: bool = False) -> Meters | None:
+        """What its meters show; None if NVML cannot say. `look` says why.
 
-    def _vitals(self, gpu: Gpu) -> Vitals:
-        handle, nvml = self._handles.get(gpu.lease_name), self._nvml
-        if handle is None:
-            return Vitals()
-        try:
-            temperature = self._ask(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU))
-            power = self._ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle) / 1000)
-            limit = self._ask(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000)
-        except nvml.NVMLError:  # look() reports the problem
-            return Vitals()
-        return Vitals(temperature, power, limit)
+        With `errors` and the shares of its processes only if wanted, since these are told to one thread, and once.
+        """
+        with self._call(), suppress(self._nvml.NVMLError):
+            return self._meters(gpu, errors=errors, by_process=by_process)
+        return None
+
+    def _meters(self, gpu: Gpu, *, errors: bool, by_process: bool) -> Meters | None:
+        name = gpu.lease_name
+        if name in self._problems or name not in self._handles:
+            return None
+        handle, meter = self._handles[name], self._meter.get(name)
+        if meter is None:
+            meter = self._meter[name] = Meter(self._nvml, handle)
+        total, used, _ = self._memory(handle)
+        processes = self._processes(handle)
+        if total == NO_LIMIT:  # the computer's own memory: what its processes use is all that is known
+            told = [memory for _, memory in processes or () if memory is not None]
+            memory: Mapping[str, Any] = {"used": sum(told)} if told else {}
+        else:
+            memory = {"used": used, "total": int(total)}
+        return Meters(
+            **memory, **meter.read(errors=errors), processes=processes, busy=meter.busy() if by_process else None
+        )
 
     def _list(self) -> tuple[Device, ...]:
         nvml = self._nvml

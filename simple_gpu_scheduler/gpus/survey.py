@@ -12,12 +12,13 @@ from simple_gpu_scheduler.base.values import Callable, Iterable, Mapping, NamedT
 from simple_gpu_scheduler.gpus.leases import LeaseError
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import FileLease
+from simple_gpu_scheduler.measurements import Meters
 from simple_gpu_scheduler.system.marks import Family
 
-from . import NO_LIMIT, SILENCE, Device, Gpu, GpuVitals, Look, silence
+from . import SILENCE, Device, Gpu, GpuVitals, Look, silence
 from .discover import Machine, Wants, open_lease_files, open_nvml
 from .looks import Inquiry
-from .nvml import Nvml, Reading, Vitals
+from .nvml import Nvml, Reading
 from .occupancy import User
 from .probe import NvmlProbe
 
@@ -28,7 +29,7 @@ class GpuReport(NamedTuple):
     gpu: Gpu
     name: str
     reading: Reading
-    vitals: Vitals
+    meters: Meters
     leased: str
     unleasable: str
     users: tuple[User, ...]
@@ -42,7 +43,7 @@ class GpuReport(NamedTuple):
 
     def to_json(self) -> Mapping[str, object]:
         """For JSON: bytes, per cent, degrees, watts, seconds; null for what is unknown."""
-        reading, vitals = self.reading, self.vitals
+        reading, meters = self.reading, self.meters
         known = reading.total != float("inf") and not reading.problem
         return {
             "gpu": self.gpu.id,
@@ -51,9 +52,9 @@ class GpuReport(NamedTuple):
             "memory_total": int(reading.total) if known else None,
             "memory_used": reading.used if known else None,
             "utilization": reading.utilization,
-            "temperature": vitals.temperature,
-            "power": vitals.power,
-            "power_limit": vitals.power_limit,
+            "temperature": meters.temperature,
+            "power": meters.power,
+            "power_limit": meters.power_limit,
             "leased": self.leased or None,
             "users": [_to_json(user) for user in self.users],
             "free": self.is_free,
@@ -83,8 +84,8 @@ class Survey:
 
     def _examine(self, gpu: Gpu) -> "_Answers":
         if not (self._probe and self._nvml):
-            return Reading(), [], Look(), Vitals()
-        return *self._probe.examine(gpu), self._nvml.vitals(gpu)
+            return Reading(), [], Look(), Meters()
+        return *self._probe.examine(gpu), self._nvml.meters(gpu) or Meters()
 
     def _report(self, gpu: Gpu) -> GpuReport:
         leased, unleasable = _lease_of(gpu, self._files)
@@ -92,16 +93,16 @@ class Survey:
         if not inquiry.is_answered(SILENCE - inquiry.age):
             sentence = silence(inquiry.age)
             return GpuReport(
-                gpu, name, Reading(problem=sentence), Vitals(), leased, unleasable, (), sentence, is_silent=True
+                gpu, name, Reading(problem=sentence), Meters(), leased, unleasable, (), sentence, is_silent=True
             )
-        reading, users, look, vitals = self._inquiries.pop(gpu).get()
+        reading, users, look, meters = self._inquiries.pop(gpu).get()
         is_ignored = look.reason and look.reason.by_occupancy and self._ignores
         seen = tuple(user for user in users if user.whose != "unseen")
         reason = look.reason.sentence if look.reason and not is_ignored else ""
-        return GpuReport(gpu, name, reading, vitals, leased, unleasable, seen, reason)
+        return GpuReport(gpu, name, reading, meters, leased, unleasable, seen, reason)
 
 
-_Answers = tuple[Reading, list[User], Look, Vitals]
+_Answers = tuple[Reading, list[User], Look, Meters]
 
 
 def _lease_of(gpu: Gpu, files: LeaseFiles) -> tuple[str, str]:
@@ -125,11 +126,11 @@ HEADINGS = ("GPU", "NAME", "MEMORY", "UTIL", "TEMP", "POWER", "STATE", "USED BY"
 
 def cells(row: GpuReport) -> tuple[str, ...]:
     """One row of the table."""
-    reading, vitals = row.reading, row.vitals
+    reading, meters = row.reading, row.meters
     has_memory = reading.total != float("inf") and not reading.problem
-    watts = "" if vitals.power is None else f"{vitals.power:.0f} W"
-    if watts and vitals.power_limit is not None:
-        watts = f"{vitals.power:.0f} / {vitals.power_limit:.0f} W"
+    watts = "" if meters.power is None else f"{meters.power:.0f} W"
+    if watts and meters.power_limit is not None:
+        watts = f"{meters.power:.0f} / {meters.power_limit:.0f} W"
     by_process = [str(user) for user in row.users]
     state = row.leased or row.unleasable or ("in use" if by_process and row.reason else row.reason) or "free"
     return (
@@ -137,7 +138,7 @@ def cells(row: GpuReport) -> tuple[str, ...]:
         row.name or "-",
         show_share(reading.used, reading.total) if has_memory else "-",
         "-" if reading.utilization is None else f"{reading.utilization} %",
-        "-" if vitals.temperature is None else f"{vitals.temperature} °C",
+        "-" if meters.temperature is None else f"{meters.temperature} °C",
         watts or "-",
         state,
         ", ".join(by_process) or "-",
@@ -178,7 +179,9 @@ class VitalsReader:
 
 
 def _vitals(nvml: Nvml, gpu: Gpu) -> GpuVitals:
-    reading, vitals = nvml.look(gpu, utilization=True, processes=False), nvml.vitals(gpu)
-    has_memory = reading.total != NO_LIMIT and not reading.problem
-    used, total = (reading.used, int(reading.total)) if has_memory else (None, None)
-    return GpuVitals(gpu.id, reading.utilization, used, total, vitals.temperature, vitals.power)
+    meters = nvml.meters(gpu)
+    if meters is None:  # it may work again, which only a look finds out
+        nvml.look(gpu, processes=False)
+        return GpuVitals(gpu.id)
+    used = meters.used if meters.total else None
+    return GpuVitals(gpu.id, meters.utilization, used, meters.total, meters.temperature, meters.power)

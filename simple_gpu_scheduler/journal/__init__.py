@@ -17,3 +17,4 @@ class RecordOptions(NamedTuple):
     no_journal: bool = False
     keep_runs: int = 200
     keep: bool = False
+    no_samples: bool = False

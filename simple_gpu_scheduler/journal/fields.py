@@ -61,6 +61,19 @@ def _is_digest(value: object) -> bool:
     return isinstance(value, str) and len(value) == 16 and all(each in "0123456789abcdef" for each in value)  # noqa: PLR2004
 
 
+def _is_measured(value: object) -> bool:
+    """Figures by name, of any depth that the format has, and text."""
+    if isinstance(value, dict):
+        return all(_is_text(name) and _is_measured(each) for name, each in value.items())
+    return _is_text(value) or type(value) is bool or (type(value) in (float, int) and -_MOST < value < _MOST)  # type: ignore[operator] # mypy cannot see why
+
+
+def _are_measured(value: object) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(each, dict) and _is_text(each.get("gpu")) and _is_measured({**each, "of_gpu": ""}) for each in value
+    )
+
+
 def _are_running(value: object) -> bool:
     return isinstance(value, list) and all(_are_numbers(each) and len(each) == 3 for each in value)  # noqa: PLR2004
 
@@ -115,6 +128,7 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
         "reason": str,
         **dict.fromkeys(("interrupted", "cancelled"), _is_yes_or_no),
     },
+    "attempt measured": {**_COMMON, "gpus": _are_measured, "cpu": _is_measured},
     "job exited": {**_COMMON, "status": int},
     "keeper alone": {"at": float, "running": _are_running},
     "job dropped": {**_COMMON, "reason": str, "cancelled": _is_yes_or_no},

@@ -158,6 +158,11 @@ def socket_of(journal: str) -> str:
     return f"{stem(journal)}.sock"
 
 
+def samples_of(journal: str) -> str:
+    """The curves of what its attempts did to their GPUs."""
+    return f"{stem(journal)}.samples"
+
+
 def logs_of(journal: str) -> str:
     """The default directory of its jobs' logs."""
     return f"{stem(journal)}.logs"

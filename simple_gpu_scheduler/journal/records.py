@@ -9,11 +9,13 @@ from _json import encode_basestring_ascii as quote
 
 from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.measurement import Figures, GpuUse, Measurement
 from simple_gpu_scheduler.base.values import Any, Callable, Iterable, Mapping
 
 # The options of a job, written if they are not the default; `after` and `name` are written separately.
 OPTIONS = ("gpus", "mem", "timeout", "time", "retries", "priority", "label")
 _DEFAULTS = Job._field_defaults
+_DIGITS = 3
 
 
 def encode(event: events.Event, at: float) -> str:
@@ -48,6 +50,38 @@ def text(data: bytes) -> str:
 def option_values(job: Job) -> dict[str, Any]:
     """The options of a job that are not the default, except its name and dependencies."""
     return {name: value for name in OPTIONS if (value := getattr(job, name)) != _DEFAULTS[name]}
+
+
+def measurement_values(measurement: Measurement) -> dict[str, Any]:
+    """For JSON; what was not told is absent."""
+    values: dict[str, Any] = {}
+    if measurement.gpus:
+        values["gpus"] = [_gpu_values(use) for use in measurement.gpus]
+    cpu = _told(measurement.cpu._asdict())
+    return {**values, "cpu": cpu} if cpu else values
+
+
+def _gpu_values(use: GpuUse) -> dict[str, Any]:
+    values = use._asdict()
+    if not use.shared:
+        del values["shared"]
+    return {"gpu": use.gpu, "seconds": round(use.seconds, _DIGITS)} | _told(values)
+
+
+def _told(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _value(value)
+        for name, value in values.items()
+        if value or (value is not None and type(value) in (int, float))
+    }
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, Figures):
+        return _told(value._asdict())
+    if isinstance(value, Mapping):
+        return {name: _value(each) for name, each in value.items()}
+    return round(value, _DIGITS) if type(value) is float else value
 
 
 def _job_read(job: Job, at: float) -> str:
@@ -91,6 +125,12 @@ def _started(event: events.JobStarted, at: float) -> str:
         f'{{"event":"job started","at":{at:.3f},"job":{attempt.job.number},"attempt":{attempt.number}'
         f',"gpus":[{",".join(map(quote, attempt.gpus))}],"slots":[{",".join(map(str, attempt.slots))}]{log}}}\n'
     )
+
+
+def _measured(event: events.AttemptMeasured, at: float) -> str:
+    attempt = event.attempt
+    values = measurement_values(event.measurement)
+    return record("attempt measured", at, job=attempt.job.number, attempt=attempt.number, **values)
 
 
 def _ended(event: events.JobEnded, at: float) -> str:
@@ -143,6 +183,7 @@ _LINES: Mapping[type, Callable[[Any, float], str]] = {
     events.JobBegan: lambda event, at: record(
         "job began", at, job=event.attempt.job.number, attempt=event.attempt.number, where=event.where
     ),
+    events.AttemptMeasured: _measured,
     events.JobEnded: _ended,
     events.JobDropped: lambda event, at: record(
         "job dropped", at, job=event.job.number, reason=event.reason, cancelled=event.is_cancelled

@@ -139,7 +139,8 @@ class RunState:
             "noticed": self._noticed,
             "run ended": lambda record: setattr(self, "ended", record),
             **dict.fromkeys(
-                ("left behind", "stop asked", "neighbour came", "gpu set aside", "gpu returned"), lambda _record: None
+                ("attempt measured", "left behind", "stop asked", "neighbour came", "gpu set aside", "gpu returned"),
+                lambda _record: None,
             ),
         }
 

@@ -19,6 +19,7 @@ from .messages import PID, AttemptEnded, BeyondUs, MainExited, Message, Start, S
 
 _ABOUT_A_START = 0.001
 _MOST_LOOKS = 100
+_AT_ONCE = 1.0  # seconds: of shorter attempts nobody wants to know what they used
 _UNSAID = 2**63  # instead of a number: nobody was told yet
 
 
@@ -28,6 +29,7 @@ class _Child:
     def __init__(self, attempt: bytes, tag: int) -> None:
         self.attempt = attempt
         self.tag = tag
+        self.began = time.monotonic()
         self.pid = 0  # of its main process: 0 until that is known, -1 if it could not be started
         self.exited = 0  # once the main process has ended, the number of the message that said so
         self.was_told = False  # whether the process group was signalled
@@ -159,7 +161,10 @@ class Children:
         status = processes.wait_for_end(child.pid)
         with self._lock:
             child.exited = _UNSAID
-        ended = AttemptEnded(child.attempt, status, was_told=int(child.was_told))
+        used = b""
+        if time.monotonic() - child.began >= _AT_ONCE and (told := processes.used_by(child.pid)):
+            used = b"%d %d %d %d" % (told.seconds * 1e6, told.memory, told.read, told.written)
+        ended = AttemptEnded(child.attempt, status, was_told=int(child.was_told), used=used)
         return self._sweep(child, ended) if self._has_orphans() else ended
 
     def _has_orphans(self) -> bool:

@@ -77,7 +77,8 @@ class AttemptEnded(NamedTuple):
 
     `was_told`: it had been signalled before its main process ended. `swept` counts the processes that it left behind
     and that were ended, `beyond_us` has the pids of those that this user may not end, and `server` is the terminal
-    multiplexer among them, such as tmux.
+    multiplexer among them, such as tmux. `used` is what it used, unless it ended at once: CPU time in microseconds, and
+    bytes of memory, read and written.
     """
 
     attempt: bytes = b""
@@ -87,6 +88,7 @@ class AttemptEnded(NamedTuple):
     swept: int = 0
     beyond_us: bytes = b""
     server: bytes = b""
+    used: bytes = b""
 
 
 class Obeyed(NamedTuple):

@@ -48,7 +48,7 @@ class Template(NamedTuple):
     total: float
 
 
-class GpuUse(NamedTuple):
+class GpuShare(NamedTuple):
     """How much a GPU was used: for how long it had an attempt, and as a share of the run."""
 
     gpu: str
@@ -87,7 +87,7 @@ def _template(name: str, rows: Sequence[CountedJob]) -> Template:
     )
 
 
-def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> list[GpuUse]:
+def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> list[GpuShare]:
     """The GPUs used, in order; `until` is the end of attempts without one."""
     used: dict[str, list[Times]] = {}
     for span in spans:
@@ -96,12 +96,12 @@ def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> li
     return [_gpu(gpu, used[gpu], sessions) for gpu in sorted(used, key=in_order)]
 
 
-def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> GpuUse:
+def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> GpuShare:
     whole = _seconds(_union(sessions))
     united = _union(times)
     # Time of an attempt while there was no scheduler is not part of the run.
     share = _seconds(_both(united, _union(sessions))) / whole if whole else 0.0
-    return GpuUse(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
+    return GpuShare(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
 
 
 def in_order(gpu: str) -> tuple[bool, bool, int, str]:

@@ -4,8 +4,10 @@ The engine knows how to end an attempt; `ends` knows what follows from the end.
 """
 
 from simple_gpu_scheduler.base.jobs import Attempt, Ending, Key
+from simple_gpu_scheduler.base.measurement import Measured, Measurement
 from simple_gpu_scheduler.base.values import Iterable
 from simple_gpu_scheduler.engines.protocol import NEVER
+from simple_gpu_scheduler.events import AttemptMeasured, CurvesDrawn
 
 from .state import State, UnderWay
 
@@ -58,6 +60,21 @@ def ended(state: State, attempt: Attempt) -> UnderWay:
     key = attempt.key
     state.due.pop(key, None)
     return state.attempts.pop(key)
+
+
+def measured(state: State, run: UnderWay, what: Measured) -> None:
+    """Report what an attempt did to its GPUs and the CPU, now that it has ended."""
+    if what.measurement != Measurement():
+        state.publish(AttemptMeasured(run.attempt, what.measurement))
+    draw(state, run, what)
+
+
+def draw(state: State, run: UnderWay, what: Measured) -> None:
+    """Report its curves, or pieces of them. Their times are since it began, or since we watch it."""
+    curves = [curve for curve in what.curves if curve.points]
+    if curves:
+        late = 0.0 if run.began is None else max(0.0, what.began - run.began)
+        state.publish(CurvesDrawn(run.attempt, run.began_at + late, curves))
 
 
 def stop_all(state: State, *, force: bool) -> None:

@@ -11,7 +11,7 @@ from simple_gpu_scheduler.scheduling import Dropped
 from simple_gpu_scheduler.scheduling.quarantine import Aside, Failure
 from simple_gpu_scheduler.scheduling.slots import Rooms
 
-from . import ends
+from . import attempts, ends
 from .state import State
 
 
@@ -60,13 +60,15 @@ def review(state: State) -> None:
 def tend(state: State) -> None:
     """Let the engine check its places, and report what it found."""
     now, demand = state.clock.now(), state.demand
-    state.wake, has_looked, remarks, arrived = state.engine.tend(demand, now)
+    state.wake, has_looked, remarks, curves, arrived = state.engine.tend(demand, now)
     if has_looked:
         _report(state, state.engine.waits(demand), now)
     elif state.ledger.waits and not demand.gpus:  # no job waits, so nobody looks whether this is still so
         state.publish(WaitsSeen(()))
     for remark in remarks:
         state.publish(Noticed(remark))
+    for attempt, measured in curves:
+        attempts.draw(state, state.attempts[attempt.key], measured)
     for gpu, who in arrived:
         beside = [run.attempt.job for run in state.attempts.values() if gpu in run.attempt.gpus]
         state.publish(NeighbourCame(gpu, who, beside))

@@ -202,6 +202,8 @@ def _on_ended(state: State, ended: Ended) -> None:
     if ended.outcome is None or ended.outcome.kind != "not started":
         state.start_limit = state.start_limit.ran()
     outcome = _outcome(run, ended)
+    if ended.measured:
+        attempts.measured(state, run, ended.measured)
     if outcome is None:
         ends.interrupt(state, ended.attempt, ended.why)
         state.engine.release(ended.attempt)

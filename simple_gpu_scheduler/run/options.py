@@ -59,6 +59,11 @@ class Options(NamedTuple):
         return not (self.records.no_journal or self.execution.runs_nothing)
 
     @property
+    def takes_samples(self) -> bool:
+        """Whether it is measured what attempts do to GPUs and the CPU; without a journal, nobody could see it."""
+        return self.keeps_journal and not self.records.no_samples
+
+    @property
     def resumes_by_joblog(self) -> bool:
         """Whether a job log, not a journal, says what was done."""
         return self.resume.is_asked and not self.resume.run and bool(self.records.joblog) and not self.records.journal

@@ -8,6 +8,7 @@ from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import show_wait
 from simple_gpu_scheduler.base.values import Any, Callable, Iterable, Mapping
 from simple_gpu_scheduler.events import Paused
+from simple_gpu_scheduler.journal.records import measurement_values
 
 from . import attempts, ends
 from .state import State
@@ -63,6 +64,8 @@ def _show(state: State, attempt: Attempt, runtime: float) -> Answer:
         shown["log"] = log
     if job.time is not None:
         shown["estimate"] = job.time
+    if measured := state.engine.measured(attempt.key):
+        shown["measured"] = measurement_values(measured.measurement)
     return shown
 
 

@@ -13,7 +13,7 @@ from _thread import get_native_id
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.stdlib import Lock, signal
-from simple_gpu_scheduler.base.values import Iterable, Sequence
+from simple_gpu_scheduler.base.values import Iterable, NamedTuple, Sequence
 
 _PR_SET_CHILD_SUBREAPER = 36
 _SPAWN_FLAGS = 0x04 | 0x08 | 0x80  # SETSIGDEF, SETSIGMASK, SETSID
@@ -24,6 +24,9 @@ _CORE_DUMPED = 0x80
 _PAGE = 4096
 _ABOUT_A_CLONE = 0.00005
 _ROOMY = 1024  # bytes; the C library's opaque structs have at most 336
+# The system call, of which the C library hides that it also tells what a process used, by machine.
+_WAITID = {"x86_64": 247, "aarch64": 95, "riscv64": 95, "ppc64le": 272, "s390x": 281}.get(os.uname().machine, 0)
+_RUSAGE_SELF, _LONGS_OF_RUSAGE, _BLOCK = 0, 18, 512
 
 # A start that failed for one of these reasons may succeed later.
 REFUSALS = (errno.EAGAIN, errno.ENOMEM)
@@ -161,6 +164,35 @@ def wait_for_end(pid: int) -> int:
     if found.si_code == os.CLD_EXITED:
         return found.si_status << 8
     return found.si_status | (_CORE_DUMPED if found.si_code == os.CLD_DUMPED else 0)
+
+
+class Used(NamedTuple):
+    """What a process and those below it that were waited for used: CPU seconds, and bytes.
+
+    `memory` is the most that one of them had; 0 if that is not known to be more than we have.
+    """
+
+    seconds: float
+    memory: int
+    read: int
+    written: int
+
+
+def used_by(pid: int) -> Used | None:
+    """What a child used that has ended and was not reaped; None if this system does not tell."""
+    used, own = (ctypes.c_long * _LONGS_OF_RUSAGE)(), (ctypes.c_long * _LONGS_OF_RUSAGE)()
+    flags = os.WEXITED | os.WNOWAIT | os.WNOHANG
+    if not _WAITID or _libc.syscall(_WAITID, int(os.P_PID), pid, ctypes.create_string_buffer(_ROOMY), flags, used) != 0:
+        return None
+    _libc.getrusage(_RUSAGE_SELF, own)
+    user, user_us, system, system_us, memory = used[:5]
+    # A new process begins with our memory, and so does its maximum.
+    return Used(
+        user + system + (user_us + system_us) / 1e6,
+        memory * 1024 if memory > own[4] else 0,
+        used[11] * _BLOCK,
+        used[12] * _BLOCK,
+    )
 
 
 def reap(pid: int) -> int:

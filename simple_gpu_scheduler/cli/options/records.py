@@ -18,6 +18,11 @@ SECTION = Section(
             help="Keep no journal: the run cannot be resumed, and the other commands do not see it.",
         ),
         Option(
+            ["--no-samples"],
+            is_flag=True,
+            help="Do not measure what jobs do to their GPUs and the CPU (see 'report').",
+        ),
+        Option(
             ["--keep-runs"],
             kind=Whole(1),
             metavar="N",

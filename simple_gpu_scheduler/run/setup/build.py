@@ -339,6 +339,7 @@ def _build(
             survivors=left.survivors if left else (),
             input_ends=options.input.no_follow or not opened.gathered.has_queue,
             has_lengths=not how.dry_run,
+            samples=options.takes_samples and bool(opened.record.path),
         ),
     )
     limits = Limits(

@@ -54,6 +54,8 @@ def open_outlets(
     elif options.records.joblog:
         sinks.append(_joblog(options, options.records.joblog, keeps=options.resume.is_asked or is_resumed))
     sinks += record.sinks
+    if record.path and options.takes_samples:
+        sinks.append(_samples(record.path))
     if notifies:
         sinks.append(_notify(options, logs.of))
     return Outlets(Publisher(sinks), layout, logs)
@@ -103,6 +105,12 @@ def _joblog(options: Options, path: str, *, keeps: bool) -> Sink:
     from simple_gpu_scheduler.joblog.sink import JobLog  # noqa: PLC0415 - see above
 
     return JobLog(path, keeps=keeps, is_simulated=options.execution.runs_nothing)
+
+
+def _samples(journal: str) -> Sink:
+    from simple_gpu_scheduler.journal.samples import Samples  # noqa: PLC0415 - see above
+
+    return Samples(journal)
 
 
 def _notify(options: Options, log_of: Callable[[Job], str]) -> Sink:

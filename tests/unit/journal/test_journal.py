@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.base.measurement import CpuUse, Figures, GpuUse, Measurement
 from simple_gpu_scheduler.journal import VERSION, files, find
 from simple_gpu_scheduler.journal.fields import is_sound
 from simple_gpu_scheduler.journal.read import read_records
@@ -52,6 +53,18 @@ IN_AN_EDITED_FILE = Job(19, b"python eval.py", Place(18, digest="fedcba987654321
 JOBS = (
     PREPARE, TRAIN, BROKEN, AFTER_BROKEN, CANCELLED, LIVES_ON, EXITED, KILLED_ON, TOO_LONG, INTERRUPTED, ALL_OPTIONS,
     NO_START, GONE, SAID_TWICE, CANCELLED_LATE, IN_A_CLUSTER, IN_AN_EDITED_FILE,
+)  # fmt: skip
+
+MEASUREMENT = Measurement(
+    (
+        GpuUse(
+            "0", 3600.5, Figures(31.25, 98, 88.0), Figures(12.5, 40), Figures(7e9, 7.6e9), Figures(7.1e9, 7.7e9),
+            80 * 2**30, 12.0, Figures(61.5, 71), Figures(250.125, 300.0), Figures(1400.0, 1410), 900_000.25, True,
+            {"heat": 1368.0}, {"pcie_sent": 10, "pcie_received": 20}, {"79": 1}, 60.0, ("energy", "power"),
+        ),
+        GpuUse("MIG-1", 3600.5),
+    ),
+    CpuUse(812.25, 2.0, 2**30, 0, 4096),
 )  # fmt: skip
 
 
@@ -151,6 +164,7 @@ STORY: list[events.Event | str] = [
         [IN_AN_EDITED_FILE], events.ReadMark("/home/user/q.txt", 66, 7, 1300, 98, 18, {"gpus": 2}, [9, 15, 18, 19], 15)
     ),
     events.NeighbourCame("2", "alice python", [TRAIN]),
+    events.AttemptMeasured(Attempt(TRAIN, 2, ("0",), (0,)), MEASUREMENT),
     events.RunEnded(4, 4, 1, 5, 2.5, all_read=True, code=130, left=3, cancelled=2),
 ]  # fmt: skip
 
@@ -221,7 +235,14 @@ class TestTheGoldenJournal:
             kind
             for kind in get_args(events.Event)
             if kind
-            not in (events.StatusAsked, events.WaitsSeen, events.AllRead, events.RunResumed, events.StartRefused)
+            not in (
+                events.StatusAsked,
+                events.WaitsSeen,
+                events.AllRead,
+                events.RunResumed,
+                events.StartRefused,
+                events.CurvesDrawn,
+            )
         }
         source = "".join(path.read_text() for path in (ROOT / "simple_gpu_scheduler").rglob("*.py"))
         written = set(re.findall(r"""record\(\s*"([a-z ]+)"|\{"event":"([a-z ]+)\"""", source))

@@ -122,6 +122,9 @@ class FakeEngine:
         self.unused |= {attempt.key} if taken else set()
         return taken
 
+    def measured(self, _key: object) -> None:
+        return None
+
     def release(self, attempt: Attempt) -> None:
         self.released.append((attempt.job.number, "".join(attempt.gpus)))
         if attempt.slots:

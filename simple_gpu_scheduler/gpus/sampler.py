@@ -1,0 +1,303 @@
+"""Takes samples while attempts run: of their GPUs once a second, and of their processes every ten seconds.
+
+The GPUs are asked by the threads that also look whether they are free, so a driver that hangs holds up nothing else.
+The loop's thread, which owns this, says who begins and ends, and takes what was sampled. Nothing is asked while nothing
+runs. What is made of samples is in `measurements`.
+"""
+
+import time
+
+from simple_gpu_scheduler.base.errors import Broken
+from simple_gpu_scheduler.base.jobs import Attempt, Key
+from simple_gpu_scheduler.base.measurement import CpuUse, Measured, Measurement
+from simple_gpu_scheduler.base.stdlib import Lock, deque
+from simple_gpu_scheduler.base.values import Callable, Mapping, NamedTuple, Sequence
+from simple_gpu_scheduler.measurements import GpuSample, Meters
+from simple_gpu_scheduler.measurements.accounts import GpuAccounts
+from simple_gpu_scheduler.measurements.cpu import CpuAccount
+from simple_gpu_scheduler.system.leftovers import Process, is_hidden, read_process
+from simple_gpu_scheduler.system.marks import Family
+from simple_gpu_scheduler.system.threads import Thread, start_thread
+from simple_gpu_scheduler.system.usage import Usage, usage_by_session
+
+from . import Gpu
+from .looks import Looks
+from .nvml import Nvml
+
+PAUSE = 1.0  # between samples of a GPU; of an attempt that is shorter, nothing is told
+_PAUSE_OF_PROCESSES = 10.0
+_MOST_OF_A_CORE = 0.001  # for the processes: to look through those of a large machine takes long
+_DRAIN = 60.0
+_FRESH = 0.1
+
+# Whose a process is if that cannot be told: it is not visible from here, or has lost its mark.
+_UNKNOWN = "unknown"
+
+
+class _Sampled(NamedTuple):
+    attempt: Attempt
+    began: float
+    cpu: CpuAccount
+
+
+class Sampler:
+    """For the GPUs of one run."""
+
+    def __init__(
+        self, gpus: Sequence[Gpu], nvml: Nvml, looks: Looks, family: Family, put: Callable[[Broken], object]
+    ) -> None:
+        self._gpus = {gpu.id: gpu for gpu in gpus}
+        self._meters = {gpu.id: _Meter(gpu, nvml, family) for gpu in gpus}
+        self._accounts = {gpu.id: GpuAccounts(gpu.id) for gpu in gpus}
+        self._looks = looks
+        self._family = family
+        self._put = put
+        self._running: dict[Key, _Sampled] = {}
+        self._drain_at = float("inf")
+        # Shared with the thread that gives the beat.
+        self._bell = Lock()
+        self._bell.acquire()
+        self._lock = Lock()  # over what follows
+        self._thread: Thread | None = None
+        self._rests = True
+        self._is_closed = False
+        self._present: dict[str, int] = {}  # how many attempts are on a GPU
+        self._watched: set[str] = set()
+        self._used: deque[tuple[float, Mapping[Key, Usage]]] = deque()
+        self._owners: dict[tuple[int, int], Key | None] = {}  # of the leaders of sessions
+
+    def begin(self, attempt: Attempt, now: float) -> None:
+        """An attempt runs from now on."""
+        self._running[attempt.key] = _Sampled(attempt, now, CpuAccount(now))
+        self._drain_at = min(self._drain_at, now + _DRAIN)
+        for gpu in attempt.gpus:
+            if gpu in self._accounts:
+                self._accounts[gpu].begin(attempt.key, now)
+                self._present[gpu] = self._present.get(gpu, 0) + 1
+                if gpu not in self._watched:
+                    self._watched.add(gpu)
+                    self._sample(gpu)
+        with self._lock:
+            if self._rests:
+                self._wake()
+
+    def _wake(self) -> None:
+        self._rests = False
+        if self._thread is None:
+            try:
+                self._thread = start_thread(self._beat)
+            except RuntimeError:  # no more threads can be started
+                self._rests = True
+                return
+        if self._bell.locked():
+            self._bell.release()
+
+    def end(self, attempt: Attempt, now: float, told: CpuUse) -> Measured | None:
+        """It has ended; None if that was at once. `told` is what the kernel says that it used."""
+        running = self._running.pop(attempt.key, None)
+        if running is None:
+            return None
+        gpus = [gpu for gpu in attempt.gpus if gpu in self._accounts]
+        for gpu in gpus:
+            self._present[gpu] -= 1
+            self._accounts[gpu].end(attempt.key, now)
+        is_long = now - running.began >= PAUSE
+        if is_long:
+            self._last_samples(gpus, now)
+        used, curves = [], []
+        for gpu in gpus:
+            closed = self._accounts[gpu].close(attempt.key)
+            if closed and is_long:
+                used.append(closed[0])
+                curves.append(closed[1])
+        if not is_long:
+            return None
+        self._take_in_processes()
+        curves.append(running.cpu.curve)
+        return Measured(running.began, Measurement(tuple(used), running.cpu.use(told)), curves)
+
+    def _last_samples(self, gpus: Sequence[str], now: float) -> None:
+        """One more, for what is counted up: energy and traffic."""
+        answers = []
+        for gpu in gpus:
+            self._take_in(gpu)
+            last = self._accounts[gpu].last
+            if last is None or now - last.at > _FRESH:
+                answered = self._sample(gpu)
+                answers += [answered] if answered else []
+        moment = time.monotonic() + self._looks.moment
+        for answered in answers:
+            answered.acquire(timeout=max(0.0, moment - time.monotonic()))
+        for gpu in gpus:
+            self._take_in(gpu)
+
+    def use(self, key: Key) -> Measured | None:
+        """What an attempt has done so far, without its curves."""
+        running = self._running.get(key)
+        if running is None:
+            return None
+        self._take_in_processes()
+        used = []
+        for gpu in running.attempt.gpus:
+            if gpu in self._accounts:
+                self._take_in(gpu)
+                use = self._accounts[gpu].use(key)
+                used += [use] if use else []
+        return Measured(running.began, Measurement(tuple(used), running.cpu.use()), ())
+
+    def meters(self, gpu: str) -> Meters | None:
+        """The last reading of a GPU on which something runs."""
+        if not self._present.get(gpu):
+            return None
+        self._take_in(gpu)
+        last = self._accounts[gpu].last
+        return last.meters if last else None
+
+    def pieces(self, now: float) -> list[tuple[Attempt, Measured]]:
+        """The pieces of curves that are to be written now."""
+        if now < self._drain_at:
+            return []
+        self._drain_at = now + _DRAIN if self._running else float("inf")
+        self._take_in_processes()
+        found = []
+        for gpu, accounts in self._accounts.items():
+            self._take_in(gpu)
+            for key, curve in accounts.pieces(now):
+                running = self._running[key]
+                found.append((running.attempt, Measured(running.began, Measurement(), (curve,))))
+        return found
+
+    @property
+    def next_wake(self) -> float:
+        """When to ask for pieces."""
+        return self._drain_at
+
+    def close(self) -> None:
+        """Nothing runs any more."""
+        with self._lock:
+            self._is_closed = True
+            if self._bell.locked():
+                self._bell.release()
+
+    def _take_in(self, gpu: str) -> None:
+        samples = self._meters[gpu].samples
+        while samples:
+            self._accounts[gpu].feed(samples.popleft())
+
+    def _take_in_processes(self) -> None:
+        while self._used:
+            at, usage = self._used.popleft()
+            for key, used in usage.items():
+                if key in self._running:
+                    cores = None if used.cores == float("inf") else used.cores
+                    seen = CpuUse(used.seconds, cores, used.memory, used.read, used.written)
+                    self._running[key].cpu.feed(at, seen)
+
+    def _sample(self, gpu: str) -> "Lock | None":
+        """Let its thread read the meters of a GPU, unless it still does; what is free once that is done."""
+        meter = self._meters[gpu]
+        if meter.is_asked:
+            return None
+        meter.is_asked = True
+        answered = Lock()
+        answered.acquire()
+        is_shared = self._present.get(gpu, 0) > 1
+
+        def ask() -> None:
+            try:
+                meter.read(is_shared=is_shared)
+            except Exception as error:  # noqa: BLE001 - a bug, which the loop raises
+                self._put(Broken(error))
+            meter.is_asked = False
+            answered.release()
+
+        if not self._looks.post(self._gpus[gpu], ask):
+            meter.is_asked = False
+            return None
+        return answered
+
+    def _beat(self) -> None:
+        """The thread: once a second while something runs."""
+        try:
+            due = processes_due = time.monotonic()
+            while not self._is_closed:
+                now = time.monotonic()
+                if self._rests:
+                    self._bell.acquire()
+                    due, processes_due = time.monotonic() + PAUSE, time.monotonic() + _PAUSE_OF_PROCESSES
+                elif now < due:
+                    self._bell.acquire(timeout=due - now)
+                else:
+                    due = max(due + PAUSE, now)
+                    self._sample_all()
+                    if now >= processes_due and not self._rests:
+                        self._used.append((time.monotonic(), usage_by_session(self._owner)))
+                        took = time.monotonic() - now
+                        processes_due = now + max(_PAUSE_OF_PROCESSES, took / _MOST_OF_A_CORE)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._put(Broken(error))
+
+    def _sample_all(self) -> None:
+        for gpu in tuple(self._watched):
+            if self._present.get(gpu):
+                self._sample(gpu)
+            else:
+                self._watched.discard(gpu)
+        with self._lock:
+            self._rests = not self._running
+
+    def _owner(self, leader: Process) -> Key | None:
+        if leader.identity not in self._owners:
+            self._owners[leader.identity] = self._family.attempt_of(leader.pid)
+        return self._owners[leader.identity]
+
+
+class _Meter:
+    """Of one GPU. Its thread reads it; what was read is for the loop's thread."""
+
+    def __init__(self, gpu: Gpu, nvml: Nvml, family: Family) -> None:
+        self.samples: deque[GpuSample] = deque()
+        self.is_asked = False
+        self._gpu = gpu
+        self._nvml = nvml
+        self._family = family
+        self._known: dict[int, Key | str | None] = {}  # by pid, as long as it stays in the list
+
+    def read(self, *, is_shared: bool) -> None:
+        """Take a sample. Shares of processes are asked for only if several attempts `is_shared` the GPU."""
+        meters = self._nvml.meters(self._gpu, errors=True, by_process=is_shared)
+        if meters is None:
+            return
+        at = time.monotonic()
+        processes = dict(meters.processes or ())
+        self._known = {pid: self._known.get(pid) or self._whose(pid) for pid in {*processes, *(meters.busy or ())}}
+        self.samples.append(GpuSample(at, meters, self._held(meters, processes), self._shares(meters)))
+
+    def _whose(self, pid: int) -> Key | str | None:
+        """The attempt of a process; None if it is somebody else's."""
+        key = self._family.attempt_of(pid)
+        if key is None and (self._family.includes(pid) or (read_process(pid) is None and not is_hidden(pid))):
+            return _UNKNOWN
+        return key
+
+    def _held(self, meters: Meters, processes: Mapping[int, int | None]) -> Mapping[Key, int] | None:
+        if meters.processes is None or _UNKNOWN in [self._known[pid] for pid in processes]:
+            return None
+        held: dict[Key, int] = {}
+        for pid, memory in processes.items():
+            key = self._known[pid]
+            if isinstance(key, tuple):
+                if memory is None:
+                    return None
+                held[key] = held.get(key, 0) + memory
+        return held
+
+    def _shares(self, meters: Meters) -> Mapping[Key, float] | None:
+        if meters.busy is None:
+            return None
+        shares: dict[Key, float] = {}
+        for pid, share in meters.busy.items():
+            key = self._known[pid]
+            if isinstance(key, tuple):
+                shares[key] = shares.get(key, 0.0) + share
+        return shares
