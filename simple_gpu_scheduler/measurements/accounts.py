@@ -119,7 +119,11 @@ class GpuAccounts:
         before, self._last = self._last, sample
         if before is None or sample.at <= before.at:
             return
-        present = [key for key, each in self._accounts.items() if each.ended is None or each.ended > before.at]
+        present = [
+            key
+            for key, each in self._accounts.items()
+            if each.began < sample.at and (each.ended is None or each.ended > before.at)
+        ]
         for key in present:
             account = self._accounts[key]
             since = max(before.at, account.began)
