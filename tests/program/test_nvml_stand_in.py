@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -23,7 +24,9 @@ from tests.support.nvml import (
     RESET_REQUIRED,
     UNKNOWN,
     Process,
+    Ramp,
     StandIn,
+    Steps,
     a_gpu,
     an_instance,
 )
@@ -35,6 +38,7 @@ READS_PROTECTED_MEMORY = ctypes.sizeof(getattr(pynvml, NAME_OF_ENTRY)) == 32
 
 StandInOf = Callable[..., StandIn]
 
+MOMENT = 1760000000.5
 MEMORY_V2 = "nvmlDeviceGetMemoryInfo_v2"
 PROCESSES_V3 = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3")
 TEMPERATURE_V = "nvmlDeviceGetTemperatureV"
@@ -261,6 +265,112 @@ tell([count, nvmlDeviceGetMigMode(gpu(0)), about(gpu(0)), *map(about, migs),
         [0, 0],
         not_supported,
     ]
+
+
+# ---- With time
+
+
+def shown_at(nvml: StandIn, now: float, **changes: object) -> None:
+    nvml.show([a_gpu(0, **changes)], now=now)
+
+
+@pytest.mark.parametrize(
+    ("now", "power", "temperature"),
+    [
+        (0, 5000, 100),
+        (MOMENT, 5000, 100),
+        # Not a microjoule is lost in what a double cannot hold.
+        (MOMENT + 0.1, 30_000, 99),
+        (1760000000.500004, 5001, 99),
+        (1760000000.500007, 5001, 99),
+        (MOMENT + 2, 505_000, 95),
+        (MOMENT + 60, 15_005_000, 0),
+        (MOMENT + 600, 150_005_000, 0),
+    ],
+)
+def test_a_reading_grows_and_falls_with_the_clock(nvml: StandIn, now: float, power: int, temperature: int) -> None:
+    shown_at(nvml, now, power=Ramp(5000, 250_000, MOMENT), temperature=Ramp(100, -2.5, MOMENT))
+    code = "tell([nvmlDeviceGetPowerUsage(gpu(0)), nvmlDeviceGetTemperature(gpu(0), NVML_TEMPERATURE_GPU)])"
+    assert told(nvml, code) == [power, temperature]
+
+
+def test_a_reading_that_grows_slowly_or_fast_is_exact(nvml: StandIn) -> None:
+    shown_at(nvml, MOMENT + 10**8, power=Ramp(7, 1e-07, MOMENT), used=Ramp(1, 12.5, 0), total=Ramp(0, 64e9, MOMENT))
+    code = (
+        "memory = nvmlDeviceGetMemoryInfo(gpu(0)); tell([nvmlDeviceGetPowerUsage(gpu(0)), memory.used, memory.total])"
+    )
+    assert told(nvml, code) == [17, 1 + 12.5 * (MOMENT + 10**8) // 1, 64 * 10**17]
+
+
+def test_a_reading_goes_through_its_steps(nvml: StandIn, talk: Talk) -> None:
+    answers = []
+    for passed in (-5, 0, 9.999999, 10, 34.999999, 35, 35.25, 10**6):
+        now = MOMENT + passed
+        shown_at(nvml, now, utilization=Steps(MOMENT, ((3, 10), (80, 25.0), (97, 0.25), (0, None))))
+        answers.append(talk.ask("nvmlDeviceGetUtilizationRates(gpu(0)).gpu"))
+    assert answers == [3, 3, 3, 80, 80, 97, 0, 0]
+    shown_at(nvml, 0, utilization=Steps(MOMENT, [(40, None)]))
+    assert talk.ask("nvmlDeviceGetUtilizationRates(gpu(0)).gpu") == 40
+
+
+def test_many_steps_are_taken(nvml: StandIn) -> None:
+    steps = [(number, 0.5) for number in range(400)]
+    shown_at(nvml, MOMENT + 199.9, utilization=Steps(MOMENT, [*steps, (0, None)]))
+    assert told(nvml, "tell(nvmlDeviceGetUtilizationRates(gpu(0)).gpu)") == 399
+
+
+def test_memory_changes_with_time_in_instances_too(nvml: StandIn) -> None:
+    instances = [an_instance(0, index, used=Ramp(index, 10, MOMENT)) for index in range(2)]
+    shown_at(nvml, MOMENT + 3, mig=True, used=Steps(MOMENT, ((0, 1), (500, None))), instances=instances)
+    code = """
+migs = [nvmlDeviceGetMigDeviceHandleByIndex(gpu(0), index) for index in range(2)]
+tell([nvmlDeviceGetMemoryInfo(handle).used for handle in (gpu(0), *migs)])
+"""
+    assert told(nvml, code) == [561, 30, 31]
+
+
+def test_without_another_clock_it_is_the_machines(nvml: StandIn, talk: Talk) -> None:
+    since = time.time()
+    nvml.show([a_gpu(0, used=Ramp(0, 10**6, since))])
+    for _ in range(3):
+        before = time.time()
+        used = talk.ask("nvmlDeviceGetMemoryInfo(gpu(0)).used")
+        assert isinstance(used, int)
+        assert before - since - 0.001 <= used / 10**6 <= time.time() - since + 0.001
+
+
+NO_READINGS = [
+    *("5 + 3 / s", "5 + 3 / s since", "5 + x / s since 7", "5 + 3 / s since 7s", "5 + 3 / s since 7 8", "7s", "5 + 3"),
+    *("5 + 1e3 / s since 7", "x + 3 / s since 7", "5 3 / s since 7", "5 + 3 / s since 7.5.5", "5 + . / s since 7"),
+    *(
+        "at",
+        "at 7",
+        "at 7 1 2",
+        "at 7 1 -2 3",
+        "at x 1",
+        "at 7 1 x 3",
+        "at 7 x",
+        "on 7 1",
+        "at 7 " + "1 1 " * 1100 + "1",
+    ),
+    *("5 + 99999999999999999999999999999 / s since 7", "5 + 99999999999 / s since 0", "5 + 20000000000 / s since 0"),
+]
+
+
+def test_a_reading_that_is_none_is_a_mistake(nvml: StandIn, talk: Talk) -> None:
+    answers = {}
+    for reading in NO_READINGS:
+        nvml.show([a_gpu(0, power=None)])
+        with Path(nvml.environment["NVML_STAND_IN_STATE"]).open("a") as state:
+            state.write(f"power {reading}\n")
+        answers[reading] = talk.ask("failure(nvmlDeviceGetPowerUsage, gpu(0))[1]")
+    assert answers == dict.fromkeys(NO_READINGS, UNKNOWN)
+
+
+@pytest.mark.parametrize("values", [[(1, 2.0), (3, 4.0)], [(1, None), (3, None)]], ids=["an end", "no end before"])
+def test_only_the_last_step_has_no_end(nvml: StandIn, values: list[tuple[int, float | None]]) -> None:
+    with pytest.raises(ValueError, match="last step"):
+        nvml.show([a_gpu(0, power=Steps(MOMENT, values))])
 
 
 # ---- What goes wrong

@@ -10,7 +10,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -30,6 +31,28 @@ LIB_RM_VERSION_MISMATCH = 18
 UNKNOWN = 999
 
 
+class Ramp(NamedTuple):
+    """A number that grows by so many a second from `since` on, in seconds since the epoch, or falls until it is 0."""
+
+    start: int
+    per_second: float
+    since: float
+
+
+class Steps(NamedTuple):
+    """A number that has one value after the other, each for so many seconds; the last is for ever and has None.
+
+    The seconds of the first begin at `since`, and it is the value before as well.
+    """
+
+    since: float
+    values: Sequence[tuple[int, float | None]]
+
+
+# What a device's number may be; times are as exact as their decimal digits.
+Reading = int | Ramp | Steps
+
+
 class Process(NamedTuple):
     """A process on a GPU; a memory of None is one that the driver does not know."""
 
@@ -42,9 +65,9 @@ class Instance(NamedTuple):
 
     uuid: str
     name: str = "NVIDIA A100-SXM4-80GB MIG 1g.10gb"
-    total: int = 10 * GIB
-    reserved: int = 0
-    used: int = 0
+    total: Reading = 10 * GIB
+    reserved: Reading = 0
+    used: Reading = 0
     gpu_instance: int = 7
     compute_instance: int = 0
     processes: Sequence[Process] = ()
@@ -58,6 +81,8 @@ class Instance(NamedTuple):
 class Gpu(NamedTuple):
     """A GPU. A reading of None is not supported; memory is in bytes and power in milliwatts.
 
+    A reading may change with time: see Ramp and Steps.
+
     `errors` has the functions that fail for this GPU, with NVML's code; `*` is all of them. `delays` has functions that
     are slow, with microseconds, and `hangs` those that take until something else is shown. A GPU in MIG mode shows its
     own memory and processes and those of its instances.
@@ -66,15 +91,15 @@ class Gpu(NamedTuple):
     uuid: str
     bus: str
     name: str = "NVIDIA A100-SXM4-80GB"
-    total: int | None = 80 * GIB
-    reserved: int = 0
-    used: int = 0
-    utilization: int | None = 0
-    temperature: int | None = 30
-    power: int | None = 60_000
-    power_limit: int | None = 400_000
-    fan: int | None = None
-    compute_mode: int | None = 0
+    total: Reading | None = 80 * GIB
+    reserved: Reading = 0
+    used: Reading = 0
+    utilization: Reading | None = 0
+    temperature: Reading | None = 30
+    power: Reading | None = 60_000
+    power_limit: Reading | None = 400_000
+    fan: Reading | None = None
+    compute_mode: Reading | None = 0
     processes: Sequence[Process] = ()
     graphics: Sequence[Process] = ()
     mps: Sequence[Process] = ()
@@ -166,15 +191,19 @@ class StandIn:
         nvml: str = "12.570.86.15",
         cuda: int = 12080,
         init_error: int = 0,
+        now: float | None = None,
         errors: Mapping[str, int] = NOTHING,
         delays: Mapping[str, int] = NOTHING,
         hangs: Sequence[str] = (),
     ) -> None:
         """Show this from the next call on, to running programs too; `errors`, `delays` and `hangs` are for every GPU.
 
+        With `now` the clock stands there, in seconds since the epoch.
+
         The file is replaced whole, so that no call sees half of it.
         """
         lines = [f"driver {driver}", f"nvml {nvml}", f"cuda {cuda}", f"init_error {init_error}"]
+        lines += [] if now is None else [f"now {_decimal(now)}"]
         lines += _scripts(errors, delays, hangs)
         for gpu in gpus:
             lines += _gpu_lines(gpu)
@@ -197,6 +226,30 @@ class StandIn:
         return sum(self.calls(function) for function in ("nvmlInit", "nvmlInit_v2", "nvmlInitWithFlags"))
 
 
+def _decimal(number: float) -> str:
+    """The digits that Python prints, never with an exponent."""
+    return f"{Decimal(str(number)):f}"
+
+
+def _reading(value: Reading) -> str:
+    if isinstance(value, Ramp):
+        return f"{value.start} + {_decimal(value.per_second)} / s since {_decimal(value.since)}"
+    if isinstance(value, Steps):
+        return f"at {_decimal(value.since)} {' '.join(_steps(value))}"
+    return str(value)
+
+
+def _steps(steps: Steps) -> Iterator[str]:
+    *before, (last, seconds) = steps.values
+    if seconds is not None:
+        raise ValueError(f"the last step has no end, but {seconds} s are given")
+    for value, seconds in before:
+        if seconds is None:
+            raise ValueError("only the last step has no end")
+        yield f"{value} {_decimal(seconds)}"
+    yield str(last)
+
+
 def _gpu_lines(gpu: Gpu) -> list[str]:
     readings = {
         "total": gpu.total,
@@ -211,7 +264,7 @@ def _gpu_lines(gpu: Gpu) -> list[str]:
         "mig": gpu.mig if gpu.mig is None else int(gpu.mig),
     }
     lines = ["gpu", f"uuid {gpu.uuid}", f"name {gpu.name}", f"bus {gpu.bus}"]
-    lines += [f"{word} {value}" for word, value in readings.items() if value is not None]
+    lines += [f"{word} {_reading(value)}" for word, value in readings.items() if value is not None]
     lines += [*_processes(gpu), *_scripts(gpu.errors, gpu.delays, gpu.hangs)]
     for instance in gpu.instances:
         lines += _instance_lines(instance)
@@ -225,9 +278,9 @@ def _instance_lines(instance: Instance) -> list[str]:
         f"name {instance.name}",
         f"gi {instance.gpu_instance}",
         f"ci {instance.compute_instance}",
-        f"total {instance.total}",
-        f"reserved {instance.reserved}",
-        f"used {instance.used}",
+        f"total {_reading(instance.total)}",
+        f"reserved {_reading(instance.reserved)}",
+        f"used {_reading(instance.used)}",
         *_processes(instance),
         *_scripts(instance.errors, instance.delays, instance.hangs),
     ]

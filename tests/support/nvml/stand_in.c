@@ -6,6 +6,7 @@
  * To the file that NVML_STAND_IN_LOG names, every call appends the name of its function.
  *
  *     driver 570.86.15        the driver's version; also `nvml`, `cuda` (12080 is 12.8)
+ *     now SECONDS             since the epoch, instead of the machine's clock
  *     init_error 18           nvmlInit fails with this NVML code
  *     error FUNCTION CODE     this function fails so, whatever it is asked about; `*` is every function
  *     delay_us FUNCTION N     this function takes so long
@@ -22,12 +23,20 @@
  *     instance                begins a MIG instance of this GPU, with `uuid`, `name`, `gi`, `ci`, `total`, `reserved`,
  *                             `used`, processes, `error`, `delay_us`, `hang`
  *
+ * A number of a device may depend on the time at which the call began; whole units are given, and never less than 0:
+ *
+ *     energy 5000 + 250000 / s since 1760000000.5     the number, and so many more a second from then on (or fewer: -2)
+ *     utilization at 1760000000.5 0 10 80 25 0        0 for 10 s from then on and before, then 80 for 25 s, then 0
+ *
+ * Seconds and what comes in one are decimal fractions of up to nine places; what is behind these is not looked at.
+ *
  * The lines are looked up in the text as they are; nothing is kept between two calls but the count of initialisations
  * and the handles, so that calls from several threads have nothing to share.
  *
  * With -DPROTECTED_MEMORY_IN_V3 it is one of the drivers 535.43 to 535.86, whose process entries were longer.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -51,7 +60,7 @@ enum {
     UNKNOWN = 999,
 };
 
-enum { WORD = 96, LINE = 256, MIG_DEVICES_MAX = 7, NO_INSTANCE = -1 };
+enum { WORD = 96, LINE = 4096, MIG_DEVICES_MAX = 7, NO_INSTANCE = -1 };
 
 static const unsigned long long NOT_AVAILABLE = ~0ULL;
 
@@ -150,13 +159,91 @@ static bool to_number(const char *text, unsigned long long *number)
     return end != text && *end == '\0' && errno == 0;
 }
 
-/* A line that is missing is a question that is not supported; one that is no number is a mistake of the test. */
-static int number_of(struct lines lines, const char *word, unsigned long long *number)
+/* Times are in nanoseconds, so that they are exact where doubles are not; what comes in a second is in billionths. */
+typedef __int128 wide;
+
+enum { PLACES = 9 };
+static const wide BILLION = 1000000000;
+
+static bool to_billionths(const char *text, wide *value)
 {
-    char text[WORD];
-    if (!text_of(lines, word, text, sizeof text))
-        return NOT_SUPPORTED;
-    return to_number(text, number) ? SUCCESS : UNKNOWN;
+    const wide limit = BILLION * BILLION * BILLION;
+    bool is_negative = *text == '-', has_point = false;
+    int digits = 0, places = 0;
+    *value = 0;
+    for (text += is_negative; *text; text++) {
+        if (*text == '.' && !has_point) {
+            has_point = true;
+            continue;
+        }
+        if (!isdigit((unsigned char)*text) || *value > limit)
+            return false;
+        digits++;
+        if (places == PLACES)
+            continue;
+        *value = *value * 10 + (*text - '0');
+        places += has_point;
+    }
+    for (; places < PLACES; places++)
+        *value *= 10;
+    if (is_negative)
+        *value = -*value;
+    return digits > 0;
+}
+
+/* START + RATE / s since SECONDS */
+static bool to_ramp(const char *text, wide now, unsigned long long *number)
+{
+    char start_word[WORD], rate_word[WORD], since_word[WORD];
+    unsigned long long start;
+    wide rate, since, value;
+    int end = 0;
+    if (sscanf(text, "%95s + %95s / s since %95s%n", start_word, rate_word, since_word, &end) != 3 || text[end] != '\0')
+        return false;
+    if (!to_number(start_word, &start) || !to_billionths(rate_word, &rate) || !to_billionths(since_word, &since))
+        return false;
+    if (__builtin_mul_overflow(rate, now > since ? now - since : 0, &value) ||
+        __builtin_add_overflow(value, start * BILLION * BILLION, &value))
+        return false;
+    value = value > 0 ? value / BILLION / BILLION : 0;
+    *number = (unsigned long long)value;
+    return value <= ~0ULL;
+}
+
+/* at SECONDS VALUE [SECONDS VALUE]... */
+static bool to_step(char *text, wide now, unsigned long long *number)
+{
+    char *left;
+    const char *at = strtok_r(text, " ", &left), *word = strtok_r(NULL, " ", &left);
+    unsigned long long value;
+    wide moment, length;
+    bool is_found = false;
+    if (!at || strcmp(at, "at") != 0 || !word || !to_billionths(word, &moment))
+        return false;
+    for (;;) {
+        if (!(word = strtok_r(NULL, " ", &left)) || !to_number(word, &value))
+            return false;
+        if (!is_found)
+            *number = value;
+        if (!(word = strtok_r(NULL, " ", &left)))
+            return true;
+        if (!to_billionths(word, &length) || length < 0)
+            return false;
+        moment += length;
+        is_found = is_found || now < moment;
+    }
+}
+
+static bool to_number_at(const char *text, wide now, unsigned long long *number)
+{
+    char words[LINE];
+    if (to_number(text, number) || to_ramp(text, now, number))
+        return true;
+    /* A longer line may have been cut where it is still one of steps. */
+    if (strlen(text) == LINE - 1)
+        return false;
+    strcpy(words, text);
+    return to_step(words, now, number);
 }
 
 /* What a line `error FUNCTION NUMBER` or `delay_us FUNCTION NUMBER` says about a function; 0 is nothing. */
@@ -257,6 +344,7 @@ struct call {
     const char *function;
     int result;
     char *text;              /* of the file */
+    wide now;
     struct lines machine;    /* what is above the first GPU */
     struct lines gpus;
     struct lines gpu;        /* without its instances */
@@ -269,6 +357,20 @@ struct call {
 static void forget(struct call *call)
 {
     free(call->text);
+}
+
+/* A line that is missing is a question that is not supported; one that is no number is a mistake of the test. */
+static int number_of(const struct call *call, struct lines lines, const char *word, unsigned long long *number)
+{
+    struct line line;
+    if (!take_word(&lines, word, &line))
+        return NOT_SUPPORTED;
+    return to_number_at(line.rest, call->now, number) ? SUCCESS : UNKNOWN;
+}
+
+static int own_number(const struct call *call, const char *word, unsigned long long *number)
+{
+    return number_of(call, call->own, word, number);
 }
 
 static void log_call(const char *function)
@@ -331,6 +433,18 @@ static int refusal(const struct call *call)
     return (int)said_about(call, "error");
 }
 
+/* The machine's clock, or the one that the test shows. */
+static bool read_clock(struct lines machine, wide *now)
+{
+    char shown[WORD];
+    struct timespec time;
+    if (text_of(machine, "now", shown, sizeof shown))
+        return to_billionths(shown, now);
+    clock_gettime(CLOCK_REALTIME, &time);
+    *now = time.tv_sec * BILLION + time.tv_nsec;
+    return true;
+}
+
 static struct call about_machine(const char *function, bool needs_initialisation)
 {
     struct call call = {.function = function, .instance_index = NO_INSTANCE};
@@ -346,6 +460,8 @@ static struct call about_machine(const char *function, bool needs_initialisation
     call.gpus = (struct lines){call.machine.to, whole.to};
     if (needs_initialisation && !is_initialised())
         call.result = UNINITIALIZED;
+    else if (!read_clock(call.machine, &call.now))
+        call.result = UNKNOWN;
     return call;
 }
 
@@ -373,7 +489,7 @@ static bool seek_gpu(struct call *call, unsigned index)
 static bool in_mig_mode(const struct call *call)
 {
     unsigned long long mode = 0;
-    return number_of(call->gpu, "mig", &mode) == SUCCESS && mode == 1;
+    return number_of(call, call->gpu, "mig", &mode) == SUCCESS && mode == 1;
 }
 
 static bool seek_instance(struct call *call, unsigned index)
@@ -427,13 +543,18 @@ static int give_text(const char *text, char *to, unsigned size)
     return SUCCESS;
 }
 
-static int give_unsigned(struct lines lines, const char *word, unsigned *to)
+static int give_unsigned(const struct call *call, struct lines lines, const char *word, unsigned *to)
 {
     unsigned long long number = 0;
-    int result = number_of(lines, word, &number);
+    int result = number_of(call, lines, word, &number);
     if (result == SUCCESS)
         *to = (unsigned)number;
     return result;
+}
+
+static int give_own(const struct call *call, const char *word, unsigned *to)
+{
+    return give_unsigned(call, call->own, word, to);
 }
 
 static int give_handle(const struct call *call, struct device **handle)
@@ -477,7 +598,7 @@ static int initialise(const char *function)
     FREED_AT_THE_END = about_machine(function, false);
     unsigned code = 0;
     if (call.result == SUCCESS)
-        give_unsigned(call.machine, "init_error", &code);
+        give_unsigned(&call, call.machine, "init_error", &code);
     if (call.result == SUCCESS)
         call.result = code ? (int)code : refusal(&call);
     if (call.result != SUCCESS)
@@ -562,13 +683,13 @@ int nvmlSystemGetNVMLVersion(char *version, unsigned length)
 int nvmlSystemGetCudaDriverVersion(int *version)
 {
     ASKED_ABOUT_THE_MACHINE;
-    return give_unsigned(call.machine, "cuda", (unsigned *)version);
+    return give_unsigned(&call, call.machine, "cuda", (unsigned *)version);
 }
 
 int nvmlSystemGetCudaDriverVersion_v2(int *version)
 {
     ASKED_ABOUT_THE_MACHINE;
-    return give_unsigned(call.machine, "cuda", (unsigned *)version);
+    return give_unsigned(&call, call.machine, "cuda", (unsigned *)version);
 }
 
 /* ---- Which devices there are ------------------------------------------------------------------------------------ */
@@ -709,14 +830,14 @@ struct memory {
 static int memory_of(struct call *call, struct memory *memory)
 {
     unsigned long long used;
-    int result = number_of(call->own, "total", &memory->total);
+    int result = own_number(call, "total", &memory->total);
     if (result == SUCCESS)
-        result = number_of(call->own, "reserved", &memory->reserved);
+        result = own_number(call, "reserved", &memory->reserved);
     if (result == SUCCESS)
-        result = number_of(call->own, "used", &memory->used);
+        result = own_number(call, "used", &memory->used);
     if (call->instance_index == NO_INSTANCE)
         for (unsigned i = 0; result == SUCCESS && seek_instance(call, i); i++)
-            if ((result = number_of(call->own, "used", &used)) == SUCCESS)
+            if ((result = own_number(call, "used", &used)) == SUCCESS)
                 memory->used += used;
     memory->free = memory->total - memory->reserved - memory->used;
     return result;
@@ -763,13 +884,13 @@ int nvmlDeviceGetUtilizationRates(struct device *device, struct utilization *uti
     if (in_mig_mode(&call))
         return NOT_SUPPORTED;
     utilization->memory = 0;
-    return give_unsigned(call.own, "utilization", &utilization->gpu);
+    return give_own(&call, "utilization", &utilization->gpu);
 }
 
 int nvmlDeviceGetTemperature(struct device *device, unsigned sensor, unsigned *temperature)
 {
     ASKED_ABOUT(device);
-    return sensor == 0 ? give_unsigned(call.own, "temperature", temperature) : INVALID_ARGUMENT;
+    return sensor == 0 ? give_own(&call, "temperature", temperature) : INVALID_ARGUMENT;
 }
 
 struct temperature {
@@ -782,7 +903,7 @@ int nvmlDeviceGetTemperatureV(struct device *device, struct temperature *tempera
     ASKED_ABOUT(device);
     if (temperature->version != (sizeof *temperature | 1U << 24))
         return ARGUMENT_VERSION_MISMATCH;
-    return temperature->sensor == 0 ? give_unsigned(call.own, "temperature", (unsigned *)&temperature->temperature)
+    return temperature->sensor == 0 ? give_own(&call, "temperature", (unsigned *)&temperature->temperature)
                                     : INVALID_ARGUMENT;
 }
 
@@ -790,7 +911,7 @@ int nvmlDeviceGetTemperatureV(struct device *device, struct temperature *tempera
     int asked(struct device *device, unsigned *value)                                                                  \
     {                                                                                                                  \
         ASKED_ABOUT(device);                                                                                           \
-        return give_unsigned(call.own, word, value);                                                                   \
+        return give_own(&call, word, value);                                                                           \
     }
 
 GIVES(nvmlDeviceGetPowerUsage, "power")
@@ -834,12 +955,13 @@ struct processes {
 };
 
 /* Appends what these lines have; what finds no room is only counted. */
-static int append(struct processes *list, struct lines lines, const char *word)
+static int append(struct processes *list, const struct call *call, const char *word)
 {
+    struct lines lines = call->own;
     struct process process = {.gpu_instance = ~0U, .compute_instance = ~0U};
     struct line line;
-    give_unsigned(lines, "gi", &process.gpu_instance);
-    give_unsigned(lines, "ci", &process.compute_instance);
+    give_own(call, "gi", &process.gpu_instance);
+    give_own(call, "ci", &process.compute_instance);
     while (take_word(&lines, word, &line)) {
         struct lines rest = {line.rest, line.rest + strlen(line.rest)};
         struct line said;
@@ -867,9 +989,9 @@ static int give_processes(const char *function, struct device *device, const cha
         return call.result;
     struct processes list = {to, to ? *count : 0, 0, entry};
     bool is_instance = call.instance_index != NO_INSTANCE;
-    int result = append(&list, call.own, word);
+    int result = append(&list, &call, word);
     for (unsigned i = 0; !is_instance && result == SUCCESS && seek_instance(&call, i); i++)
-        result = append(&list, call.own, word);
+        result = append(&list, &call, word);
     if (result != SUCCESS)
         return result;
     *count = list.count;
@@ -897,7 +1019,7 @@ LISTS(nvmlDeviceGetMPSComputeRunningProcesses_v3, "mps", ENTRY_V3)
 int nvmlDeviceGetMigMode(struct device *device, unsigned *current, unsigned *pending)
 {
     ASKED_ABOUT(device);
-    int result = give_unsigned(call.own, "mig", current);
+    int result = give_own(&call, "mig", current);
     if (result == SUCCESS)
         *pending = *current;
     return result;
@@ -947,7 +1069,7 @@ int nvmlDeviceGetAttributes_v2(struct device *device, struct attributes *attribu
     ASKED_ABOUT(device);
     if (call.instance_index == NO_INSTANCE)
         return NOT_SUPPORTED;
-    int result = number_of(call.own, "total", &total);
+    int result = own_number(&call, "total", &total);
     if (result == SUCCESS)
         *attributes = (struct attributes){
             .multiprocessors = 14, .gpu_slices = 1, .compute_slices = 1, .memory_mib = total >> 20};
