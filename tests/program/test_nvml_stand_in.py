@@ -57,6 +57,11 @@ def failure(function, *args):
         return [type(error).__name__, error.value]
 def listed(processes):
     return [[process.pid, process.usedGpuMemory] for process in processes]
+def fields(handle, ids):
+    return [[v.fieldId, v.nvmlReturn, v.value.ullVal] for v in nvmlDeviceGetFieldValues(handle, ids)]
+def samples(handle, since=0):
+    return [[s.pid, s.timeStamp, s.smUtil, s.memUtil, s.encUtil, s.decUtil]
+            for s in nvmlDeviceGetProcessUtilization(handle, since)]
 nvmlInit()
 """
 
@@ -185,6 +190,111 @@ tell([[read(gpu(0)) for read in readers],
     assert told(nvml, code) == [[97, 71, 250_500, 300_000, 300_000, 40, 3], [not_supported] * 9]
 
 
+MORE_READERS = """
+clocks = [lambda h, kind=kind: nvmlDeviceGetClockInfo(h, kind) for kind in range(3)]
+reasons = [nvmlDeviceGetCurrentClocksEventReasons, nvmlDeviceGetCurrentClocksThrottleReasons,
+           nvmlDeviceGetSupportedClocksEventReasons, nvmlDeviceGetSupportedClocksThrottleReasons]
+pcie = [lambda h, counter=counter: nvmlDeviceGetPcieThroughput(h, counter) for counter in range(2)]
+readers = [nvmlDeviceGetTotalEnergyConsumption, *clocks, *reasons, *pcie]
+"""
+
+
+def test_more_is_read_where_it_is_shown(nvml: StandIn) -> None:
+    shown = a_gpu(0, energy=2**40 + 1, clock=1410, memory_clock=1593, throttle=0x24, pcie_tx=12_000, pcie_rx=700)
+    nvml.show([shown, a_gpu(1)])
+    code = f"""{MORE_READERS}
+tell([[read(gpu(0)) for read in readers], [failure(read, gpu(1)) for read in readers],
+      [failure(nvmlDeviceGetClockInfo, gpu(0), kind) for kind in (3, 4)],
+      failure(nvmlDeviceGetPcieThroughput, gpu(0), 2)])
+"""
+    not_supported, invalid = ["NVMLError_NotSupported", NOT_SUPPORTED], ["NVMLError_InvalidArgument", 2]
+    assert told(nvml, code) == [
+        [2**40 + 1, 1410, 1410, 1593, 0x24, 0x24, 0x1FF, 0x1FF, 12_000, 700],
+        [not_supported] * 10,
+        [not_supported, invalid],
+        invalid,
+    ]
+
+
+def test_the_memorys_utilization_is_told_with_the_gpus(nvml: StandIn) -> None:
+    nvml.show(
+        [
+            a_gpu(0, utilization=90, memory_utilization=45),
+            a_gpu(1, utilization=90),
+            a_gpu(2, utilization=None, memory_utilization=45),
+        ]
+    )
+    code = """
+rates = [nvmlDeviceGetUtilizationRates(gpu(index)) for index in range(2)]
+tell([*([each.gpu, each.memory] for each in rates), failure(nvmlDeviceGetUtilizationRates, gpu(2))])
+"""
+    assert told(nvml, code) == [[90, 45], [90, 0], ["NVMLError_NotSupported", NOT_SUPPORTED]]
+
+
+def test_fields_are_read_together_and_each_fails_alone(nvml: StandIn) -> None:
+    counters = {"pcie_tx_bytes": 2**35, "pcie_rx_bytes": 7, "nvlink_tx_kib": 2**33, "nvlink_rx_kib": 8}
+    nvml.show([a_gpu(0, energy=2**40, **counters), a_gpu(1, energy=9)], now=MOMENT)
+    code = """
+links = 0xFFFFFFFF
+ids = [83, 197, 198, (138, links), (139, links), (138, 0), 139, 90]
+values = nvmlDeviceGetFieldValues(gpu(0), ids)
+tell([fields(gpu(0), ids[:5]), [v.nvmlReturn for v in values],
+      [[v.scopeId, v.timestamp, v.latencyUsec, v.valueType] for v in values[3:6]],
+      [v.nvmlReturn for v in nvmlDeviceGetFieldValues(gpu(1), ids)], fields(gpu(1), [83])])
+"""
+    links, at, longs = 0xFFFFFFFF, int(MOMENT * 10**6), 3
+    assert told(nvml, code) == [
+        [[83, 0, 2**40], [197, 0, 2**35], [198, 0, 7], [138, 0, 2**33], [139, 0, 8]],
+        [0] * 5 + [NOT_SUPPORTED] * 3,
+        [[links, at, 0, longs], [links, at, 0, longs], [0, at, 0, longs]],
+        [0] + [NOT_SUPPORTED] * 7,
+        [[83, 0, 9]],
+    ]
+
+
+def test_what_processes_use_is_told_of_those_that_are_busy(nvml: StandIn) -> None:
+    working = [Process(7, GIB, 60), Process(8, None, 25), Process(9, GIB, 0), Process(10, GIB)]
+    nvml.show(
+        [
+            a_gpu(0, processes=working, graphics=[Process(11, 0, 3)], mps=[Process(12, 0, Steps(0, [(4, None)]))]),
+            a_gpu(1, processes=[Process(7, GIB, 0)]),
+            a_gpu(2),
+            a_gpu(3, processes=[Process(7, GIB)]),
+            a_gpu(4, mig=True, instances=[an_instance(4, 0, processes=[Process(7, GIB, 50)])]),
+        ],
+        now=MOMENT,
+    )
+    code = f"""
+at = {int(MOMENT * 10**6)}
+tell([samples(gpu(0)), samples(gpu(0), at - 1), failure(samples, gpu(0), at),
+      [failure(samples, gpu(index)) for index in range(1, 5)]])
+"""
+    at = int(MOMENT * 10**6)
+    busy = [[pid, at, sm, 0, 0, 0] for pid, sm in ((7, 60), (8, 25), (11, 3), (12, 4))]
+    none, not_supported = ["NVMLError_NotFound", 6], ["NVMLError_NotSupported", NOT_SUPPORTED]
+    assert told(nvml, code) == [busy, busy, none, [none, none, not_supported, not_supported]]
+
+
+def test_the_use_of_a_process_leaves_its_memory_as_it_is(fitting: StandIn) -> None:
+    fitting.show([a_gpu(0, processes=[Process(7, GIB, 60), Process(8, None, Ramp(1, 1, MOMENT)), Process(9, 5)])])
+    assert told(fitting, "tell(listed(nvmlDeviceGetComputeRunningProcesses(gpu(0))))") == [[7, GIB], [8, None], [9, 5]]
+
+
+def test_an_array_of_samples_that_is_too_small_gets_the_size_that_it_needs(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0, processes=[Process(7, 0, 1), Process(8, 0, 2), Process(9, 0, 3)])])
+    code = """
+import ctypes, pynvml
+function = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetProcessUtilization")
+handle, answers = gpu(0), []
+for room, array in ((9, None), (2, ctypes.create_string_buffer(32 * 5)), (5, ctypes.create_string_buffer(32 * 5))):
+    count = ctypes.c_uint(room)
+    code = function(handle, array, ctypes.byref(count), ctypes.c_ulonglong(0))
+    answers.append([code, count.value, array and array.raw[64:].count(0) == 96])
+tell(answers)
+"""
+    assert told(nvml, code) == [[7, 3, None], [7, 3, True], [0, 3, False]]
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
 def test_all_processes_are_listed_however_many(fitting: StandIn, count: int) -> None:
     computing = [Process(100 + number, number * MIB) for number in range(count)]
@@ -195,8 +305,8 @@ tell([listed(f(gpu(i))) for i in range(2)
       for f in (nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses)])
 """
     assert told(fitting, code) == [
-        [list(process) for process in computing],
-        [list(process) for process in drawing],
+        [[process.pid, process.memory] for process in computing],
+        [[process.pid, process.memory] for process in drawing],
         [],
         [],
     ]
@@ -342,6 +452,7 @@ def test_without_another_clock_it_is_the_machines(nvml: StandIn, talk: Talk) -> 
 NO_READINGS = [
     *("5 + 3 / s", "5 + 3 / s since", "5 + x / s since 7", "5 + 3 / s since 7s", "5 + 3 / s since 7 8", "7s", "5 + 3"),
     *("5 + 1e3 / s since 7", "x + 3 / s since 7", "5 3 / s since 7", "5 + 3 / s since 7.5.5", "5 + . / s since 7"),
+    "5 + 3 / s since " + "9" * 60,
     *(
         "at",
         "at 7",
@@ -367,6 +478,18 @@ def test_a_reading_that_is_none_is_a_mistake(nvml: StandIn, talk: Talk) -> None:
     assert answers == dict.fromkeys(NO_READINGS, UNKNOWN)
 
 
+def test_counters_grow_with_the_clock_wherever_they_are_read(nvml: StandIn) -> None:
+    ramp = Ramp(5000, 250_000, MOMENT)
+    busy = [Process(7, 0, Steps(MOMENT, ((40, 3), (90, None))))]
+    shown_at(nvml, MOMENT + 4, energy=ramp, pcie_tx_bytes=Ramp(0, 31.5e9, MOMENT), throttle=ramp, processes=busy)
+    code = """
+tell([nvmlDeviceGetTotalEnergyConsumption(gpu(0)), nvmlDeviceGetCurrentClocksEventReasons(gpu(0)),
+      fields(gpu(0), [83, 197]), samples(gpu(0))[0][2]])
+"""
+    energy = 5000 + 4 * 250_000
+    assert told(nvml, code) == [energy, energy, [[83, 0, energy], [197, 0, 126 * 10**9]], 90]
+
+
 @pytest.mark.parametrize("values", [[(1, 2.0), (3, 4.0)], [(1, None), (3, None)]], ids=["an end", "no end before"])
 def test_only_the_last_step_has_no_end(nvml: StandIn, values: list[tuple[int, float | None]]) -> None:
     with pytest.raises(ValueError, match="last step"):
@@ -390,6 +513,34 @@ def test_a_function_fails_as_it_is_set_to_for_one_gpu_only(nvml: StandIn, code: 
     nvml.show([a_gpu(0, errors={MEMORY_V2: code}), a_gpu(1)])
     asked = "tell([failure(nvmlDeviceGetMemoryInfo, gpu(i), v) for i in range(2) for v in (None, nvmlMemory_v2)])"
     assert told(nvml, asked) == [None, [f"NVMLError_{name}", code], None, None]
+
+
+# How each of the newer functions is called.
+NEWER = {
+    "nvmlDeviceGetTotalEnergyConsumption": "nvmlDeviceGetTotalEnergyConsumption(h)",
+    "nvmlDeviceGetCurrentClocksEventReasons": "nvmlDeviceGetCurrentClocksEventReasons(h)",
+    "nvmlDeviceGetCurrentClocksThrottleReasons": "nvmlDeviceGetCurrentClocksThrottleReasons(h)",
+    "nvmlDeviceGetSupportedClocksEventReasons": "nvmlDeviceGetSupportedClocksEventReasons(h)",
+    "nvmlDeviceGetSupportedClocksThrottleReasons": "nvmlDeviceGetSupportedClocksThrottleReasons(h)",
+    "nvmlDeviceGetClockInfo": "nvmlDeviceGetClockInfo(h, 0)",
+    "nvmlDeviceGetPcieThroughput": "nvmlDeviceGetPcieThroughput(h, 0)",
+    "nvmlDeviceGetFieldValues": "len(nvmlDeviceGetFieldValues(h, [83]))",
+    "nvmlDeviceGetProcessUtilization": "len(nvmlDeviceGetProcessUtilization(h, 0))",
+}
+
+
+def test_newer_functions_are_slow_and_fail_as_they_are_set_to(nvml: StandIn, talk: Talk) -> None:
+    readings = {"energy": 1, "clock": 1, "throttle": 1, "pcie_tx": 1, "processes": [Process(7, 0, 50)]}
+    nvml.show([a_gpu(0, **readings), a_gpu(1, **readings)])
+    talk.ask("globals().update(time=__import__('time'), handles=[gpu(0), gpu(1)])")
+    answers = {}
+    for name, call in NEWER.items():
+        talk.ask(f"globals().update(call=lambda h: {call})")
+        nvml.show([a_gpu(0, **readings, errors={name: GPU_IS_LOST}), a_gpu(1, **readings, delays={name: 50_000})])
+        asked = "failure(call, handles[0]), [time.monotonic(), call(handles[1]), time.monotonic()]"
+        failed, (start, _, end) = talk.ask(f"[{asked}]")  # type: ignore[misc]
+        answers[name] = [failed, end - start >= 0.05]
+    assert answers == {name: [["NVMLError_GpuIsLost", GPU_IS_LOST], True] for name in NEWER}
 
 
 def test_a_lost_gpu_fails_in_everything_with_its_instances_and_others_do_not(nvml: StandIn, talk: Talk) -> None:

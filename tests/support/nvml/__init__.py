@@ -54,10 +54,14 @@ Reading = int | Ramp | Steps
 
 
 class Process(NamedTuple):
-    """A process on a GPU; a memory of None is one that the driver does not know."""
+    """A process on a GPU; a memory of None is one that the driver does not know.
+
+    `sm` is the percentage of the SMs' time that it uses; the driver tells of none on a GPU where all are None.
+    """
 
     pid: int
     memory: int | None = 0
+    sm: Reading | None = None
 
 
 class Instance(NamedTuple):
@@ -79,9 +83,11 @@ class Instance(NamedTuple):
 
 
 class Gpu(NamedTuple):
-    """A GPU. A reading of None is not supported; memory is in bytes and power in milliwatts.
+    """A GPU. A reading of None is not supported; it may change with time: see Ramp and Steps.
 
-    A reading may change with time: see Ramp and Steps.
+    Memory is in bytes, power in milliwatts, energy in millijoules since the driver was loaded, clocks in MHz;
+    `throttle` is a mask of reasons. `pcie_tx` and `pcie_rx` are kilobytes a second, what ends in `_bytes` or `_kib` is
+    counted. The memory's utilization is told with the GPU's, as 0 if it is None.
 
     `errors` has the functions that fail for this GPU, with NVML's code; `*` is all of them. `delays` has functions that
     are slow, with microseconds, and `hangs` those that take until something else is shown. A GPU in MIG mode shows its
@@ -100,6 +106,17 @@ class Gpu(NamedTuple):
     power_limit: Reading | None = 400_000
     fan: Reading | None = None
     compute_mode: Reading | None = 0
+    memory_utilization: Reading | None = None
+    energy: Reading | None = None
+    clock: Reading | None = None
+    memory_clock: Reading | None = None
+    throttle: Reading | None = None
+    pcie_tx: Reading | None = None
+    pcie_rx: Reading | None = None
+    pcie_tx_bytes: Reading | None = None
+    pcie_rx_bytes: Reading | None = None
+    nvlink_tx_kib: Reading | None = None
+    nvlink_rx_kib: Reading | None = None
     processes: Sequence[Process] = ()
     graphics: Sequence[Process] = ()
     mps: Sequence[Process] = ()
@@ -261,6 +278,17 @@ def _gpu_lines(gpu: Gpu) -> list[str]:
         "power_limit": gpu.power_limit,
         "fan": gpu.fan,
         "compute_mode": gpu.compute_mode,
+        "memory_utilization": gpu.memory_utilization,
+        "energy": gpu.energy,
+        "clock": gpu.clock,
+        "memory_clock": gpu.memory_clock,
+        "throttle": gpu.throttle,
+        "pcie_tx": gpu.pcie_tx,
+        "pcie_rx": gpu.pcie_rx,
+        "pcie_tx_bytes": gpu.pcie_tx_bytes,
+        "pcie_rx_bytes": gpu.pcie_rx_bytes,
+        "nvlink_tx_kib": gpu.nvlink_tx_kib,
+        "nvlink_rx_kib": gpu.nvlink_rx_kib,
         "mig": gpu.mig if gpu.mig is None else int(gpu.mig),
     }
     lines = ["gpu", f"uuid {gpu.uuid}", f"name {gpu.name}", f"bus {gpu.bus}"]
@@ -288,11 +316,12 @@ def _instance_lines(instance: Instance) -> list[str]:
 
 def _processes(device: Gpu | Instance) -> list[str]:
     kinds = {"process": device.processes, "graphics": device.graphics, "mps": device.mps}
-    return [
-        f"{kind} {process.pid} {'-' if process.memory is None else process.memory}"
-        for kind, processes in kinds.items()
-        for process in processes
-    ]
+    return [f"{kind} {_process(process)}" for kind, processes in kinds.items() for process in processes]
+
+
+def _process(process: Process) -> str:
+    memory = "-" if process.memory is None else process.memory
+    return f"{process.pid} {memory}" + ("" if process.sm is None else f" {_reading(process.sm)}")
 
 
 def _scripts(errors: Mapping[str, int], delays: Mapping[str, int], hangs: Sequence[str]) -> list[str]:

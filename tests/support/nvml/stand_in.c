@@ -16,8 +16,15 @@
  *     total BYTES             also `reserved`, `used`; version 1 of the memory counts what is reserved as used
  *     utilization PERCENT     also `temperature`, `power` and `power_limit` (milliwatts), `fan`, `compute_mode`;
  *                             a GPU without the line does not support the question
- *     process PID BYTES       a process that computes, `graphics` one that draws, `mps` one that computes through MPS;
- *                             BYTES may be `-`: unknown
+ *     memory_utilization PERCENT
+ *                             of the memory's time; 0 without the line, if there is one of `utilization`
+ *     energy MILLIJOULES      since the driver was loaded
+ *     clock MHZ               of graphics and of the SMs, and `memory_clock`
+ *     throttle MASK           the reasons for which the clocks are as they are
+ *     pcie_tx KB_A_SECOND     what the GPU sends, and `pcie_rx` what it gets; `pcie_tx_bytes`, `pcie_rx_bytes` count it
+ *     nvlink_tx_kib KIB       counts what the GPU has sent through all of its links, and `nvlink_rx_kib` what it got
+ *     process PID BYTES [SM]  a process that computes, `graphics` one that draws, `mps` one that computes through MPS;
+ *                             BYTES may be `-`: unknown; SM is its part of the utilization, in percent
  *     error FUNCTION CODE     for this GPU only; also `delay_us`, `hang`
  *     mig 0|1                 without the line the GPU knows no MIG
  *     instance                begins a MIG instance of this GPU, with `uuid`, `name`, `gi`, `ci`, `total`, `reserved`,
@@ -883,8 +890,12 @@ int nvmlDeviceGetUtilizationRates(struct device *device, struct utilization *uti
     ASKED_ABOUT(device);
     if (in_mig_mode(&call))
         return NOT_SUPPORTED;
+    int result = give_own(&call, "utilization", &utilization->gpu);
+    if (result != SUCCESS)
+        return result;
     utilization->memory = 0;
-    return give_own(&call, "utilization", &utilization->gpu);
+    result = give_own(&call, "memory_utilization", &utilization->memory);
+    return result == NOT_SUPPORTED ? SUCCESS : result;
 }
 
 int nvmlDeviceGetTemperature(struct device *device, unsigned sensor, unsigned *temperature)
@@ -920,6 +931,95 @@ GIVES(nvmlDeviceGetPowerManagementLimit, "power_limit")
 GIVES(nvmlDeviceGetFanSpeed, "fan")
 GIVES(nvmlDeviceGetComputeMode, "compute_mode")
 
+#define GIVES_LONG(asked, word)                                                                                        \
+    int asked(struct device *device, unsigned long long *value)                                                        \
+    {                                                                                                                  \
+        ASKED_ABOUT(device);                                                                                           \
+        return own_number(&call, word, value);                                                                         \
+    }
+
+GIVES_LONG(nvmlDeviceGetTotalEnergyConsumption, "energy")
+GIVES_LONG(nvmlDeviceGetCurrentClocksEventReasons, "throttle")
+GIVES_LONG(nvmlDeviceGetCurrentClocksThrottleReasons, "throttle")
+
+static const unsigned long long ALL_REASONS = 0x1ff;
+
+/* A GPU that can tell its reasons knows all of them. */
+#define GIVES_ALL_REASONS(asked)                                                                                       \
+    int asked(struct device *device, unsigned long long *value)                                                        \
+    {                                                                                                                  \
+        ASKED_ABOUT(device);                                                                                           \
+        int result = own_number(&call, "throttle", value);                                                             \
+        if (result == SUCCESS)                                                                                         \
+            *value = ALL_REASONS;                                                                                      \
+        return result;                                                                                                 \
+    }
+
+GIVES_ALL_REASONS(nvmlDeviceGetSupportedClocksEventReasons)
+GIVES_ALL_REASONS(nvmlDeviceGetSupportedClocksThrottleReasons)
+
+int nvmlDeviceGetClockInfo(struct device *device, unsigned type, unsigned *clock)
+{
+    ASKED_ABOUT(device);
+    switch (type) {
+    case 0: /* graphics */
+    case 1: /* SM */
+        return give_own(&call, "clock", clock);
+    case 2: return give_own(&call, "memory_clock", clock);
+    case 3: return NOT_SUPPORTED; /* video */
+    default: return INVALID_ARGUMENT;
+    }
+}
+
+int nvmlDeviceGetPcieThroughput(struct device *device, unsigned counter, unsigned *rate)
+{
+    ASKED_ABOUT(device);
+    if (counter > 1)
+        return INVALID_ARGUMENT;
+    return give_own(&call, counter == 0 ? "pcie_tx" : "pcie_rx", rate);
+}
+
+struct field {
+    unsigned id, scope;
+    long long timestamp, latency;
+    unsigned type;
+    int result;
+    unsigned long long value;
+};
+
+_Static_assert(sizeof(struct field) == 40, "the bindings count on this layout");
+
+enum { UNSIGNED_LONG_LONG = 3 };
+static const unsigned ALL_LINKS = ~0U;
+
+/* The line that has a field; NULL for one that is not supported. */
+static const char *word_of(const struct field *field)
+{
+    switch (field->id) {
+    case 83: return "energy";
+    case 138: return field->scope == ALL_LINKS ? "nvlink_tx_kib" : NULL;
+    case 139: return field->scope == ALL_LINKS ? "nvlink_rx_kib" : NULL;
+    case 197: return "pcie_tx_bytes";
+    case 198: return "pcie_rx_bytes";
+    default: return NULL;
+    }
+}
+
+int nvmlDeviceGetFieldValues(struct device *device, int count, struct field *fields)
+{
+    ASKED_ABOUT(device);
+    if (!fields)
+        return INVALID_ARGUMENT;
+    for (struct field *field = fields; field < fields + count; field++) {
+        const char *word = word_of(field);
+        field->timestamp = (long long)(call.now / 1000);
+        field->latency = 0;
+        field->type = UNSIGNED_LONG_LONG;
+        field->result = word ? own_number(&call, word, &field->value) : NOT_SUPPORTED;
+    }
+    return SUCCESS;
+}
+
 int nvmlDeviceGetCudaComputeCapability(struct device *device, int *major, int *minor)
 {
     ASKED_ABOUT(device);
@@ -954,25 +1054,35 @@ struct processes {
     size_t entry;
 };
 
-/* Appends what these lines have; what finds no room is only counted. */
+/* What a line says about a process: PID BYTES, and what follows. */
+static bool read_process(const struct line *line, struct process *process, struct line *left)
+{
+    struct lines rest = {line->rest, line->rest + strlen(line->rest)};
+    struct line said;
+    unsigned long long pid;
+    if (!take(&rest, &said) || !to_number(said.word, &pid))
+        return false;
+    process->pid = (unsigned)pid;
+    rest = (struct lines){said.rest, said.rest + strlen(said.rest)};
+    if (!take(&rest, left))
+        return false;
+    if (strcmp(left->word, "-") != 0)
+        return to_number(left->word, &process->memory);
+    process->memory = NOT_AVAILABLE;
+    return true;
+}
+
+/* Appends what the device's lines have; what finds no room is only counted. */
 static int append(struct processes *list, const struct call *call, const char *word)
 {
-    struct lines lines = call->own;
     struct process process = {.gpu_instance = ~0U, .compute_instance = ~0U};
-    struct line line;
+    struct lines lines = call->own;
+    struct line line, left;
     give_own(call, "gi", &process.gpu_instance);
     give_own(call, "ci", &process.compute_instance);
     while (take_word(&lines, word, &line)) {
-        struct lines rest = {line.rest, line.rest + strlen(line.rest)};
-        struct line said;
-        unsigned long long pid;
-        if (!take(&rest, &said) || !to_number(said.word, &pid))
+        if (!read_process(&line, &process, &left))
             return UNKNOWN;
-        if (strcmp(said.rest, "-") == 0)
-            process.memory = NOT_AVAILABLE;
-        else if (!to_number(said.rest, &process.memory))
-            return UNKNOWN;
-        process.pid = (unsigned)pid;
         if (list->count < list->room)
             memcpy(list->to + list->count * list->entry, &process, list->entry);
         list->count++;
@@ -1013,6 +1123,68 @@ LISTS(nvmlDeviceGetGraphicsRunningProcesses_v3, "graphics", ENTRY_V3)
 LISTS(nvmlDeviceGetMPSComputeRunningProcesses, "mps", ENTRY_V1)
 LISTS(nvmlDeviceGetMPSComputeRunningProcesses_v2, "mps", ENTRY_V2)
 LISTS(nvmlDeviceGetMPSComputeRunningProcesses_v3, "mps", ENTRY_V3)
+
+struct sample {
+    unsigned pid;
+    unsigned long long timestamp;
+    unsigned sm, memory, encoder, decoder;
+};
+
+_Static_assert(sizeof(struct sample) == 32, "the bindings count on this layout");
+
+struct samples {
+    struct sample *to;
+    unsigned room, count;
+    unsigned processes, known;
+};
+
+/* Appends the processes of one kind that use the SMs; as the driver does, it leaves out those that are idle. */
+static int sample(struct samples *list, const struct call *call, const char *word)
+{
+    struct sample sample = {.timestamp = (unsigned long long)(call->now / 1000)};
+    struct lines lines = call->own;
+    struct line line, left;
+    struct process process;
+    unsigned long long used;
+    for (; take_word(&lines, word, &line); list->processes++) {
+        if (!read_process(&line, &process, &left))
+            return UNKNOWN;
+        if (left.rest[0] == '\0')
+            continue;
+        if (!to_number_at(left.rest, call->now, &used))
+            return UNKNOWN;
+        list->known++;
+        if (used == 0)
+            continue;
+        sample.pid = process.pid;
+        sample.sm = (unsigned)used;
+        if (list->count < list->room)
+            list->to[list->count] = sample;
+        list->count++;
+    }
+    return SUCCESS;
+}
+
+/* The samples are of this moment; a GPU that has processes and tells of none what it uses does not support this. */
+int nvmlDeviceGetProcessUtilization(struct device *device, struct sample *to, unsigned *count, unsigned long long since)
+{
+    ASKED_ABOUT(device);
+    if (in_mig_mode(&call))
+        return NOT_SUPPORTED;
+    struct samples list = {.to = to, .room = to ? *count : 0};
+    static const char *const kinds[] = {"process", "graphics", "mps"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        int result = sample(&list, &call, kinds[i]);
+        if (result != SUCCESS)
+            return result;
+    }
+    if (list.processes > 0 && list.known == 0)
+        return NOT_SUPPORTED;
+    if (list.count == 0 || call.now / 1000 <= since)
+        return NOT_FOUND;
+    *count = list.count;
+    return list.count <= list.room ? SUCCESS : INSUFFICIENT_SIZE;
+}
 
 /* ---- MIG -------------------------------------------------------------------------------------------------------- */
 
@@ -1089,7 +1261,6 @@ int nvmlDeviceGetAttributes_v2(struct device *device, struct attributes *attribu
 DOES_NOT_SUPPORT(nvmlDeviceGetArchitecture)
 DOES_NOT_SUPPORT(nvmlDeviceGetBAR1MemoryInfo)
 DOES_NOT_SUPPORT(nvmlDeviceGetBrand)
-DOES_NOT_SUPPORT(nvmlDeviceGetClockInfo)
 DOES_NOT_SUPPORT(nvmlDeviceGetConfComputeMemSizeInfo)
 DOES_NOT_SUPPORT(nvmlDeviceGetDecoderUtilization)
 DOES_NOT_SUPPORT(nvmlDeviceGetDisplayActive)
@@ -1098,19 +1269,15 @@ DOES_NOT_SUPPORT(nvmlDeviceGetDriverModel)
 DOES_NOT_SUPPORT(nvmlDeviceGetDriverModel_v2)
 DOES_NOT_SUPPORT(nvmlDeviceGetEncoderUtilization)
 DOES_NOT_SUPPORT(nvmlDeviceGetFanSpeed_v2)
-DOES_NOT_SUPPORT(nvmlDeviceGetFieldValues)
 DOES_NOT_SUPPORT(nvmlDeviceGetMaxClockInfo)
 DOES_NOT_SUPPORT(nvmlDeviceGetMemoryErrorCounter)
 DOES_NOT_SUPPORT(nvmlDeviceGetNumFans)
 DOES_NOT_SUPPORT(nvmlDeviceGetPciInfoExt)
-DOES_NOT_SUPPORT(nvmlDeviceGetPcieThroughput)
 DOES_NOT_SUPPORT(nvmlDeviceGetPerformanceState)
 DOES_NOT_SUPPORT(nvmlDeviceGetPersistenceMode)
 DOES_NOT_SUPPORT(nvmlDeviceGetPowerState)
-DOES_NOT_SUPPORT(nvmlDeviceGetProcessUtilization)
 DOES_NOT_SUPPORT(nvmlDeviceGetSerial)
 DOES_NOT_SUPPORT(nvmlDeviceGetTotalEccErrors)
-DOES_NOT_SUPPORT(nvmlDeviceGetTotalEnergyConsumption)
 #ifndef PROTECTED_MEMORY_IN_V3
 /* It came when the longer entries went: programs tell by it which of the two they have before them. */
 DOES_NOT_SUPPORT(nvmlDeviceGetRunningProcessDetailList)
