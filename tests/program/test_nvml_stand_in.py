@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -22,7 +23,9 @@ from tests.support.nvml import (
     NO_PERMISSION,
     NOT_SUPPORTED,
     RESET_REQUIRED,
+    TIMEOUT,
     UNKNOWN,
+    Gpu,
     Process,
     Ramp,
     StandIn,
@@ -45,6 +48,8 @@ TEMPERATURE_V = "nvmlDeviceGetTemperatureV"
 
 START = """
 import json, sys
+from ctypes import c_ulonglong
+import pynvml
 from pynvml import *
 def tell(value):
     print(json.dumps(value), flush=True)
@@ -62,6 +67,14 @@ def fields(handle, ids):
 def samples(handle, since=0):
     return [[s.pid, s.timeStamp, s.smUtil, s.memUtil, s.encUtil, s.decUtil]
             for s in nvmlDeviceGetProcessUtilization(handle, since)]
+def event(events, timeout=0):
+    data = nvmlEventSetWait_v2(events, timeout)
+    return [nvmlDeviceGetIndex(data.device), data.eventType, data.eventData]
+def events_of(*indices):
+    events = nvmlEventSetCreate()
+    for index in indices:
+        nvmlDeviceRegisterEvents(gpu(index), nvmlEventTypeXidCriticalError, events)
+    return events
 nvmlInit()
 """
 
@@ -95,11 +108,20 @@ class Talk:
         )
 
     def ask(self, expression: str) -> object:
+        self.begin(expression)
+        return self.answer()
+
+    def begin(self, expression: str) -> None:
         assert self.process.stdin
-        assert self.process.stdout
         self.process.stdin.write(expression + "\n")
         self.process.stdin.flush()
+
+    def answer(self) -> object:
+        assert self.process.stdout
         return json.loads(self.process.stdout.readline())
+
+    def is_busy_for(self, seconds: float) -> bool:
+        return select.select([self.process.stdout], [], [], seconds)[0] == []
 
     def close(self) -> None:
         self.process.communicate(timeout=120)
@@ -377,6 +399,141 @@ tell([count, nvmlDeviceGetMigMode(gpu(0)), about(gpu(0)), *map(about, migs),
     ]
 
 
+# ---- Events
+
+NO_EVENT = ["NVMLError_Timeout", TIMEOUT]
+
+
+def test_events_are_told_one_by_one_to_each_set(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={79: 5}), a_gpu(1, xids={})])
+    talk.ask("globals().update(both=events_of(0, 1), one=events_of(1), none=nvmlEventSetCreate())")
+    assert [talk.ask(f"failure(event, {name})") for name in ("both", "one", "none")] == [NO_EVENT] * 3
+    nvml.show([a_gpu(0, xids={79: 7, 31: 1}), a_gpu(1, xids={13: 1})])
+    assert [talk.ask("event(both)") for _ in range(4)] == [[0, 8, 79], [0, 8, 79], [0, 8, 31], [1, 8, 13]]
+    assert [talk.ask("failure(event, both)"), talk.ask("failure(event, none)")] == [NO_EVENT] * 2
+    assert [talk.ask("event(one)"), talk.ask("failure(event, one)")] == [[1, 8, 13], NO_EVENT]
+    nvml.show([a_gpu(0, xids={79: 8, 31: 1}), a_gpu(1, xids={13: 1})])
+    assert [talk.ask("event(both)"), talk.ask("failure(event, both)")] == [[0, 8, 79], NO_EVENT]
+
+
+def test_an_event_has_all_that_the_bindings_read_and_no_more_for_the_old_call(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    talk.ask(CALLS)
+    talk.ask("globals().update(events=events_of(0))")
+    nvml.show([a_gpu(0, xids={79: 2})])
+    data = "(lambda d: [d.eventType, d.eventData, d.gpuInstanceId, d.computeInstanceId])"
+    assert talk.ask(f"{data}(nvmlEventSetWait(events, 0))") == [8, 79, 0xFFFFFFFF, 0xFFFFFFFF]
+    assert talk.ask("[old_wait(events, c_data, 0), *c_data[1:]]") == [0, 8, 79, 0]
+
+
+def test_a_gpu_is_added_once_and_a_new_set_knows_nothing_of_an_old_one(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    talk.ask("globals().update(events=events_of(0))")
+    nvml.show([a_gpu(0, xids={79: 2})])
+    assert talk.ask("nvmlDeviceRegisterEvents(gpu(0), 8, events)") is None
+    assert [talk.ask("event(events)") for _ in range(2)] == [[0, 8, 79]] * 2
+    assert talk.ask("[failure(event, events), nvmlEventSetFree(events)]") == [NO_EVENT, None]
+    invalid = ["NVMLError_InvalidArgument", 2]
+    uses = ("event, events", "nvmlEventSetFree, events", "nvmlDeviceRegisterEvents, gpu(0), 8, events")
+    assert [talk.ask(f"failure({use})") for use in uses] == [invalid] * 3
+    nvml.show([a_gpu(0, xids={79: 3})])
+    assert talk.ask("[failure(event, nvmlEventSetCreate()) for _ in range(3)]") == [NO_EVENT] * 3
+    assert talk.ask("[nvmlEventSetFree(nvmlEventSetCreate()) for _ in range(200)]") == [None] * 200
+
+
+def test_a_gpu_tells_of_the_events_that_it_supports(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0, xids={}), a_gpu(1), a_gpu(2, xids={}, mig=True, instances=[an_instance(2, 0)])])
+    code = """
+events = nvmlEventSetCreate()
+mig = nvmlDeviceGetMigDeviceHandleByIndex(gpu(2), 0)
+handles = [*map(gpu, range(3)), mig]
+tell([nvmlDeviceGetSupportedEventTypes(gpu(0)), [failure(nvmlDeviceGetSupportedEventTypes, h) for h in handles],
+      [failure(nvmlDeviceRegisterEvents, h, 8, events) for h in handles],
+      [failure(nvmlDeviceRegisterEvents, gpu(0), types, events) for types in (0, 1 << 40, 8 | 2)]])
+"""
+    not_supported, invalid = ["NVMLError_NotSupported", NOT_SUPPORTED], ["NVMLError_InvalidArgument", 2]
+    each = [None, not_supported, None, not_supported]
+    assert told(nvml, code) == [8, each, each, [None, invalid, not_supported]]
+
+
+def test_a_set_does_not_tell_of_types_that_nobody_asked_for(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    talk.ask("globals().update(events=nvmlEventSetCreate())")
+    talk.ask("nvmlDeviceRegisterEvents(gpu(0), 0, events)")
+    nvml.show([a_gpu(0, xids={79: 1})])
+    assert talk.ask("failure(event, events)") == NO_EVENT
+
+
+def test_who_waits_is_told_when_it_happens_or_when_the_time_is_over(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    timed = "(lambda start, answer: [answer, __import__('time').monotonic() - start])"
+    waited = "(__import__('time').monotonic(), failure(event, events, 300) or 'told')"
+    talk.ask("globals().update(events=events_of(0))")
+    answer, seconds = talk.ask(timed + waited)  # type: ignore[misc]
+    assert (answer, 0.3 <= seconds < 30) == (NO_EVENT, True)
+    calls = nvml.calls("nvmlEventSetWait_v2")
+    moment = time.time() + 0.4
+    nvml.show([a_gpu(0, xids={79: Steps(moment, ((0, 0.0), (1, None)))})])
+    assert (talk.ask("event(events, 60_000)"), time.time() >= moment) == ([0, 8, 79], True)
+    talk.begin("event(events, 0xFFFFFFFF)")
+    assert talk.is_busy_for(0.2)
+    nvml.show([a_gpu(0, xids={79: 1, 13: 1})])
+    assert talk.answer() == [0, 8, 13]
+    assert (calls, nvml.calls("nvmlEventSetWait_v2")) == (1, 3)
+
+
+def test_who_waits_hears_of_failures_too(nvml: StandIn, talk: Talk) -> None:
+    gpus = [a_gpu(index, xids={}) for index in range(3)]
+    lost = {"errors": {"*": GPU_IS_LOST}}
+    failures: list[tuple[list[Gpu], dict[str, Mapping[str, int]], str, int]] = [
+        ([gpus[0], a_gpu(1, xids={}, **lost), gpus[2]], {}, "GpuIsLost", GPU_IS_LOST),
+        ([gpus[0], gpus[2]], {}, "GpuIsLost", GPU_IS_LOST),
+        (gpus, {"errors": {"nvmlEventSetWait_v2": UNKNOWN}}, "Unknown", UNKNOWN),
+    ]
+    nvml.show(gpus)
+    talk.ask("globals().update(events=events_of(0, 1), none=nvmlEventSetCreate())")
+    for shown, settings, name, code in failures:
+        nvml.show(gpus)
+        talk.begin(f"failure(event, {'none' if settings else 'events'}, 60_000)")
+        assert talk.is_busy_for(0.1)
+        nvml.show(shown, **settings)  # type: ignore[arg-type]
+        assert talk.answer() == [f"NVMLError_{name}", code]
+    nvml.show([*gpus[:2], a_gpu(2, xids={}, **lost)])
+    assert talk.ask("failure(event, events)") == NO_EVENT
+
+
+def test_the_error_that_a_gpu_is_lost_by_is_told_before_it_is_lost(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={}), a_gpu(1, xids={})])
+    talk.ask("globals().update(events=events_of(0, 1), number=lambda: nvmlEventSetWait_v2(events, 0).eventData)")
+    nvml.show([a_gpu(0, xids={79: 1}, errors={"*": GPU_IS_LOST}), a_gpu(1, xids={13: 1})])
+    assert [talk.ask("number()"), talk.ask("number()")] == [79, 13]
+    assert talk.ask("failure(number)") == ["NVMLError_GpuIsLost", GPU_IS_LOST]
+
+
+def test_an_error_that_cannot_be_read_is_a_mistake(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    talk.ask("globals().update(events=events_of(0))")
+    state = Path(nvml.environment["NVML_STAND_IN_STATE"])
+    text = state.read_text()
+    for line in ("xid", "xid 79", "xid 79 x", "xid x 1"):
+        state.write_text(f"{text}{line}\n")
+        asked = "[failure(event, events), failure(nvmlDeviceRegisterEvents, gpu(0), 8, nvmlEventSetCreate())]"
+        assert talk.ask(asked) == [["NVMLError_Unknown", UNKNOWN]] * 2, line
+
+
+def test_threads_that_wait_at_the_same_time_share_the_events(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={}), a_gpu(1, xids={})])
+    talk.ask("globals().update(events=events_of(0, 1), threading=__import__('threading'), seen=[])")
+    told_all = "[seen.append(event(events, 60_000)) for _ in range(50)]"
+    talk.ask(f"globals().update(threads=[threading.Thread(target=lambda: {told_all}) for _ in range(4)])")
+    talk.ask("[thread.start() for thread in threads]")
+    for number in range(1, 51):
+        nvml.show([a_gpu(0, xids={13: number, 79: number}), a_gpu(1, xids={13: 2 * number})])
+    assert talk.ask("[thread.join() for thread in threads]") == [None] * 4
+    assert talk.ask("sorted(seen)") == [[0, 8, 13]] * 50 + [[0, 8, 79]] * 50 + [[1, 8, 13]] * 100
+    assert talk.ask("failure(event, events)") == NO_EVENT
+
+
 # ---- With time
 
 
@@ -452,7 +609,7 @@ def test_without_another_clock_it_is_the_machines(nvml: StandIn, talk: Talk) -> 
 NO_READINGS = [
     *("5 + 3 / s", "5 + 3 / s since", "5 + x / s since 7", "5 + 3 / s since 7s", "5 + 3 / s since 7 8", "7s", "5 + 3"),
     *("5 + 1e3 / s since 7", "x + 3 / s since 7", "5 3 / s since 7", "5 + 3 / s since 7.5.5", "5 + . / s since 7"),
-    "5 + 3 / s since " + "9" * 60,
+    "5 + 0 / s since " + "9" * 60,
     *(
         "at",
         "at 7",
@@ -524,23 +681,61 @@ NEWER = {
     "nvmlDeviceGetSupportedClocksThrottleReasons": "nvmlDeviceGetSupportedClocksThrottleReasons(h)",
     "nvmlDeviceGetClockInfo": "nvmlDeviceGetClockInfo(h, 0)",
     "nvmlDeviceGetPcieThroughput": "nvmlDeviceGetPcieThroughput(h, 0)",
-    "nvmlDeviceGetFieldValues": "len(nvmlDeviceGetFieldValues(h, [83]))",
-    "nvmlDeviceGetProcessUtilization": "len(nvmlDeviceGetProcessUtilization(h, 0))",
+    "nvmlDeviceGetFieldValues": "nvmlDeviceGetFieldValues(h, [83])",
+    "nvmlDeviceGetProcessUtilization": "nvmlDeviceGetProcessUtilization(h, 0)",
+    "nvmlDeviceGetSupportedEventTypes": "nvmlDeviceGetSupportedEventTypes(h)",
+    "nvmlDeviceRegisterEvents": "nvmlDeviceRegisterEvents(h, 8, events)",
 }
+NEWER_OF_THE_MACHINE = {
+    "nvmlEventSetCreate": "nvmlEventSetCreate()",
+    "nvmlEventSetWait": "_nvmlCheckReturn(old_wait(events, c_data, 0))",
+    "nvmlEventSetWait_v2": "nvmlEventSetWait_v2(events, 0)",
+    "nvmlEventSetFree": "nvmlEventSetFree(nvmlEventSetCreate())",
+}
+CALLS = (
+    "globals().update(time=__import__('time'), events=nvmlEventSetCreate(), c_data=(c_ulonglong * 4)(), "
+    "old_wait=pynvml._nvmlGetFunctionPointer('nvmlEventSetWait'), _nvmlCheckReturn=pynvml._nvmlCheckReturn)"
+)
+ALL_READINGS = {"energy": 1, "clock": 1, "throttle": 1, "pcie_tx": 1, "processes": [Process(7, 0, 50)], "xids": {}}
 
 
-def test_newer_functions_are_slow_and_fail_as_they_are_set_to(nvml: StandIn, talk: Talk) -> None:
-    readings = {"energy": 1, "clock": 1, "throttle": 1, "pcie_tx": 1, "processes": [Process(7, 0, 50)]}
-    nvml.show([a_gpu(0, **readings), a_gpu(1, **readings)])
-    talk.ask("globals().update(time=__import__('time'), handles=[gpu(0), gpu(1)])")
-    answers = {}
-    for name, call in NEWER.items():
-        talk.ask(f"globals().update(call=lambda h: {call})")
-        nvml.show([a_gpu(0, **readings, errors={name: GPU_IS_LOST}), a_gpu(1, **readings, delays={name: 50_000})])
-        asked = "failure(call, handles[0]), [time.monotonic(), call(handles[1]), time.monotonic()]"
-        failed, (start, _, end) = talk.ask(f"[{asked}]")  # type: ignore[misc]
-        answers[name] = [failed, end - start >= 0.05]
-    assert answers == {name: [["NVMLError_GpuIsLost", GPU_IS_LOST], True] for name in NEWER}
+def begin_call(talk: Talk, call: str, index: int = 0) -> None:
+    """Has it answer with the failure and whether it took 50 ms."""
+    started = f"(lambda h, start: [failure(lambda: {call}), time.monotonic() - start >= 0.05])"
+    talk.begin(f"{started}(gpu({index}), time.monotonic())")
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_newer_functions_are_slow_and_fail_as_they_are_set_to(nvml: StandIn, talk: Talk, name: str) -> None:
+    first, second = a_gpu(0, **ALL_READINGS), a_gpu(1, **ALL_READINGS)
+    talk.ask(CALLS)
+    nvml.show([first._replace(errors={name: GPU_IS_LOST}), second._replace(delays={name: 50_000})])
+    begin_call(talk, NEWER[name], 0)
+    failure, _ = talk.answer()  # type: ignore[misc]
+    begin_call(talk, NEWER[name], 1)
+    assert (failure, talk.answer()) == (["NVMLError_GpuIsLost", GPU_IS_LOST], [None, True])
+    nvml.show([first, second._replace(hangs=[name])])
+    begin_call(talk, NEWER[name], 1)
+    assert talk.is_busy_for(0.2)
+    nvml.show([first, second])
+    assert talk.answer() == [None, True]
+
+
+@pytest.mark.parametrize("name", NEWER_OF_THE_MACHINE)
+def test_functions_of_event_sets_are_slow_and_fail_as_they_are_set_to(nvml: StandIn, talk: Talk, name: str) -> None:
+    ends_well = ["NVMLError_Timeout", TIMEOUT] if "Wait" in name else None
+    talk.ask(CALLS)
+    nvml.show([a_gpu(0)], errors={name: UNKNOWN})
+    begin_call(talk, NEWER_OF_THE_MACHINE[name])
+    failure, _ = talk.answer()  # type: ignore[misc]
+    nvml.show([a_gpu(0)], delays={name: 50_000})
+    begin_call(talk, NEWER_OF_THE_MACHINE[name])
+    assert (failure, talk.answer()) == (["NVMLError_Unknown", UNKNOWN], [ends_well, True])
+    nvml.show([a_gpu(0)], hangs=[name])
+    begin_call(talk, NEWER_OF_THE_MACHINE[name])
+    assert talk.is_busy_for(0.2)
+    nvml.show([a_gpu(0)])
+    assert talk.answer() == [ends_well, True]
 
 
 def test_a_lost_gpu_fails_in_everything_with_its_instances_and_others_do_not(nvml: StandIn, talk: Talk) -> None:

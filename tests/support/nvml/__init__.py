@@ -19,12 +19,14 @@ from typing import NamedTuple
 SOURCE = Path(__file__).with_name("stand_in.c")
 LIBRARY = "libnvidia-ml.so.1"
 MIB, GIB = 1 << 20, 1 << 30
+XID_EVENTS = 8
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 # What NVML answers when something is wrong, for `errors` and `init_error`.
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 DRIVER_NOT_LOADED = 9
+TIMEOUT = 10
 GPU_IS_LOST = 15
 RESET_REQUIRED = 16
 LIB_RM_VERSION_MISMATCH = 18
@@ -89,6 +91,9 @@ class Gpu(NamedTuple):
     `throttle` is a mask of reasons. `pcie_tx` and `pcie_rx` are kilobytes a second, what ends in `_bytes` or `_kib` is
     counted. The memory's utilization is told with the GPU's, as 0 if it is None.
 
+    `xids` has how many errors of each number there were since the driver was loaded. A set of events tells of those
+    that come after the GPU was added to it. With None the GPU tells of no events.
+
     `errors` has the functions that fail for this GPU, with NVML's code; `*` is all of them. `delays` has functions that
     are slow, with microseconds, and `hangs` those that take until something else is shown. A GPU in MIG mode shows its
     own memory and processes and those of its instances.
@@ -117,6 +122,7 @@ class Gpu(NamedTuple):
     pcie_rx_bytes: Reading | None = None
     nvlink_tx_kib: Reading | None = None
     nvlink_rx_kib: Reading | None = None
+    xids: Mapping[int, Reading] | None = None
     processes: Sequence[Process] = ()
     graphics: Sequence[Process] = ()
     mps: Sequence[Process] = ()
@@ -293,6 +299,8 @@ def _gpu_lines(gpu: Gpu) -> list[str]:
     }
     lines = ["gpu", f"uuid {gpu.uuid}", f"name {gpu.name}", f"bus {gpu.bus}"]
     lines += [f"{word} {_reading(value)}" for word, value in readings.items() if value is not None]
+    if gpu.xids is not None:
+        lines += [f"events {XID_EVENTS}", *(f"xid {number} {_reading(count)}" for number, count in gpu.xids.items())]
     lines += [*_processes(gpu), *_scripts(gpu.errors, gpu.delays, gpu.hangs)]
     for instance in gpu.instances:
         lines += _instance_lines(instance)

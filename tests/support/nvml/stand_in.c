@@ -20,9 +20,11 @@
  *                             of the memory's time; 0 without the line, if there is one of `utilization`
  *     energy MILLIJOULES      since the driver was loaded
  *     clock MHZ               of graphics and of the SMs, and `memory_clock`
- *     throttle MASK           the reasons for which the clocks are as they are
+ *     throttle MASK           the reasons for which the clocks are as they are, as a decimal number
  *     pcie_tx KB_A_SECOND     what the GPU sends, and `pcie_rx` what it gets; `pcie_tx_bytes`, `pcie_rx_bytes` count it
  *     nvlink_tx_kib KIB       counts what the GPU has sent through all of its links, and `nvlink_rx_kib` what it got
+ *     events MASK             the types of events that it tells of: 8 is XIDs, errors that have a number
+ *     xid NUMBER COUNT        how many of these there were; a set of events tells of those after the GPU came to it
  *     process PID BYTES [SM]  a process that computes, `graphics` one that draws, `mps` one that computes through MPS;
  *                             BYTES may be `-`: unknown; SM is its part of the utilization, in percent
  *     error FUNCTION CODE     for this GPU only; also `delay_us`, `hang`
@@ -37,8 +39,11 @@
  *
  * Seconds and what comes in one are decimal fractions of up to nine places; what is behind these is not looked at.
  *
- * The lines are looked up in the text as they are; nothing is kept between two calls but the count of initialisations
- * and the handles, so that calls from several threads have nothing to share.
+ * The lines are looked up in the text as they are; nothing is kept between two calls but the count of initialisations,
+ * the handles and what each set of events has told, so that calls from several threads have nothing else to share.
+ *
+ * A call that waits for events looks at the file again and again. When there is nothing to tell, it fails as `error`
+ * above the first GPU or at one of the set says, or with a lost GPU if one of these is gone.
  *
  * With -DPROTECTED_MEMORY_IN_V3 it is one of the drivers 535.43 to 535.86, whose process entries were longer.
  */
@@ -62,6 +67,7 @@ enum {
     NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7,
     DRIVER_NOT_LOADED = 9,
+    TIMEOUT = 10,
     GPU_IS_LOST = 15,
     ARGUMENT_VERSION_MISMATCH = 25,
     UNKNOWN = 999,
@@ -452,11 +458,10 @@ static bool read_clock(struct lines machine, wide *now)
     return true;
 }
 
-static struct call about_machine(const char *function, bool needs_initialisation)
+static struct call look(const char *function, bool needs_initialisation)
 {
     struct call call = {.function = function, .instance_index = NO_INSTANCE};
     size_t length;
-    log_call(function);
     call.text = read_state(&length);
     if (!call.text) {
         call.result = needs_initialisation && !is_initialised() ? UNINITIALIZED : DRIVER_NOT_LOADED;
@@ -470,6 +475,12 @@ static struct call about_machine(const char *function, bool needs_initialisation
     else if (!read_clock(call.machine, &call.now))
         call.result = UNKNOWN;
     return call;
+}
+
+static struct call about_machine(const char *function, bool needs_initialisation)
+{
+    log_call(function);
+    return look(function, needs_initialisation);
 }
 
 /* Takes the next GPU of the file into the call. */
@@ -658,7 +669,7 @@ const char *nvmlErrorString(int result)
     case NOT_FOUND: return "Not Found";
     case INSUFFICIENT_SIZE: return "Insufficient Size";
     case DRIVER_NOT_LOADED: return "Driver Not Loaded";
-    case 10: return "Timeout";
+    case TIMEOUT: return "Timeout";
     case GPU_IS_LOST: return "GPU is lost";
     case 16: return "GPU requires reset";
     case 18: return "Driver/library version mismatch";
@@ -1184,6 +1195,231 @@ int nvmlDeviceGetProcessUtilization(struct device *device, struct sample *to, un
         return NOT_FOUND;
     *count = list.count;
     return list.count <= list.room ? SUCCESS : INSUFFICIENT_SIZE;
+}
+
+/* ---- Events ----------------------------------------------------------------------------------------------------- */
+
+enum { XID = 8, ALL_EVENTS = 0xffff };
+
+/* Of one kind of error of one GPU, how many a set has told. */
+struct told {
+    const struct device *device;
+    unsigned long long xid, count;
+};
+
+struct event_set {
+    bool is_used;
+    struct device *devices[64];
+    size_t devices_known;
+    struct told told[512];
+    size_t told_known;
+};
+
+static struct event_set event_sets[64];
+
+/* The functions that take a set have the lock. */
+static bool is_set(const struct event_set *set)
+{
+    for (size_t i = 0; i < sizeof event_sets / sizeof *event_sets; i++)
+        if (set == &event_sets[i])
+            return set->is_used;
+    return false;
+}
+
+static bool has_device(const struct event_set *set, const struct device *device)
+{
+    for (size_t i = 0; i < set->devices_known; i++)
+        if (set->devices[i] == device)
+            return true;
+    return false;
+}
+
+/* What a set has told of a kind of error, from 0 on; NULL when there is no room. */
+static struct told *told_of(struct event_set *set, const struct device *device, unsigned long long xid)
+{
+    for (size_t i = 0; i < set->told_known; i++)
+        if (set->told[i].device == device && set->told[i].xid == xid)
+            return &set->told[i];
+    if (set->told_known == sizeof set->told / sizeof *set->told)
+        return NULL;
+    set->told[set->told_known] = (struct told){device, xid, 0};
+    return &set->told[set->told_known++];
+}
+
+/* Takes what the next line says about errors, NUMBER COUNT; none is NOT_FOUND. */
+static int take_xid(const struct call *call, struct lines *left, struct told *seen)
+{
+    struct line line, said;
+    if (!take_word(left, "xid", &line))
+        return NOT_FOUND;
+    struct lines rest = {line.rest, line.rest + strlen(line.rest)};
+    bool is_read = take(&rest, &said) && to_number(said.word, &seen->xid) &&
+                   to_number_at(said.rest, call->now, &seen->count);
+    return is_read ? SUCCESS : UNKNOWN;
+}
+
+/* What has happened before is not told. */
+static int add_device(const struct call *call, struct event_set *set, struct device *device)
+{
+    struct lines left = call->own;
+    struct told seen;
+    int result;
+    if (has_device(set, device))
+        return SUCCESS;
+    if (set->devices_known == sizeof set->devices / sizeof *set->devices)
+        return UNKNOWN;
+    while ((result = take_xid(call, &left, &seen)) == SUCCESS) {
+        struct told *told = told_of(set, device, seen.xid);
+        if (!told)
+            return UNKNOWN;
+        told->count = seen.count;
+    }
+    if (result != NOT_FOUND)
+        return result;
+    set->devices[set->devices_known++] = device;
+    return SUCCESS;
+}
+
+/* An error of the call's GPU that the set has not told; none is NOT_FOUND. */
+static int tell(const struct call *call, struct event_set *set, const struct device *device, unsigned long long *xid)
+{
+    struct lines left = call->own;
+    struct told seen;
+    int result;
+    while ((result = take_xid(call, &left, &seen)) == SUCCESS) {
+        struct told *told = told_of(set, device, seen.xid);
+        if (!told)
+            return UNKNOWN;
+        if (told->count >= seen.count)
+            continue;
+        told->count++;
+        *xid = seen.xid;
+        return SUCCESS;
+    }
+    return result;
+}
+
+struct event {
+    struct device *device;
+    unsigned long long type, data;
+    unsigned gpu_instance, compute_instance;
+};
+
+enum { EVENT_V1 = 24, EVENT_V2 = 32 };
+
+_Static_assert(sizeof(struct event) == EVENT_V2, "the bindings count on this layout");
+
+/* The next event of the set, none is NOT_FOUND. It comes before what the call fails with: a lost GPU has a last one. */
+static int find_event(struct call *call, struct event_set *set, struct event *event)
+{
+    int failure = (int)said_about(call, "error");
+    for (size_t i = 0; i < set->devices_known; i++) {
+        struct device *device = set->devices[i];
+        unsigned long long xid;
+        bool is_there = seek_uuid(call, device->uuid);
+        int result = is_there ? tell(call, set, device, &xid) : GPU_IS_LOST;
+        if (result == SUCCESS) {
+            *event = (struct event){device, XID, xid, ~0U, ~0U};
+            return SUCCESS;
+        }
+        if (result == NOT_FOUND)
+            result = (int)said_about(call, "error");
+        if (failure == SUCCESS)
+            failure = result;
+    }
+    return failure != SUCCESS ? failure : NOT_FOUND;
+}
+
+/* As find_event, when nobody else has the set. */
+static int find_event_alone(struct call *call, struct event_set *set, struct event *event)
+{
+    pthread_mutex_lock(&lock);
+    int result = is_set(set) ? find_event(call, set, event) : INVALID_ARGUMENT;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static unsigned long long monotonic_us(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (unsigned long long)time.tv_sec * 1000000 + (unsigned long long)time.tv_nsec / 1000;
+}
+
+static int wait_for_event(const char *function, struct event_set *set, void *to, size_t size, unsigned timeout_ms)
+{
+    const unsigned long long end = monotonic_us() + 1000ULL * timeout_ms;
+    struct event event;
+    FREED_AT_THE_END = about_machine(function, true);
+    int result = call.result == SUCCESS ? refusal(&call) : call.result;
+    if (result == SUCCESS)
+        result = find_event_alone(&call, set, &event);
+    for (unsigned long long now; result == NOT_FOUND && (now = monotonic_us()) < end;) {
+        wait_us(end - now < 5000 ? end - now : 5000);
+        forget(&call);
+        call = look(function, true);
+        result = call.result == SUCCESS ? find_event_alone(&call, set, &event) : call.result;
+    }
+    if (result == SUCCESS)
+        memcpy(to, &event, size);
+    return result == NOT_FOUND ? TIMEOUT : result;
+}
+
+int nvmlEventSetWait(struct event_set *set, void *to, unsigned timeout_ms)
+{
+    return wait_for_event(__func__, set, to, EVENT_V1, timeout_ms);
+}
+
+int nvmlEventSetWait_v2(struct event_set *set, void *to, unsigned timeout_ms)
+{
+    return wait_for_event(__func__, set, to, EVENT_V2, timeout_ms);
+}
+
+int nvmlEventSetCreate(struct event_set **set)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    *set = NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < sizeof event_sets / sizeof *event_sets && !*set; i++)
+        if (!event_sets[i].is_used)
+            *set = &event_sets[i];
+    if (*set)
+        **set = (struct event_set){.is_used = true};
+    pthread_mutex_unlock(&lock);
+    return *set ? SUCCESS : UNKNOWN;
+}
+
+int nvmlEventSetFree(struct event_set *set)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    pthread_mutex_lock(&lock);
+    bool is = is_set(set);
+    if (is)
+        set->is_used = false;
+    pthread_mutex_unlock(&lock);
+    return is ? SUCCESS : INVALID_ARGUMENT;
+}
+
+GIVES_LONG(nvmlDeviceGetSupportedEventTypes, "events")
+
+int nvmlDeviceRegisterEvents(struct device *device, unsigned long long types, struct event_set *set)
+{
+    unsigned long long supported;
+    ASKED_ABOUT(device);
+    int result = own_number(&call, "events", &supported);
+    if (result != SUCCESS)
+        return result;
+    if (types & ~(unsigned long long)ALL_EVENTS)
+        return INVALID_ARGUMENT;
+    if (types & ~supported)
+        return NOT_SUPPORTED;
+    pthread_mutex_lock(&lock);
+    if (!is_set(set))
+        result = INVALID_ARGUMENT;
+    else if (types & XID)
+        result = add_device(&call, set, device);
+    pthread_mutex_unlock(&lock);
+    return result;
 }
 
 /* ---- MIG -------------------------------------------------------------------------------------------------------- */
