@@ -4,7 +4,7 @@ It knows the keys and the form of their values, not where in a line they are, no
 """
 
 from simple_gpu_scheduler.base.stdlib import re
-from simple_gpu_scheduler.base.units import parse_duration, parse_size
+from simple_gpu_scheduler.base.units import parse_duration, parse_patience, parse_size
 from simple_gpu_scheduler.base.values import Any, Callable, Mapping
 
 NOT_IN_NAMES = r"\s,'\"`\\\x00-\x1f\x7f"
@@ -42,6 +42,8 @@ KEYS: Mapping[str, Callable[[str], object]] = {
     "gpus": _count,
     "mem": parse_size,
     "timeout": parse_duration,
+    "stall": parse_patience,
+    "idle": parse_patience,
     "time": parse_duration,
     "retries": _count,
     "priority": _priority,
