@@ -26,7 +26,7 @@ from .nvml import Nvml
 
 PAUSE = 1.0  # between samples of a GPU; of an attempt that is shorter, nothing is told
 _PAUSE_OF_PROCESSES = 10.0
-_MOST_OF_A_CORE = 0.001  # for the processes: to look through those of a large machine takes long
+_MOST_OF_A_CORE = 0.0005  # for the processes: to look through those of a large machine takes long
 _DRAIN = 60.0
 _FRESH = 0.1
 
@@ -193,7 +193,7 @@ class Sampler:
                     seen = CpuUse(used.seconds, cores, used.memory, used.read, used.written)
                     self._running[key].cpu.feed(at, seen)
 
-    def _sample(self, gpu: str) -> "Lock | None":
+    def _sample(self, gpu: str, then: Callable[[], object] = lambda: None) -> "Lock | None":
         """Let its thread read the meters of a GPU, unless it still does; what is free once that is done."""
         meter = self._meters[gpu]
         if meter.is_asked:
@@ -210,6 +210,7 @@ class Sampler:
                 self._put(Broken(error))
             meter.is_asked = False
             answered.release()
+            then()
 
         if not self._looks.post(self._gpus[gpu], ask):
             meter.is_asked = False
@@ -238,13 +239,19 @@ class Sampler:
             self._put(Broken(error))
 
     def _sample_all(self) -> None:
-        for gpu in tuple(self._watched):
-            if self._present.get(gpu):
-                self._sample(gpu)
-            else:
-                self._watched.discard(gpu)
+        self._watched = {gpu for gpu in self._accounts if self._present.get(gpu)}
+        self._sample_in_turn(list(self._watched))
         with self._lock:
             self._rests = not self._running
+
+    def _sample_in_turn(self, gpus: list[str]) -> None:
+        """Each thread starts the next: those that call the driver at the same time mostly wait for each other.
+
+        After a call that hangs, the others are sampled a second later.
+        """
+        while gpus:
+            if self._sample(gpus.pop(), lambda: self._sample_in_turn(gpus)):
+                return
 
     def _owner(self, leader: Process) -> Key | None:
         if leader.identity not in self._owners:
@@ -265,7 +272,7 @@ class _Meter:
 
     def read(self, *, is_shared: bool) -> None:
         """Take a sample. Shares of processes are asked for only if several attempts `is_shared` the GPU."""
-        meters = self._nvml.meters(self._gpu, errors=True, by_process=is_shared)
+        meters = self._nvml.meters(self._gpu, errors=True, by_process=is_shared, limits=False)
         if meters is None:
             return
         at = time.monotonic()
