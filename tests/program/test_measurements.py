@@ -90,7 +90,7 @@ def test_time_at_zero_shows_in_the_figures_and_the_curve(program: Program, idle_
     idle_gpus.show([busy(utilization=0)])
     process = program.start("--gpus", "0")
     program.feed(process, f"{HOLDS}\n")
-    until(lambda: (program.directory / "pid1").exists(), "it runs")
+    until((program.directory / "pid1").exists, "it runs")
     began = time.time()
     idle_gpus.show([busy(utilization=Steps(began, ((0, 2.5), (90, None))))])
     until(partial(shown_for, 5, began), "it was busy for some seconds")
