@@ -5,19 +5,22 @@ It puts together what the other files take from the journal and the logs. It doe
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.text import visible
 from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.rows import JobRow, job_rows
 from simple_gpu_scheduler.journal.run_state import JobState, RunState
+from simple_gpu_scheduler.journal.samples import DrawnCurve
 from simple_gpu_scheduler.scheduling.templates import template_of
 
-from . import log_tails, numbers
+from . import lanes, log_tails, numbers, use
 from .parameters import Parameters, find_parameters
 from .timeline import Span, Spans
 
 VERSION = 1
 Report = dict[str, Any]
+_MOST_WORST = 20
 _HAS_CODE = ("succeeded", "failed", "killed")
 
 
@@ -25,7 +28,7 @@ class Basis(NamedTuple):
     """The input of a report: a run as it was found, and what the user wants to know.
 
     `standing` is the state of the run; `runs_jobs`: its jobs are running; `is_alive`: its scheduler is. `is_unseen`: it
-    is on another host, so only what was last written is known.
+    is on another host, so only what was last written is known. `curves`: of the attempts, if they were read.
     """
 
     state: RunState
@@ -37,6 +40,7 @@ class Basis(NamedTuple):
     program: str
     metric: str = ""
     is_unseen: bool = False
+    curves: Mapping[Key, Sequence[DrawnCurve]] = {}
 
 
 def build(basis: Basis) -> Report:
@@ -53,7 +57,8 @@ def build(basis: Basis) -> Report:
     counted = [_counted(row, spans.of_jobs.get(row.number, ()), until) for row in rows]
     templates = numbers.by_template(counted)
     failures = numbers.failures(counted)
-    known = (span for row in rows for span in spans.of_jobs.get(row.number, ()))
+    known = [span for row in rows for span in spans.of_jobs.get(row.number, ())]
+    gpus, drawn = _gpus(known, spans, basis, sessions, until)
     jobs = _jobs(basis.state, rows, counted, spans, {each.template: at for at, each in enumerate(templates)})
     parameters = _add_parameters(jobs)
     return {
@@ -63,7 +68,11 @@ def build(basis: Basis) -> Report:
         "run": run,
         "outcomes": numbers.count_outcomes(counted),
         "templates": [each._asdict() for each in templates],
-        "gpus": [{**each._asdict(), "gpu": visible(each.gpu)} for each in numbers.by_gpu(known, sessions, until)],
+        "gpus": gpus,
+        "lanes": drawn,
+        "use": _use_of_run(gpus),
+        "worst": use.worst(jobs, _MOST_WORST),
+        "advice": [],
         "longest": numbers.longest(counted),
         "failures": failures,
         "waits": [
@@ -75,6 +84,39 @@ def build(basis: Basis) -> Report:
         "axes": list(parameters.axes),
         "jobs": _with_logs(jobs, basis.state.jobs, failures, basis.metric, basis.state.run),
     }
+
+
+def _gpus(
+    known: Sequence[Span], spans: Spans, basis: Basis, sessions: Sequence[numbers.Times], until: float
+) -> tuple[list[Report], list[Report]]:
+    """The GPUs, and their curves over the run."""
+    own = {
+        (job, span.number): {gpu["gpu"]: frozenset(gpu.get("of_gpu", ())) for gpu in span.measured["gpus"]}
+        for job, each in spans.of_jobs.items()
+        for span in each
+        if span.measured
+    }
+    begin = min([basis.state.first_began["at"], *(span.started for span in known)])
+    end = max([until, *(span.end_by(until) for span in known)])
+    curves = lanes.by_gpu(basis.curves, own)
+    drawn = {gpu: lanes.merged(curves[gpu], begin, end) for gpu in sorted(curves, key=numbers.in_order)}
+    measured = use.by_gpu(known, drawn)
+    gpus = [
+        {**each._asdict(), "gpu": visible(each.gpu), "measured": _told(measured.get(visible(each.gpu)))}
+        for each in numbers.by_gpu(known, sessions, until)
+    ]
+    return gpus, [lane.to_json(gpu) for gpu, lane in drawn.items()]
+
+
+def _told(of_gpu: use.UseOfGpu | None) -> Report | None:
+    return use.rounded(of_gpu._asdict()) if of_gpu else None
+
+
+def _use_of_run(gpus: Iterable[Report]) -> Report | None:
+    held = [each for each in gpus if each["gpu"] != numbers.CPU]
+    return use.totals(
+        [use.UseOfGpu(**each["measured"]) for each in held if each["measured"]], sum(each["busy"] for each in held)
+    )
 
 
 def _sessions(spans: Spans, basis: Basis) -> list[tuple[float, float]]:
@@ -157,6 +199,7 @@ def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans
         "runtime": row.runtime,
         "gpus": [visible(gpu) for gpu in row.gpus],
         "attempts": [_attempt(span) for span in spans],
+        "measured": use.of_job(span.measured for span in spans),
         "log": visible(known.log) or None if known else None,
         "tail": "",
         "parameters": {},
@@ -172,6 +215,7 @@ def _attempt(span: Span) -> Report:
         "ended": span.ended,
         "outcome": span.outcome or None,
         "code": span.code,
+        "measured": span.measured,
     }
 
 

@@ -12,8 +12,10 @@ from simple_gpu_scheduler.cli.declarations import Command, Option, Section, Usag
 from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.display.table import width_of_stdout
 from simple_gpu_scheduler.journal.find import choose, is_elsewhere, look_at_records
+from simple_gpu_scheduler.journal.samples import read_curves
 from simple_gpu_scheduler.report.build import Basis, Report, build
 from simple_gpu_scheduler.report.figure import is_picture
+from simple_gpu_scheduler.report.measured import has_shared
 from simple_gpu_scheduler.report.page import is_page, page
 from simple_gpu_scheduler.report.text import NO_LOGS, has_logs, show, table
 from simple_gpu_scheduler.system.files import check_replaceable, write_file
@@ -63,7 +65,7 @@ def _report(run: str | None, html: str | None, png: str | None, as_csv: bool, as
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other")
     _check(html, png)
-    report = _build(run or "", metric)
+    report = _build(run or "", metric, with_curves=as_json or html is not None or png is not None)
     made = []  # all before the first is written
     if html is not None:
         made.append((html, _page(report)))
@@ -89,14 +91,17 @@ def _check(html: str | None, png: str | None) -> None:
         check_replaceable(png, is_picture, "a PNG image")
 
 
-def _build(word: str, metric: str) -> Report:
-    seen, records = look_at_records(choose(word))
+def _build(word: str, metric: str, *, with_curves: bool) -> Report:
+    """The curves take a second to read, and a summary needs them only for GPUs that jobs shared."""
+    journal = choose(word)
+    seen, records = look_at_records(journal)
     is_running = seen.is_alive or seen.is_kept
     is_unseen = not is_running and is_elsewhere(seen.state) and not seen.state.ended
     runs_jobs = is_running or is_unseen
-    return build(
-        Basis(seen.state, records, seen.standing, seen.is_alive, runs_jobs, time.time(), __version__, metric, is_unseen)
+    basis = Basis(
+        seen.state, records, seen.standing, seen.is_alive, runs_jobs, time.time(), __version__, metric, is_unseen
     )
+    return build(basis._replace(curves=read_curves(journal) if with_curves or has_shared(records) else {}))
 
 
 def _page(report: Report) -> bytes:

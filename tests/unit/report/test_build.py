@@ -94,7 +94,7 @@ class TestWhatRanWhen:
         assert report["outcomes"] == {"running": 1, "waiting": 1}
         assert report["run"]["ended"] is None
         assert report["run"]["seconds"] == 31
-        assert report["gpus"] == [{"gpu": "0", "attempts": 1, "busy": 30, "share": round(30 / 31, 4)}]
+        assert report["gpus"] == [{"gpu": "0", "attempts": 1, "busy": 30, "share": round(30 / 31, 4), "measured": None}]
 
     def test_a_start_that_a_full_disk_has_swallowed_is_known_from_its_end(self) -> None:
         assert attempts(built(began(), read(1), ended(9, 1, runtime=4))) == [(5, 9, "succeeded")]
