@@ -20,7 +20,7 @@ from .timeline import Span, Spans
 
 VERSION = 1
 Report = dict[str, Any]
-_MOST_WORST = 20
+_MOST_WORST, _MOST_CURVES = 20, 2000
 _HAS_CODE = ("succeeded", "failed", "killed")
 
 
@@ -59,7 +59,14 @@ def build(basis: Basis) -> Report:
     failures = numbers.failures(counted)
     known = [span for row in rows for span in spans.of_jobs.get(row.number, ())]
     gpus, drawn = _gpus(known, spans, basis, sessions, until)
-    jobs = _jobs(basis.state, rows, counted, spans, {each.template: at for at, each in enumerate(templates)})
+    jobs = _jobs(
+        basis.state,
+        rows,
+        counted,
+        spans,
+        {each.template: at for at, each in enumerate(templates)},
+        _curves(basis.curves),
+    )
     parameters = _add_parameters(jobs)
     return {
         "version": VERSION,
@@ -105,7 +112,24 @@ def _gpus(
         {**each._asdict(), "gpu": visible(each.gpu), "measured": _told(measured.get(visible(each.gpu)))}
         for each in numbers.by_gpu(known, sessions, until)
     ]
-    return gpus, [lane.to_json(gpu) for gpu, lane in drawn.items()]
+    totals = use.memory_of_gpus(known)
+    return gpus, [lane.to_json(gpu) | {"total_memory": totals.get(gpu)} for gpu, lane in drawn.items()]
+
+
+def _curves(drawn: Mapping[Key, Sequence[DrawnCurve]]) -> dict[Key, list[Report]]:
+    """Small ones of the utilisation, of the longest attempts, for the details of a job."""
+    lengths = {key: each[0].points[-1].at - each[0].points[0].at for key, each in drawn.items() if each[0].points}
+    return {key: _small(drawn[key]) for key in sorted(lengths, key=lambda key: -lengths[key])[:_MOST_CURVES]}
+
+
+def _small(drawn: Sequence[DrawnCurve]) -> list[Report]:
+    found = []
+    for gpu, curves in lanes.by_gpu({(0, 0): drawn}, {}).items():
+        points = curves[0].points
+        end = points[-1].at + points[-1].seconds
+        lane = lanes.merged(curves, points[0].at, end, lanes.FEW_STEPS, names=("utilization",))
+        found.append(lane.to_json(gpu))
+    return found
 
 
 def _told(of_gpu: use.UseOfGpu | None) -> Report | None:
@@ -168,15 +192,22 @@ def _jobs(
     counted: Iterable[numbers.CountedJob],
     spans: Spans,
     templates: Mapping[str, int],
+    curves: Mapping[Key, Sequence[Report]],
 ) -> list[Report]:
     return [
-        _job(row, each, state.jobs.get(row.number), spans.of_jobs.get(row.number, ()))
+        _job(row, each, state.jobs.get(row.number), spans.of_jobs.get(row.number, ()), curves)
         | {"template": templates.get(each.template)}
         for row, each in zip(rows, counted, strict=True)
     ]
 
 
-def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans: Sequence[Span]) -> Report:
+def _job(
+    row: JobRow,
+    counted: numbers.CountedJob,
+    known: JobState | None,
+    spans: Sequence[Span],
+    curves: Mapping[Key, Sequence[Report]],
+) -> Report:
     read = known.read_at if known else None
     started = spans[0].started if spans else None
     is_open = counted.state in ("running", "waiting", "interrupted")
@@ -198,7 +229,7 @@ def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans
         "wait": round(max(0.0, started - read), 3) if started is not None and read is not None else None,
         "runtime": row.runtime,
         "gpus": [visible(gpu) for gpu in row.gpus],
-        "attempts": [_attempt(span) for span in spans],
+        "attempts": [_attempt(span, curves.get((row.number, span.number), ())) for span in spans],
         "measured": use.of_job(span.measured for span in spans),
         "log": visible(known.log) or None if known else None,
         "tail": "",
@@ -207,7 +238,7 @@ def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans
     }
 
 
-def _attempt(span: Span) -> Report:
+def _attempt(span: Span, curves: Sequence[Report]) -> Report:
     return {
         "attempt": span.number,
         "gpus": [visible(gpu) for gpu in span.gpus],
@@ -216,6 +247,7 @@ def _attempt(span: Span) -> Report:
         "outcome": span.outcome or None,
         "code": span.code,
         "measured": span.measured,
+        "curves": curves,
     }
 
 

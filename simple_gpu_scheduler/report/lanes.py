@@ -14,7 +14,7 @@ from simple_gpu_scheduler.journal.samples import DrawnCurve
 
 from .numbers import Times, union
 
-MOST_STEPS = 600
+MOST_STEPS, FEW_STEPS = 600, 60
 _SHORTEST = 1.0
 _FULL = 100.0
 _SUMMED = {"utilization", "memory"}
@@ -93,7 +93,9 @@ def by_gpu(curves: Mapping[Key, Sequence[DrawnCurve]], own: Mapping[Key, Mapping
     return found
 
 
-def merged(curves: Sequence[GpuCurve], begin: float, end: float, most: int = MOST_STEPS) -> GpuLane:
+def merged(
+    curves: Sequence[GpuCurve], begin: float, end: float, most: int = MOST_STEPS, names: Sequence[str] = GPU_CURVE
+) -> GpuLane:
     """One curve, in at most so many steps between the two moments."""
     step = max(_SHORTEST, (end - begin) / most)
     size = max(1, min(most, -int(-(end - begin) // step)))
@@ -103,7 +105,7 @@ def merged(curves: Sequence[GpuCurve], begin: float, end: float, most: int = MOS
     known = places.seconds(union(held))
     active = places.seconds(union(busy))
     zeros = [max(0.0, one - other) for one, other in zip(known, active, strict=True)]
-    means = {name: _means(places, curves, name, at, known) for at, name in enumerate(GPU_CURVE)}
+    means = {name: _means(places, curves, name, at, known) for at, name in enumerate(GPU_CURVE) if name in names}
     return GpuLane(begin, step, known, zeros, means)
 
 

@@ -95,6 +95,12 @@ def is_of_gpu(gpu: Measured, name: str) -> bool:
     return name in gpu.get("of_gpu", ())
 
 
+def memory_of_gpus(spans: Iterable[Span]) -> dict[str, float]:
+    """How much each GPU has, in bytes, where that was measured."""
+    measured = [gpu for span in spans if span.measured for gpu in span.measured["gpus"]]
+    return {gpu["gpu"]: gpu["total_memory"] for gpu in measured if "total_memory" in gpu}
+
+
 def by_gpu(spans: Iterable[Span], lanes: Mapping[str, GpuLane]) -> dict[str, UseOfGpu]:
     """Each GPU of which something was measured. That of jobs which shared it is told by its curve alone."""
     held: dict[str, list[Measured]] = {}

@@ -8,6 +8,7 @@ function openDetails(job) {
     element("h3", {}, "Command"),
     whole(job.command, "the command"),
     jobFacts(job),
+    ...measuredOf(job),
     ...(job.attempts.length ? [element("h3", {}, "Attempts"), attemptsOf(job)] : []),
     element("h3", {}, "End of its output"),
     job.tail ? whole(job.tail, "the end of the output") : element("p", { class: "quiet" }, "No output was kept."),

@@ -52,6 +52,7 @@ function showTiles(report) {
     [count(report.failures.length), report.failures.length ? toFailures() : FAILED],
     [duration(report.run.seconds), "total"],
     ...(gpus.length ? [[percent(share), "busy, mean of " + counted(gpus.length, "GPU")]] : []),
+    ...useTiles(report),
   ];
   byId("tiles").append(
     ...tiles.map(([value, word]) =>

@@ -8,8 +8,10 @@ function start() {
   closeOnBackdrop();
   window.addEventListener("wheel", hideTip, { passive: true }); // what it tells of has moved away from under it
   showHead(report);
+  showAdvice(report);
   showTiles(report);
   showOutcomes(report);
+  showUse(report);
   showGantt(report);
   showSweep(report);
   showWaits(report);
