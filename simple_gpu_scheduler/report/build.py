@@ -28,7 +28,8 @@ class Basis(NamedTuple):
     """The input of a report: a run as it was found, and what the user wants to know.
 
     `standing` is the state of the run; `runs_jobs`: its jobs are running; `is_alive`: its scheduler is. `is_unseen`: it
-    is on another host, so only what was last written is known. `curves`: of the attempts, if they were read.
+    is on another host, so only what was last written is known. `curves`: of the attempts, if they were
+    read. `job`: a report of this one only.
     """
 
     state: RunState
@@ -41,6 +42,7 @@ class Basis(NamedTuple):
     metric: str = ""
     is_unseen: bool = False
     curves: Mapping[Key, Sequence[DrawnCurve]] = {}
+    job: int | None = None
 
 
 def build(basis: Basis) -> Report:
@@ -51,6 +53,8 @@ def build(basis: Basis) -> Report:
     is_seen = basis.runs_jobs and not basis.is_unseen
     until = basis.now if is_seen else max((end for _, end in sessions), default=basis.now)
     rows = job_rows(basis.state, "running" if basis.runs_jobs else "interrupted", until)
+    rows = [row for row in rows if basis.job in (None, row.number)]
+    basis = basis._replace(curves={key: each for key, each in basis.curves.items() if basis.job in (None, key[0])})
     spans.close(until, [row.number for row in rows if row.state == "running"])
     rows = [row._replace(runtime=_runtime(row, spans.of_jobs.get(row.number, ()))) for row in rows]
     run = _run(basis, sessions) | {"heard": until}
@@ -73,6 +77,7 @@ def build(basis: Basis) -> Report:
         "made": round(basis.now, 3),
         "program": basis.program,
         "run": run,
+        "job": basis.job,
         "outcomes": numbers.count_outcomes(counted),
         "templates": [each._asdict() for each in templates],
         "gpus": gpus,
@@ -82,14 +87,16 @@ def build(basis: Basis) -> Report:
         "advice": [],
         "longest": numbers.longest(counted),
         "failures": failures,
-        "waits": [
+        "waits": []
+        if basis.job is not None
+        else [
             {"gpu": visible(each.gpu), "for": visible(each.reason), "from": each.since, "to": each.until or until}
             for each in spans.waits
         ],
         "metric": visible(basis.metric) or None,
         "parameters": list(parameters.names),
         "axes": list(parameters.axes),
-        "jobs": _with_logs(jobs, basis.state.jobs, failures, basis.metric, basis.state.run),
+        "jobs": _with_logs(jobs, _of_rows(basis.state.jobs, rows), failures, basis.metric, basis.state.run),
     }
 
 
@@ -103,8 +110,7 @@ def _gpus(
         for span in each
         if span.measured
     }
-    begin = min([basis.state.first_began["at"], *(span.started for span in known)])
-    end = max([until, *(span.end_by(until) for span in known)])
+    begin, end = _reach(known, basis, until)
     curves = lanes.by_gpu(basis.curves, own)
     drawn = {gpu: lanes.merged(curves[gpu], begin, end) for gpu in sorted(curves, key=numbers.in_order)}
     measured = use.by_gpu(known, drawn)
@@ -114,6 +120,14 @@ def _gpus(
     ]
     totals = use.memory_of_gpus(known)
     return gpus, [lane.to_json(gpu) | {"total_memory": totals.get(gpu)} for gpu, lane in drawn.items()]
+
+
+def _reach(known: Sequence[Span], basis: Basis, until: float) -> numbers.Times:
+    """From when to when the lanes go: over the run, or the attempts of the only job."""
+    starts, ends = [span.started for span in known], [span.end_by(until) for span in known]
+    if basis.job is not None and known:
+        return min(starts), max(ends)
+    return min([basis.state.first_began["at"], *starts]), max([until, *ends])
 
 
 def _curves(drawn: Mapping[Key, Sequence[DrawnCurve]]) -> dict[Key, list[Report]]:
@@ -249,6 +263,10 @@ def _attempt(span: Span, curves: Sequence[Report]) -> Report:
         "measured": span.measured,
         "curves": curves,
     }
+
+
+def _of_rows(known: Mapping[int, JobState], rows: Iterable[JobRow]) -> dict[int, JobState]:
+    return {row.number: known[row.number] for row in rows if row.number in known}
 
 
 def _add_parameters(jobs: Sequence[Report]) -> Parameters:

@@ -70,8 +70,8 @@ class GpuLane(NamedTuple):
             "gpu": gpu,
             "from": round(self.begin, 3),
             "step": round(self.step, 3),
-            "seconds": [_short(each) for each in self.known],
-            "idle": [_short(each) for each in self.zeros],
+            "seconds": [round(each, 3) for each in self.known],
+            "idle": [round(each, 3) for each in self.zeros],
             **{name: column for name, column in columns.items() if any(each is not None for each in column)},
         }
 

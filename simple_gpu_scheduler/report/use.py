@@ -90,7 +90,7 @@ def wasted(gpu: Measured) -> float:
     return float(max(0.0, held - mean * (seconds if is_split else held)))
 
 
-def is_of_gpu(gpu: Measured, name: str) -> bool:
+def is_of_gpu(gpu: Mapping[str, Any], name: str) -> bool:
     """Whether a figure is that of the GPU as a whole, which other jobs used at the same time."""
     return name in gpu.get("of_gpu", ())
 

@@ -19,6 +19,7 @@ function start() {
   showJobs(report);
   afterLayout.forEach((draw) => draw());
   performance.mark("drawn");
+  if ((report.job ?? null) !== null && report.jobs.length) openDetails(report.jobs[0]);
   document.body.dataset.ready = "1";
 }
 
