@@ -47,17 +47,18 @@ def draw(report: Mapping[str, Any]) -> bytes:
     curves = {lane["gpu"]: lane for lane in report["lanes"] if "utilization" in lane}
     lanes = _lanes(report["jobs"], run["heard"], curves)
     begun, until = _whole(run, lanes, is_of_job=report["job"] is not None)
+    zero, what = (run["begun"], "run") if report["job"] is None else (begun, f"job {report['job']} of run")
     size, unit = axis_unit(until - begun)
     height = min(_MOST_HEIGHT, 2.6 + _LANE * max(2, len(lanes)))
     figure = figure_of(figsize=(_WIDTH, height), dpi=_DPI, layout="constrained")
     above, below = figure.subplots(2, 1, height_ratios=[height - 1.6, 0.5])
-    _draw_lanes(above, lanes, run["begun"], size, hair=_HAIR * (until - begun))
+    _draw_lanes(above, lanes, zero, size, hair=_HAIR * (until - begun))
     for number, (gpu, lane) in enumerate(lanes):
         if lane is None:
-            _draw_curve(above, curves[gpu], number, run["begun"], size)
-    above.set_xlabel(f"time since the run started, in {unit}")
-    above.set_xlim((begun - run["begun"]) / size, max((until - run["begun"]) / size, 1e-3))
-    above.set_title(safe(f"run {run['id']}: {run['state']}"), loc="left", parse_math=False)
+            _draw_curve(above, curves[gpu], number, zero, size)
+    above.set_xlabel(f"time since the {what.split()[0]} started, in {unit}")
+    above.set_xlim((begun - zero) / size, max((until - zero) / size, 1e-3))
+    above.set_title(safe(f"{what} {run['id']}: {run['state']}"), loc="left", parse_math=False)
     _draw_outcomes(below, report["outcomes"], is_measured=bool(curves))
     picture = io.BytesIO()
     figure.savefig(picture, format="png")

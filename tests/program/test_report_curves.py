@@ -158,3 +158,18 @@ def test_a_night_of_500_jobs_on_8_gpus_is_a_few_shapes_and_fits_the_screen(view:
     assert view.js("return document.getElementById('gantt').outerHTML.length") < 700_000
     colour = "return getComputedStyle(document.querySelector('#gantt .meter-area')).color"
     assert view.js(colour) == ("rgb(59, 92, 158)" if theme == "light" else "rgb(126, 168, 242)")
+
+
+def test_the_page_of_one_job_shows_it_without_a_click_and_its_time_alone(view: Page) -> None:
+    dark = night(40, 3, most_points=60)
+    values = built(*dark.records, curves=curves_in(dark.samples), now=1e6, job=9)
+    view.open(values)
+    assert view.text("#title").startswith("Job 9 of run ")
+    assert len(view.all("#jobs .small-curve")) == 1
+    assert "Peak memory" in view.text("#jobs")
+    for section in ("outcomes", "use", "waits", "failures"):
+        assert not view.one(f"#{section}").is_displayed()
+    across = view.js("return document.querySelector('#gantt .bars').getBBox().width")
+    assert across == pytest.approx(
+        view.js("return document.getElementById('gantt').getBoundingClientRect().width"), abs=80
+    )
