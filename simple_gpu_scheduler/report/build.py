@@ -15,6 +15,7 @@ from simple_gpu_scheduler.journal.samples import DrawnCurve
 from simple_gpu_scheduler.scheduling.templates import template_of
 
 from . import lanes, log_tails, numbers, use
+from .advice import find_advice
 from .parameters import Parameters, find_parameters
 from .timeline import Span, Spans
 
@@ -72,7 +73,7 @@ def build(basis: Basis) -> Report:
         _curves(basis.curves),
     )
     parameters = _add_parameters(jobs)
-    return {
+    made: Report = {
         "version": VERSION,
         "made": round(basis.now, 3),
         "program": basis.program,
@@ -84,7 +85,6 @@ def build(basis: Basis) -> Report:
         "lanes": drawn,
         "use": _use_of_run(gpus),
         "worst": use.worst(jobs, _MOST_WORST),
-        "advice": [],
         "longest": numbers.longest(counted),
         "failures": failures,
         "waits": []
@@ -98,6 +98,7 @@ def build(basis: Basis) -> Report:
         "axes": list(parameters.axes),
         "jobs": _with_logs(jobs, _of_rows(basis.state.jobs, rows), failures, basis.metric, basis.state.run),
     }
+    return made | {"advice": find_advice(made)}
 
 
 def _gpus(

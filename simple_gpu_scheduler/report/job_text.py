@@ -37,7 +37,7 @@ def show_one(report: Report, width: int | None) -> list[str]:
     else:
         found += [_gpu(report, job, gpu) for gpu in job["measured"]["gpus"]]
         found.append(_cpu(job))
-    found += [cut(advice(report), width), _output(job)]
+    found += [advice(report), _output(job)]
     lines = [line for block in found if block for line in ["", *block]]
     return lines[1:]
 

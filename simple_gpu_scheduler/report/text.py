@@ -69,7 +69,7 @@ def show(report: Report, width: int | None) -> list[str]:
         _templates(report, width),
         cut(_gpus(report), width),
         gpu_use(report, jobs, width, _LONGEST_TEXT),
-        cut(advice(report), width),
+        advice(report),
         _longest(report, jobs, width),
         _failures(report, jobs),
         cut(_not_started(report), width),

@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import Program
 from tests.program.test_report import REPORT, as_json, ask, refusal, told
 from tests.support.night import RUN, night
+from tests.support.nvml import StandIn, a_gpu
 
 
 @pytest.fixture
@@ -115,6 +116,23 @@ def test_a_samples_file_that_is_damaged_is_read_as_far_as_it_goes(dark: Path) ->
     lines = samples.read_bytes().splitlines(keepends=True)
     samples.write_bytes(lines[0] + b'{"event":"curve","job":"x"}\n\xff\xfe\n' + lines[2][:90])
     assert len(as_json(cwd=dark)["lanes"]) == 1
+
+
+def test_a_real_run_tells_which_job_left_its_gpu_idle(program: Program, idle_gpus: StandIn) -> None:
+    idle_gpus.show([a_gpu(0, utilization=80, power=250_000), a_gpu(1, power=60_000)])
+    jobs = "sleep 2.2; echo used $CUDA_VISIBLE_DEVICES\n" * 2
+    assert program.run("--gpus", "0", "1", "--output", "files", stdin=jobs).returncode == 0
+    report = as_json(cwd=program.directory)
+    idle = next(job for job in report["jobs"] if job["gpus"] == ["1"])
+    assert report["worst"][0] == idle["job"]
+    assert [lane["gpu"] for lane in report["lanes"]] == ["0", "1"]
+    assert report["lanes"][1]["idle"] == pytest.approx(report["lanes"][1]["seconds"])
+    text = told(cwd=program.directory)
+    row = next(line for line in text.splitlines()[text.splitlines().index("") :] if " gpu 1 " in line)
+    assert " 0 % " in row
+    one = told(str(idle["job"]), cwd=program.directory)
+    assert "utilisation over 2." in one
+    assert one.rstrip().endswith("| used 1")
 
 
 def test_it_is_the_same_program(dark: Path) -> None:

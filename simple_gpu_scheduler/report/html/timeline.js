@@ -30,6 +30,7 @@ function showGantt(report) {
 
 function ganttFigures(report, chart) {
   const busy = report.gpus.map((gpu) => placeName(gpu.gpu) + " " + percent(gpu.share));
-  const text = moment(chart.from) + " to " + moment(chart.until) + ". Busy: " + busy.join(", ") + ".";
+  const isOfRun = (report.job ?? null) === null;
+  const text = moment(chart.from) + " to " + moment(chart.until) + "." + (isOfRun ? " Busy: " + busy.join(", ") + "." : "");
   return element("p", {}, text, chart.pauses.length ? " Grey: between two sessions of the run." : "");
 }

@@ -173,3 +173,9 @@ def test_a_figure_of_a_wrong_type_is_left_out() -> None:
         "gpus": [{"gpu": "0", "seconds": 0.0, "idle": 3, "of_gpu": ["power"]}],
         "cpu": {"cores": 2},
     }
+
+
+def test_advice_is_found_from_what_was_measured() -> None:
+    records = ran(0, 3600, 1, use_of_gpu(seconds=3600, mean=1, idle=3500))
+    report = built(began(), read(1), *records, over(3600), now=4000)
+    assert any("job 1 held gpu 0" in sentence for sentence in report["advice"])
