@@ -182,7 +182,7 @@ class LocalEngine:
         if isinstance(message, SurvivorExited):
             return [self._survivor_exited(message, now)]
         if isinstance(message, _Outlived):
-            return self._outlived(message)
+            return self._outlived(message, now)
         if isinstance(message, _Stacks):
             attempt = self._survivors.get(message.key) or self._started.get(message.key, (None, 0))[0]
             return [Diagnosed(attempt, message.lines)] if attempt else ()
@@ -236,10 +236,12 @@ class LocalEngine:
         except RuntimeError:  # no more threads can be started
             self._put(_Stacks(attempt.key, ()))
 
-    def _outlived(self, outlived: _Outlived) -> Sequence[Report]:
+    def _outlived(self, outlived: _Outlived, now: float) -> Sequence[Report]:
         """A keeper that never worked has run nothing."""
         has_worked, started = outlived
         if not has_worked:
+            for attempt, _ in started.values():
+                self._measured(attempt, now)
             return [_not_started(attempt, errno.EAGAIN) for attempt, _ in started.values()]
         self._setting.inbox.put(Noticed(_WITHOUT_KEEPER, is_failure=True))
         self._survivors |= {key: attempt for key, (attempt, _) in started.items()}
