@@ -313,7 +313,7 @@ def _start(state: State, choice: Choice, now: float) -> bool:
 
 def _watch(state: State, attempt: Attempt, log: str) -> None:
     failures, job = state.rules.failures, attempt.job
-    if failures.stall or failures.idle or job.stall or job.idle:
+    if state.rules.watches and (failures.stall or failures.idle or job.stall or job.idle):
         from . import stalls  # noqa: PLC0415 - few runs watch their jobs
 
         stalls.watch(state, attempt, log)

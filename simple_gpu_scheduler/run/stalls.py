@@ -19,6 +19,7 @@ from .state import State, UnderWay, Watched
 # How often to look whether a job has printed something: as a share of what is waited for, but not all the time.
 _SHARE, _SHORTEST_PAUSE = 1 / 60, 2.0
 _AGAIN = 1.0  # the next reading may show it
+_UNKNOWN_AFTER = 10.0  # seconds without any reading
 
 
 def watch(state: State, attempt: Attempt, log: str) -> None:
@@ -73,8 +74,8 @@ def _check(state: State, run: UnderWay, watched: Watched, now: float) -> None:
         del state.watched[key]
         return
     shortest = min(each.seconds for each in (watched.stall, watched.idle) if each and each.seconds)
-    if still is None and now - watched.since > max(shortest, _SHORTEST_PAUSE) and run.attempt.gpus:
-        _tell_of_blindness(state, run.attempt, "stall or idle", "the driver does not tell the utilisation of its GPU")
+    if still is None and now - watched.since > max(shortest, _UNKNOWN_AFTER) and run.attempt.gpus:
+        _tell_of_blindness(state, run.attempt, "stall or idle", "the utilisation of its GPU is not known")
     pause = max(_SHORTEST_PAUSE, shortest * _SHARE)
     at = min([now + pause, *(max(due.at, now + _AGAIN) for due in dues)])
     state.watch_at = min(state.watch_at, at)

@@ -25,13 +25,14 @@ from simple_gpu_scheduler.system.signals import Signalled
 class RunRules(NamedTuple):
     """`reads_all`: the whole input is read first, since the order depends on it.
 
-    `log_of` is the log file of a job that starts now; empty if it has none. Not all that it prints goes there unless
-    the run `sees_output`.
+    `watches`: jobs that may not stall are watched, as they run. `log_of` is the log file of a job that starts now;
+    empty if it has none. All that it prints goes there only if the run `sees_output`.
     """
 
     failures: FailureOptions = FailureOptions()
     reads_all: bool = False
     run_id: bytes = b""
+    watches: bool = True
     sees_output: bool = True
     log_of: Callable[[Job], str] = lambda _job: ""
 

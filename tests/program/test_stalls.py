@@ -225,6 +225,8 @@ def test_without_nvml_it_is_refused_too(program: Program) -> None:
 def test_0_turns_it_off_and_a_dry_run_takes_it(program: Program, idle_gpus: StandIn) -> None:
     assert idle_gpus
     assert program.run("--idle", "1s:end", "--no-samples", "--dry-run", stdin="true\n").returncode == 0
+    simulated = program.run(*ONE, "--engine", "simulated", "--idle", "1s:end", stdin="sleep 1000\n")
+    assert (simulated.returncode, b"has no effect" in simulated.stderr) == (0, False)
     assert program.run(*ONE, "--stall", "0", "--idle", "1s:end", stdin="sleep 3 #: idle=0\n").returncode == 0
 
 

@@ -367,7 +367,12 @@ def _build(
     )
     rules = Rules(failures.retries, failures.retry_delay, 0 if how.dry_run else order.delay)
     run_rules = RunRules(
-        failures, order.policy.name != "fifo", run_id.encode(), outlets.layout.logs_all, outlets.logs.of
+        failures,
+        order.policy.name != "fifo",
+        run_id.encode(),
+        watches=not how.runs_nothing,
+        sees_output=outlets.layout.logs_all,
+        log_of=outlets.logs.of,
     )
     policy = order.policy.make()
     estimates, load_history = find_estimates(how, policy, inbox)

@@ -129,7 +129,7 @@ def test_a_driver_that_does_not_tell_the_utilisation_is_told_of_once() -> None:
     assert world.run() == 0
     assert world.of(Noticed) == [
         Noticed(
-            "job 1 (line 1): stall or idle has no effect, since the driver does not tell the utilisation of its GPU",
+            "job 1 (line 1): stall or idle has no effect, since the utilisation of its GPU is not known",
             is_warning=True,
         )
     ]
