@@ -124,9 +124,10 @@ def diagnosed(state: State, report: Diagnosed) -> None:
     if not watched or not watched.found or not run or run.ending or run.ended is not None:
         return  # it has ended meanwhile, or is being ended
     written = _write(state, run, watched, report.lines) if watched.log else None
+    log = watched.log if written else ""
     for reason, ends in watched.found:
-        state.publish(StallSeen(attempt, reason, ends, watched.log if written else "", written))
-        written = None
+        state.publish(StallSeen(attempt, reason, ends, log, written))
+        written = None  # it is told once
     state.watched[key] = state.watched[key]._replace(found=())
     state.watch_at = min(state.watch_at, state.clock.now())
     ending = [reason for reason, ends in watched.found if ends]

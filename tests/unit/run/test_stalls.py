@@ -230,3 +230,12 @@ def test_it_is_looked_at_no_more_often_than_every_few_seconds(log: Path) -> None
     world.engine.takes = {1: 5000}
     assert world.run() == 0
     assert len(world.asked) <= 5000 / 2
+
+
+def test_two_reasons_that_are_found_at_once_are_written_once_and_both_told(log: Path) -> None:
+    world = Watching(idle, stall=WARNS, idle=WARNS, log_of=lambda _job: str(log)).jobs(job(1))
+    world.engine.takes = {1: 500}
+    assert world.run() == 0
+    told = [(seen.reason, seen.log, seen.written is not None) for _, seen in world.stalls()]
+    assert told == [(CONSTANT.replace("100 %", "0 %"), str(log), True), (IDLE, str(log), False)]
+    assert (len(world.diagnosed), log.read_text().count("its stack")) == (1, 1)
