@@ -113,7 +113,7 @@ def test_a_name_given_again_means_the_later_job() -> None:
         (b"gpus=5", "gpus=5: this run has only 4 GPUs"),
         (b"timeout=5x", "timeout: '5x' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         (b"gpus=1 # note", "a comment cannot follow options; put it on its own line"),
-        (b"mem=lots", "mem: 'lots' is not a size; write 512M or 10G"),
+        (b"mem=lots", "mem: 'lots' is not a size; write 512M or 10G, or auto"),
         (b"priority=high", "priority: 'high' is not a whole number (higher starts earlier)"),
         (b"name='a'", "name: ''a'' is not a valid name; leave out quotes, commas and backslashes"),
         (b"after=nobody", "after=nobody: no earlier job has that name"),

@@ -29,8 +29,8 @@ def took(subject: Slots, number: int, *at: int, until: float = NEVER, mem: int |
 def test_an_attempt_names_the_first_free_slots_and_takes_none() -> None:
     subject = slots(per_gpu=2)
     for _ in range(3):
-        assert subject.attempt(job(1, 2), 1, [0, 2])[2:] == (("0", "2"), (0, 4))
-        assert subject.attempt(job(1, 0), 1, ())[2:] == ((), (6,))
+        assert subject.attempt(job(1, 2), 1, [0, 2])[2:4] == (("0", "2"), (0, 4))
+        assert subject.attempt(job(1, 0), 1, ())[2:4] == ((), (6,))
     assert subject.open == [0, 1, 2]
     assert subject.load == 0
 
@@ -127,16 +127,16 @@ def test_kept_are_of_those_that_are_free_in_time_the_last_to_come() -> None:
     for at, until in enumerate((40.0, 10.0, 20.0)):
         took(subject, at + 1, at, until=until)
     everywhere = rooms("0123")
-    assert subject.keep(everywhere, 2, 0, 0) == (10, {1, 3}, 0)
-    assert subject.keep(everywhere, 3, 0, 0) == (20, {1, 2, 3}, 0)
-    assert subject.keep(everywhere, 4, 0, 0) == (40, {0, 1, 2, 3}, 0)
+    assert subject.keep(everywhere, 2, 0, 0) == (10, {1, 3}, 0, False)
+    assert subject.keep(everywhere, 3, 0, 0) == (20, {1, 2, 3}, 0, False)
+    assert subject.keep(everywhere, 4, 0, 0) == (40, {0, 1, 2, 3}, 0, False)
 
 
 def test_kept_are_those_that_come_together_and_not_those_that_are_free_already() -> None:
     subject = slots()
     took(subject, 1, 0, until=10)
     took(subject, 2, 1, until=10)
-    assert subject.keep(rooms(), 2, 0, 0) == (10, {0, 1}, 0)
+    assert subject.keep(rooms(), 2, 0, 0) == (10, {0, 1}, 0, False)
 
 
 @pytest.mark.parametrize("until", [NEVER, 10.0, 9.0])

@@ -312,20 +312,20 @@ class TestPastRuns:
         assert jobs
         succeeded = [each for each in read_state(data).jobs.values() if each.state == "succeeded"]
         expected = Counter(template_of(each.job.command.decode()) for each in succeeded)
-        assert {template: len(runs) for template, runs in history_of([data]).items()} == expected
-        assert sorted(each.length for each in succeeded) == sorted(chain(*history_of([data]).values()))
+        assert {template: len(runs) for template, runs in history_of([data]).history.items()} == expected
+        assert sorted(each.length for each in succeeded) == sorted(chain(*history_of([data]).history.values()))
 
     def test_history_is_of_the_last_20_successes_the_oldest_first(self) -> None:
         lines = [job_read(number, f"t --seed {number}") + job_ended(number, number) for number in range(1, 31)]
         lines += [job_read(31, "t --seed 31"), job_ended(31, 99.0, "failed")]
-        assert history_of([began() + b"".join(lines)]) == {"t --seed …": [*range(11, 31)]}
+        assert history_of([began() + b"".join(lines)]).history == {"t --seed …": [*range(11, 31)]}
 
     def test_jobs_of_different_runs_are_distinct_and_a_resumed_run_is_one(self) -> None:
         torn = job_ended(1, 7.0) + job_read(2, "b") + job_read(3, "b")
         resumed = began() + job_read(1, "a") + job_ended(1, 1.0) + job_read(2, "b")
         resumed += began(is_resumed=True) + job_ended(2, 2.0)
         newest = began() + job_ended(1, 8.0) + job_read(1, "c") + job_ended(1, 3.0) + job_ended(3, 8.0)
-        assert history_of([torn, resumed, newest]) == {"a": [1.0], "b": [2.0], "c": [3.0]}
+        assert history_of([torn, resumed, newest]).history == {"a": [1.0], "b": [2.0], "c": [3.0]}
 
     def test_what_is_torn_or_foreign_is_passed_over(self) -> None:
         foreign = [
@@ -347,7 +347,7 @@ class TestPastRuns:
             job_ended(2, 5),
             job_ended(1, 6.0)[:-1],
         ]
-        assert history_of([b"".join(foreign)]) == {"good": [4.0], "two": [5]}
+        assert history_of([b"".join(foreign)]).history == {"good": [4.0], "two": [5]}
 
     @settings(deadline=None)
     @given(st.data())
@@ -355,8 +355,8 @@ class TestPastRuns:
         whole = GOLDEN.read_bytes()
         begin = data.draw(st.integers(0, len(whole)))
         end = data.draw(st.integers(begin, len(whole)))
-        found = history_of([whole[:begin] + data.draw(st.binary(max_size=5)) + whole[end:]])
-        assert sum(map(len, found.values())) <= sum(map(len, history_of([whole]).values()))
+        found = history_of([whole[:begin] + data.draw(st.binary(max_size=5)) + whole[end:]]).history
+        assert sum(map(len, found.values())) <= sum(map(len, history_of([whole]).history.values()))
 
 
 class TestSynthetic:
