@@ -65,6 +65,58 @@ def test_all_options_are_read() -> None:
     )
 
 
+@pytest.mark.parametrize("written", [b"auto", b"AUTO", b"Auto"])
+def test_memory_may_be_found_out(written: bytes) -> None:
+    assert job(b"x #: mem=" + written) == Job(1, b"x", Place(1), mem_auto=True)
+    assert job(b"x #: gpus=2 mem=" + written) == Job(1, b"x", Place(1), gpus=2, mem_auto=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "mem", "auto"),
+    [
+        ((b"#: mem=auto", b"x #: mem=10G"), 10 * GIB, False),
+        ((b"#: mem=10G", b"x #: mem=auto"), None, True),
+        ((b"#: mem=10G", b"#: mem=auto", b"x"), None, True),
+        ((b"#: mem=auto", b"#: mem=10G", b"x"), 10 * GIB, False),
+        ((b"#: mem=auto", b"#:", b"x"), None, False),
+    ],
+)
+def test_the_last_word_on_memory_counts(lines: tuple[bytes, ...], mem: int | None, *, auto: bool) -> None:
+    parsed = parse(*lines)[-1]
+    assert isinstance(parsed, Job)
+    assert (parsed.mem, parsed.mem_auto) == (mem, auto)
+
+
+@pytest.mark.parametrize(
+    ("of_run", "lines", "mem", "auto"),
+    [
+        ("auto", [b"x"], None, True),
+        (10 * GIB, [b"x"], 10 * GIB, False),
+        (10 * GIB, [b"x #: mem=20G"], 20 * GIB, False),
+        (10 * GIB, [b"x #: gpus=2"], 10 * GIB, False),
+        ("auto", [b"x #: mem=0"], 0, False),
+        ("auto", [b"#: mem=20G", b"x"], 20 * GIB, False),
+        ("auto", [b"#: mem=20G", b"#:", b"x"], None, True),
+    ],
+)
+def test_the_memory_of_a_run_is_that_of_lines_without_one(
+    of_run: int | str, lines: list[bytes], mem: int | None, *, auto: bool
+) -> None:
+    for begins in (False, True):
+        parser = LineParser(lambda: (80 * GIB,) * 4, mem=of_run)
+        if begins:
+            parser.begin("more.txt")
+        parsed = [parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1)][-1]
+        assert isinstance(parsed, Job)
+        assert (parsed.mem, parsed.mem_auto) == (mem, auto)
+
+
+def test_more_memory_for_all_than_there_is_is_refused_even_on_a_plain_line() -> None:
+    parsed = LineParser(lambda: (80 * GIB,) * 4, mem=81 * GIB).parse(1, b"x", 1)
+    assert isinstance(parsed, Refusal)
+    assert parsed.problem == "mem= asks for 81.0 GiB, but the largest GPU has 80.0 GiB"
+
+
 def test_the_command_is_what_stands_before_the_options() -> None:
     assert job(b"python a.py   #: gpus=0").command == b"python a.py"
     assert job(b"echo 'a #: gpus=0'").command == b"echo 'a #: gpus=0'"

@@ -284,6 +284,15 @@ def job_ended(number, runtime, outcome="succeeded", **values) -> bytes:
     return journal_line("job ended", job=number, **ended | values)
 
 
+def job_measured(number, *maxima, attempt=1, **values) -> bytes:
+    gpus = [{"gpu": str(at), "memory": {"mean": 1.0, "max": most}, **values} for at, most in enumerate(maxima)]
+    return journal_line("attempt measured", job=number, attempt=attempt, gpus=gpus)
+
+
+def peaks_in(*lines: bytes) -> object:
+    return history_of([began() + b"".join(lines)], with_peaks=True).peaks
+
+
 class TestPastRuns:
     def test_rows_are_the_jobs_that_ended_by_themselves(self) -> None:
         data = began() + b"".join(
@@ -326,6 +335,25 @@ class TestPastRuns:
         resumed += began(is_resumed=True) + job_ended(2, 2.0)
         newest = began() + job_ended(1, 8.0) + job_read(1, "c") + job_ended(1, 3.0) + job_ended(3, 8.0)
         assert history_of([torn, resumed, newest]).history == {"a": [1.0], "b": [2.0], "c": [3.0]}
+
+    def test_peaks_are_those_of_the_newest_successes(self) -> None:
+        lines = [job_read(number, f"t {number}") for number in range(1, 31)]
+        lines += [job_measured(number, 1000 + number) + job_ended(number, 9.0) for number in range(1, 31)]
+        assert peaks_in(*lines) == {"t …": [*range(1011, 1031)]}
+        told = history_of([began() + b"".join(lines)])
+        assert told.peaks is None, "nobody asked"
+        assert told.history == history_of([began() + b"".join(lines)], with_peaks=True).history
+
+    def test_a_peak_is_of_the_attempt_that_succeeded_and_of_all_its_gpus(self) -> None:
+        read = job_read(1, "a") + job_read(2, "b", gpus=2)
+        assert peaks_in(read, job_measured(1, 5), job_ended(1, 1.0, "failed"), job_ended(1, 2.0, attempt=2)) == {}
+        again = job_measured(1, 5) + job_ended(1, 1.0, "failed", final=False) + job_measured(1, 7, attempt=2)
+        assert peaks_in(read, again, job_ended(1, 2.0, attempt=2)) == {"a": [7]}
+        assert peaks_in(read, job_measured(2, 5, 7), job_ended(2, 2.0)) == {"b": [7]}
+        assert peaks_in(read, job_measured(2, 5), job_ended(2, 2.0)) == {}
+        assert peaks_in(read, job_measured(1, 5, shared=3.5, of_gpu=["memory"]), job_ended(1, 2.0)) == {}
+        assert peaks_in(read, job_measured(1, 5, shared=3.5, of_gpu=["energy"]), job_ended(1, 2.0)) == {"a": [5]}
+        assert peaks_in(job_measured(1, 5), job_ended(1, 2.0)) == {}
 
     def test_what_is_torn_or_foreign_is_passed_over(self) -> None:
         foreign = [
