@@ -18,6 +18,7 @@ import gpus
 import hypersearch
 import journal
 import output
+import samples as sampling
 import simulate
 import start_up
 from peers import NQ, OLD, OURS, PARALLEL, ROOT, TASK_SPOOLER, XARGS, Peer, peak_while_running, peers, run
@@ -27,7 +28,7 @@ Samples = dict[str, list[float]]
 
 # By the number of slots: how many times the jobs per second of xargs are promised, with the journal.
 SHARES_OF_XARGS = {2: 0.85, 4: 0.95, 8: 1.00}
-PARTS = ("start-up", "throughput", "gap", "memory", "journal", "output", "gpus", "hypersearch", "simulate")
+PARTS = ("start-up", "throughput", "gap", "memory", "journal", "output", "gpus", "samples", "hypersearch", "simulate")
 
 
 def seconds(peer: Peer, slots: int, stdin: Path) -> float:
@@ -167,6 +168,7 @@ def main() -> None:
             "journal": lambda: journal.measure(quick=quick),
             "output": lambda: output.measure(quick=quick),
             "gpus": lambda: gpus.measure(quick=quick),
+            "samples": lambda: sampling.measure(quick=quick),
             "hypersearch": lambda: hypersearch.measure(quick=quick),
             # Whole it takes as long as all the others.
             "simulate": lambda: simulate.measure(quick=quick or arguments.only is None),

@@ -33,25 +33,27 @@ class Meter:
             self._load,
             lambda: {"temperature": nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)},
             lambda: {"power": nvml.nvmlDeviceGetPowerUsage(handle) / 1000},
-            lambda: {"power_limit": nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000},
             lambda: {"energy": nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000},
             lambda: {"clock": nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)},
-            lambda: {"memory_clock": nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)},
             lambda: {"throttled": throttled(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))},
             self._traffic,
+        )
+        self._limits: tuple[Callable[[], Mapping[str, Any]], ...] = (
+            lambda: {"power_limit": nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000},
+            lambda: {"memory_clock": nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM)},
         )
         self._silent: set[object] = set()  # the readers that this GPU has no answer for
         self._counters = _COUNTERS
         self._errors_since: Any = None  # NVML's event set, once it was made
         self._busy_since = 0  # NVML's time of the newest share of a process
 
-    def read(self, *, errors: bool) -> Mapping[str, Any]:
+    def read(self, *, errors: bool, limits: bool) -> Mapping[str, Any]:
         """Those of the fields of `Meters` that the GPU says, but for memory and processes. It may raise an NVMLError.
 
-        Only one thread may ask for `errors`, since each is told once.
+        Only one thread may ask for `errors`, since each is told once. The `limits` are the fields that hardly change.
         """
         values: dict[str, Any] = {}
-        for reader in (*self._readers, self._errors) if errors else self._readers:
+        for reader in (*self._readers, *((self._errors,) if errors else ()), *(self._limits if limits else ())):
             if reader not in self._silent:
                 try:
                     values |= reader()

@@ -163,16 +163,16 @@ class Nvml:
         except self._nvml.NVMLError:
             return ""
 
-    def meters(self, gpu: Gpu, *, errors: bool = False, by_process: bool = False) -> Meters | None:
+    def meters(self, gpu: Gpu, *, errors: bool = False, by_process: bool = False, limits: bool = True) -> Meters | None:
         """What its meters show; None if NVML cannot say. `look` says why.
 
         With `errors` and the shares of its processes only if wanted, since these are told to one thread, and once.
         """
         with self._call(), suppress(self._nvml.NVMLError):
-            return self._meters(gpu, errors=errors, by_process=by_process)
+            return self._meters(gpu, errors=errors, by_process=by_process, limits=limits)
         return None
 
-    def _meters(self, gpu: Gpu, *, errors: bool, by_process: bool) -> Meters | None:
+    def _meters(self, gpu: Gpu, *, errors: bool, by_process: bool, limits: bool) -> Meters | None:
         name = gpu.lease_name
         if name in self._problems or name not in self._handles:
             return None
@@ -187,7 +187,10 @@ class Nvml:
         else:
             memory = {"used": used, "total": int(total)}
         return Meters(
-            **memory, **meter.read(errors=errors), processes=processes, busy=meter.busy() if by_process else None
+            **memory,
+            **meter.read(errors=errors, limits=limits),
+            processes=processes,
+            busy=meter.busy() if by_process else None,
         )
 
     def _list(self) -> tuple[Device, ...]:

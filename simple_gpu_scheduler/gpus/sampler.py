@@ -1,8 +1,8 @@
 """Takes samples while attempts run: of their GPUs once a second, and of their processes every ten seconds.
 
-The GPUs are asked by the threads that also look whether they are free, so a driver that hangs holds up nothing else.
-The loop's thread, which owns this, says who begins and ends, and takes what was sampled. Nothing is asked while nothing
-runs. What is made of samples is in `measurements`.
+The loop's thread, which owns this, says who begins and ends, and takes what was sampled. It never waits for the driver:
+other threads ask, and one that hangs is replaced. Nothing is asked while nothing runs. What is made of samples is in
+`measurements`.
 """
 
 import time
@@ -17,17 +17,16 @@ from simple_gpu_scheduler.measurements.accounts import GpuAccounts
 from simple_gpu_scheduler.measurements.cpu import CpuAccount
 from simple_gpu_scheduler.system.leftovers import Process, is_hidden, read_process
 from simple_gpu_scheduler.system.marks import Family
-from simple_gpu_scheduler.system.threads import Thread, start_thread
 from simple_gpu_scheduler.system.usage import Usage, usage_by_session
 
 from . import Gpu
+from .beat import PAUSE, Beat
 from .looks import Looks
 from .nvml import Nvml
 
-PAUSE = 1.0  # between samples of a GPU; of an attempt that is shorter, nothing is told
 _PAUSE_OF_PROCESSES = 10.0
-_MOST_OF_A_CORE = 0.001  # for the processes: to look through those of a large machine takes long
-_DRAIN = 60.0
+_MOST_OF_A_CORE = 0.0005  # for the processes: to look through those of a large machine takes long
+_DRAIN = 10.0
 _FRESH = 0.1
 
 # Whose a process is if that cannot be told: it is not visible from here, or has lost its mark.
@@ -54,20 +53,18 @@ class Sampler:
         self._put = put
         self._running: dict[Key, _Sampled] = {}
         self._drain_at = float("inf")
-        # Shared with the thread that gives the beat.
-        self._bell = Lock()
-        self._bell.acquire()
-        self._lock = Lock()  # over what follows
-        self._thread: Thread | None = None
-        self._rests = True
-        self._is_closed = False
+        self._beat = Beat(self._sample_all, lambda: bool(self._running), put)
+        # Shared with its thread.
         self._present: dict[str, int] = {}  # how many attempts are on a GPU
         self._watched: set[str] = set()
         self._used: deque[tuple[float, Mapping[Key, Usage]]] = deque()
         self._owners: dict[tuple[int, int], Key | None] = {}  # of the leaders of sessions
+        self._processes_due = 0.0
 
     def begin(self, attempt: Attempt, now: float) -> None:
         """An attempt runs from now on."""
+        if not self._running:
+            self._processes_due = now + _PAUSE_OF_PROCESSES
         self._running[attempt.key] = _Sampled(attempt, now, CpuAccount(now))
         self._drain_at = min(self._drain_at, now + _DRAIN)
         for gpu in attempt.gpus:
@@ -77,20 +74,7 @@ class Sampler:
                 if gpu not in self._watched:
                     self._watched.add(gpu)
                     self._sample(gpu)
-        with self._lock:
-            if self._rests:
-                self._wake()
-
-    def _wake(self) -> None:
-        self._rests = False
-        if self._thread is None:
-            try:
-                self._thread = start_thread(self._beat)
-            except RuntimeError:  # no more threads can be started
-                self._rests = True
-                return
-        if self._bell.locked():
-            self._bell.release()
+        self._beat.wake()
 
     def end(self, attempt: Attempt, now: float, told: CpuUse) -> Measured | None:
         """It has ended; None if that was at once. `told` is what the kernel says that it used."""
@@ -101,7 +85,7 @@ class Sampler:
         for gpu in gpus:
             self._present[gpu] -= 1
             self._accounts[gpu].end(attempt.key, now)
-        is_long = now - running.began >= PAUSE
+        is_long = now - running.began >= PAUSE  # of a shorter one nothing is told
         if is_long:
             self._last_samples(gpus, now)
         used, curves = [], []
@@ -157,6 +141,7 @@ class Sampler:
         """The pieces of curves that are to be written now."""
         if now < self._drain_at:
             return []
+        self._beat.check(now)
         self._drain_at = now + _DRAIN if self._running else float("inf")
         self._take_in_processes()
         found = []
@@ -169,15 +154,13 @@ class Sampler:
 
     @property
     def next_wake(self) -> float:
-        """When to ask for pieces."""
+        """When to ask for pieces; and so for how long others may wait when a call hangs."""
         return self._drain_at
 
     def close(self) -> None:
         """Nothing runs any more."""
-        with self._lock:
-            self._is_closed = True
-            if self._bell.locked():
-                self._bell.release()
+        self._beat.close()
+        self._looks.close()
 
     def _take_in(self, gpu: str) -> None:
         samples = self._meters[gpu].samples
@@ -194,57 +177,48 @@ class Sampler:
                     self._running[key].cpu.feed(at, seen)
 
     def _sample(self, gpu: str) -> "Lock | None":
-        """Let its thread read the meters of a GPU, unless it still does; what is free once that is done."""
+        """Let its own thread read the meters of a GPU, unless that is being done; what is free once it is."""
         meter = self._meters[gpu]
-        if meter.is_asked:
+        if not meter.is_free.acquire(blocking=False):
             return None
-        meter.is_asked = True
         answered = Lock()
         answered.acquire()
-        is_shared = self._present.get(gpu, 0) > 1
+        is_shared = self._is_shared(gpu)
 
         def ask() -> None:
             try:
                 meter.read(is_shared=is_shared)
             except Exception as error:  # noqa: BLE001 - a bug, which the loop raises
                 self._put(Broken(error))
-            meter.is_asked = False
-            answered.release()
+            finally:
+                meter.is_free.release()
+                answered.release()
 
         if not self._looks.post(self._gpus[gpu], ask):
-            meter.is_asked = False
+            meter.is_free.release()
             return None
         return answered
 
-    def _beat(self) -> None:
-        """The thread: once a second while something runs."""
-        try:
-            due = processes_due = time.monotonic()
-            while not self._is_closed:
-                now = time.monotonic()
-                if self._rests:
-                    self._bell.acquire()
-                    due, processes_due = time.monotonic() + PAUSE, time.monotonic() + _PAUSE_OF_PROCESSES
-                elif now < due:
-                    self._bell.acquire(timeout=due - now)
-                else:
-                    due = max(due + PAUSE, now)
-                    self._sample_all()
-                    if now >= processes_due and not self._rests:
-                        self._used.append((time.monotonic(), usage_by_session(self._owner)))
-                        took = time.monotonic() - now
-                        processes_due = now + max(_PAUSE_OF_PROCESSES, took / _MOST_OF_A_CORE)
-        except Exception as error:  # noqa: BLE001 - as above
-            self._put(Broken(error))
+    def _is_shared(self, gpu: str) -> bool:
+        return self._present.get(gpu, 0) > 1
 
-    def _sample_all(self) -> None:
+    def _sample_all(self, is_wanted: Callable[[], bool]) -> None:
+        """In one thread, since to wake one for each GPU would cost more than the samples."""
+        self._watched = {gpu for gpu in self._accounts if self._present.get(gpu)}
         for gpu in tuple(self._watched):
-            if self._present.get(gpu):
-                self._sample(gpu)
-            else:
-                self._watched.discard(gpu)
-        with self._lock:
-            self._rests = not self._running
+            meter = self._meters[gpu]
+            if meter.is_free.acquire(blocking=False):
+                try:
+                    meter.read(is_shared=self._is_shared(gpu))
+                finally:
+                    meter.is_free.release()
+                if not is_wanted():
+                    return
+        began = time.monotonic()
+        if self._running and began >= self._processes_due:
+            self._used.append((began, usage_by_session(self._owner)))
+            took = time.monotonic() - began
+            self._processes_due = began + max(_PAUSE_OF_PROCESSES, took / _MOST_OF_A_CORE)
 
     def _owner(self, leader: Process) -> Key | None:
         if leader.identity not in self._owners:
@@ -257,7 +231,7 @@ class _Meter:
 
     def __init__(self, gpu: Gpu, nvml: Nvml, family: Family) -> None:
         self.samples: deque[GpuSample] = deque()
-        self.is_asked = False
+        self.is_free = Lock()  # unless it is being read
         self._gpu = gpu
         self._nvml = nvml
         self._family = family
@@ -265,7 +239,7 @@ class _Meter:
 
     def read(self, *, is_shared: bool) -> None:
         """Take a sample. Shares of processes are asked for only if several attempts `is_shared` the GPU."""
-        meters = self._nvml.meters(self._gpu, errors=True, by_process=is_shared)
+        meters = self._nvml.meters(self._gpu, errors=True, by_process=is_shared, limits=False)
         if meters is None:
             return
         at = time.monotonic()

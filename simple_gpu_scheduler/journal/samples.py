@@ -10,10 +10,9 @@ import time
 from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.measurement import CPU, CPU_CURVE, GPU_CURVE, Curve, CurvePoint
 from simple_gpu_scheduler.base.values import Iterable, NamedTuple, Sequence
-from simple_gpu_scheduler.events import CurvesDrawn, Event
+from simple_gpu_scheduler.events import CurvesDrawn
 
 from . import files
-from .append import Appender
 from .read import Record, read_records
 from .records import record
 
@@ -23,31 +22,8 @@ _FAR = 1e15
 _QUANTITIES = dict.fromkeys((*GPU_CURVE, *CPU_CURVE))
 
 
-class Samples:
-    """The sink that writes curves. The file is made for the first of them."""
-
-    def __init__(self, journal: str) -> None:
-        self._path = files.samples_of(journal)
-        self.name = f"the file of samples {self._path}"
-        self._appender: Appender | None = None
-
-    def take(self, event: Event, /) -> None:
-        """One event."""
-        if not isinstance(event, CurvesDrawn):
-            return
-        lines = "".join([_line(event, curve) for curve in event.curves if curve.points])
-        if lines:
-            if self._appender is None:
-                self._appender = Appender(_open_to_append(self._path), self.name)
-            self._appender.append(lines.encode())
-
-    def close(self) -> None:
-        """No event follows."""
-        if self._appender:
-            self._appender.close()
-
-
-def _open_to_append(path: str) -> int:
+def open_to_append(path: str) -> int:
+    """Open the file, which is made if it is not there."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     fd = os.open(path, flags, 0o600)
     files.check_own(fd, path)
@@ -55,6 +31,11 @@ def _open_to_append(path: str) -> int:
     if size and os.pread(fd, 1, size - 1) != b"\n":  # an earlier scheduler was killed while it wrote
         os.write(fd, b"\n")
     return fd
+
+
+def encode_curves(event: CurvesDrawn) -> bytes:
+    """The lines of these curves."""
+    return "".join([_line(event, curve) for curve in event.curves if curve.points]).encode()
 
 
 def _line(event: CurvesDrawn, curve: Curve) -> str:

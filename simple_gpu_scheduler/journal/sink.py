@@ -1,4 +1,4 @@
-"""The journal of a run: starting it, its first record, and the sink that appends each event.
+"""The journal of a run: starting it, its first record, and the sinks that append each event, and curves beside it.
 
 So an event has been recorded before its consequences happen.
 """
@@ -10,7 +10,7 @@ from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.values import NamedTuple, Protocol, Sequence
-from simple_gpu_scheduler.events import Event, RunBegan
+from simple_gpu_scheduler.events import CurvesDrawn, Event, RunBegan
 from simple_gpu_scheduler.events.publisher import Sink
 from simple_gpu_scheduler.system.files import is_remote, write_at_once
 from simple_gpu_scheduler.system.leftovers import read_process
@@ -47,6 +47,30 @@ class Journal:
     def close(self) -> None:
         """No event follows."""
         self._appender.close()
+
+
+class Samples:
+    """Writes curves to the file beside the journal, which is made for the first of them."""
+
+    def __init__(self, journal: str) -> None:
+        self._path = files.samples_of(journal)
+        self.name = f"the file of samples {self._path}"
+        self._appender: Appender | None = None
+
+    def take(self, event: Event, /) -> None:
+        """One event."""
+        if type(event) is not CurvesDrawn:
+            return
+        from . import samples  # noqa: PLC0415 - most runs end before there is a curve
+
+        if self._appender is None:
+            self._appender = Appender(samples.open_to_append(self._path), self.name)
+        self._appender.append(samples.encode_curves(event))
+
+    def close(self) -> None:
+        """No event follows."""
+        if self._appender:
+            self._appender.close()
 
 
 class Recording(NamedTuple):

@@ -13,6 +13,7 @@ from .thinning import Thinning
 
 # Readings come once a second. After a longer gap, only this much of it is known.
 _LONGEST = 2.5
+_WINDOW = 0.25  # of which NVML's utilisation is about the mean
 _TRAFFIC = ("pcie_sent", "pcie_received", "nvlink_sent", "nvlink_received")
 # What belongs to the GPU as a whole when several attempts are on it.
 _OF_GPU = ("memory_copy", "device_memory", "temperature", "power", "clock", "energy", "throttled", "traffic", "xids")
@@ -119,17 +120,20 @@ class GpuAccounts:
         before, self._last = self._last, sample
         if before is None or sample.at <= before.at:
             return
-        present = [key for key, each in self._accounts.items() if each.ended is None or each.ended > before.at]
-        for key in present:
-            account = self._accounts[key]
+        noted: dict[Key, float] = {}
+        for key, account in self._accounts.items():
             since = max(before.at, account.began)
             until = sample.at if account.ended is None else min(sample.at, account.ended)
             if until > since:
                 part = (until - since) / (sample.at - before.at)
                 _charge(account, before.meters, sample.meters, sample.at - before.at, part)
                 known = until - max(since, sample.at - _LONGEST)
-                if sample.at <= until and 2 * known >= min(sample.at - before.at, _LONGEST):
-                    _note(account, key, sample, known, is_shared=len(present) > 1)
+                # A reading is about the time before it, which may have been another attempt's.
+                is_its_own = sample.at - account.began >= _WINDOW and 2 * known >= min(sample.at - before.at, _LONGEST)
+                if sample.at <= until and is_its_own:
+                    noted[key] = known
+        for key, known in noted.items():
+            _note(self._accounts[key], key, sample, known, is_shared=len(noted) > 1)
 
 
 def _charge(account: _Account, before: Meters, now: Meters, seconds: float, part: float) -> None:

@@ -4,7 +4,7 @@ from simple_gpu_scheduler.base.measurement import CurvePoint
 from simple_gpu_scheduler.base.values import Iterable, Sequence
 
 MOST_POINTS = 600
-_ABOUT = 0.9  # readings do not come exactly once a second
+_LATE = 0.1  # readings do not come exactly once a second
 
 
 class Thinning:
@@ -13,14 +13,14 @@ class Thinning:
     def __init__(self, most: int = MOST_POINTS, finest: float = 1.0) -> None:
         """No point but the last is shorter than `finest` seconds."""
         self._most = most
-        self._width = finest
+        self._width, self._late = finest, _LATE * finest
         self._closed: list[CurvePoint] = []
         self._open: CurvePoint | None = None
 
     def add(self, point: CurvePoint) -> None:
         """A reading, after all others; it may be a point of another curve."""
         self._open = point if self._open is None else _joined(self._open, point)
-        if self._open.seconds < self._width * _ABOUT:
+        if self._open.seconds < self._width - self._late:
             return
         self._closed.append(self._open)
         self._open = None

@@ -14,11 +14,12 @@ from .simulate import Workload, simulate
 
 
 class Site(NamedTuple):
-    """Where workloads are simulated: the number of GPUs, the estimates, and the label."""
+    """Where workloads are simulated: the number of GPUs, the estimates, the label, and how many jobs share a GPU."""
 
     gpus: int
     estimates: Callable[[], Estimates] = Estimates
     label: Label = lambda job: job.label
+    jobs_per_gpu: int = 1
 
 
 class Result(NamedTuple):
@@ -37,5 +38,5 @@ def compare(workloads: Sequence[Workload], policies: Iterable[Chosen], site: Sit
 def replay(workload: Workload, policy: Chosen, site: Site) -> Sequence[float]:
     """When each job starts, with a new scheduler."""
     gpus = tuple(map(str, range(site.gpus)))
-    scheduler = Scheduler(Limits(gpus), policy.make(), estimates=site.estimates(), label=site.label)
+    scheduler = Scheduler(Limits(gpus, site.jobs_per_gpu), policy.make(), estimates=site.estimates(), label=site.label)
     return simulate(workload, scheduler, gpus)

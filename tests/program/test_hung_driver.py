@@ -209,7 +209,9 @@ def test_a_look_that_takes_longer_than_a_moment_is_still_the_look_before_a_start
 ) -> None:
     """As without persistence mode; the answer comes to a loop that has gone on."""
     idle_gpus.show([a_gpu(0), a_gpu(1)], delays={PROCESSES: 300_000})
-    done = program.run(stdin="echo $CUDA_VISIBLE_DEVICES\n" * 4 + "echo $CUDA_VISIBLE_DEVICES #: gpus=2\n")
+    done = program.run(
+        "--no-samples", stdin="echo $CUDA_VISIBLE_DEVICES\n" * 4 + "echo $CUDA_VISIBLE_DEVICES #: gpus=2\n"
+    )
     assert (done.returncode, done.stdout.split()[-1]) == (0, b"0,1")
     assert idle_gpus.calls(PROCESSES) <= 8, "each look counts"
     assert program.run("run", "--no-wait", "true").returncode == 0

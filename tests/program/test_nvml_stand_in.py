@@ -3,8 +3,10 @@
 import ctypes
 import json
 import os
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -21,9 +23,13 @@ from tests.support.nvml import (
     NO_PERMISSION,
     NOT_SUPPORTED,
     RESET_REQUIRED,
+    TIMEOUT,
     UNKNOWN,
+    Gpu,
     Process,
+    Ramp,
     StandIn,
+    Steps,
     a_gpu,
     an_instance,
 )
@@ -35,12 +41,15 @@ READS_PROTECTED_MEMORY = ctypes.sizeof(getattr(pynvml, NAME_OF_ENTRY)) == 32
 
 StandInOf = Callable[..., StandIn]
 
+MOMENT = 1760000000.5
 MEMORY_V2 = "nvmlDeviceGetMemoryInfo_v2"
 PROCESSES_V3 = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v3")
 TEMPERATURE_V = "nvmlDeviceGetTemperatureV"
 
 START = """
 import json, sys
+from ctypes import c_ulonglong
+import pynvml
 from pynvml import *
 def tell(value):
     print(json.dumps(value), flush=True)
@@ -53,6 +62,19 @@ def failure(function, *args):
         return [type(error).__name__, error.value]
 def listed(processes):
     return [[process.pid, process.usedGpuMemory] for process in processes]
+def fields(handle, ids):
+    return [[v.fieldId, v.nvmlReturn, v.value.ullVal] for v in nvmlDeviceGetFieldValues(handle, ids)]
+def samples(handle, since=0):
+    return [[s.pid, s.timeStamp, s.smUtil, s.memUtil, s.encUtil, s.decUtil]
+            for s in nvmlDeviceGetProcessUtilization(handle, since)]
+def event(events, timeout=0):
+    data = nvmlEventSetWait_v2(events, timeout)
+    return [nvmlDeviceGetIndex(data.device), data.eventType, data.eventData]
+def events_of(*indices):
+    events = nvmlEventSetCreate()
+    for index in indices:
+        nvmlDeviceRegisterEvents(gpu(index), nvmlEventTypeXidCriticalError, events)
+    return events
 nvmlInit()
 """
 
@@ -86,11 +108,20 @@ class Talk:
         )
 
     def ask(self, expression: str) -> object:
+        self.begin(expression)
+        return self.answer()
+
+    def begin(self, expression: str) -> None:
         assert self.process.stdin
-        assert self.process.stdout
         self.process.stdin.write(expression + "\n")
         self.process.stdin.flush()
+
+    def answer(self) -> object:
+        assert self.process.stdout
         return json.loads(self.process.stdout.readline())
+
+    def is_busy_for(self, seconds: float) -> bool:
+        return select.select([self.process.stdout], [], [], seconds)[0] == []
 
     def close(self) -> None:
         self.process.communicate(timeout=120)
@@ -181,6 +212,111 @@ tell([[read(gpu(0)) for read in readers],
     assert told(nvml, code) == [[97, 71, 250_500, 300_000, 300_000, 40, 3], [not_supported] * 9]
 
 
+MORE_READERS = """
+clocks = [lambda h, kind=kind: nvmlDeviceGetClockInfo(h, kind) for kind in range(3)]
+reasons = [nvmlDeviceGetCurrentClocksEventReasons, nvmlDeviceGetCurrentClocksThrottleReasons,
+           nvmlDeviceGetSupportedClocksEventReasons, nvmlDeviceGetSupportedClocksThrottleReasons]
+pcie = [lambda h, counter=counter: nvmlDeviceGetPcieThroughput(h, counter) for counter in range(2)]
+readers = [nvmlDeviceGetTotalEnergyConsumption, *clocks, *reasons, *pcie]
+"""
+
+
+def test_more_is_read_where_it_is_shown(nvml: StandIn) -> None:
+    shown = a_gpu(0, energy=2**40 + 1, clock=1410, memory_clock=1593, throttle=0x24, pcie_tx=12_000, pcie_rx=700)
+    nvml.show([shown, a_gpu(1)])
+    code = f"""{MORE_READERS}
+tell([[read(gpu(0)) for read in readers], [failure(read, gpu(1)) for read in readers],
+      [failure(nvmlDeviceGetClockInfo, gpu(0), kind) for kind in (3, 4)],
+      failure(nvmlDeviceGetPcieThroughput, gpu(0), 2)])
+"""
+    not_supported, invalid = ["NVMLError_NotSupported", NOT_SUPPORTED], ["NVMLError_InvalidArgument", 2]
+    assert told(nvml, code) == [
+        [2**40 + 1, 1410, 1410, 1593, 0x24, 0x24, 0x1FF, 0x1FF, 12_000, 700],
+        [not_supported] * 10,
+        [not_supported, invalid],
+        invalid,
+    ]
+
+
+def test_the_memorys_utilization_is_told_with_the_gpus(nvml: StandIn) -> None:
+    nvml.show(
+        [
+            a_gpu(0, utilization=90, memory_utilization=45),
+            a_gpu(1, utilization=90),
+            a_gpu(2, utilization=None, memory_utilization=45),
+        ]
+    )
+    code = """
+rates = [nvmlDeviceGetUtilizationRates(gpu(index)) for index in range(2)]
+tell([*([each.gpu, each.memory] for each in rates), failure(nvmlDeviceGetUtilizationRates, gpu(2))])
+"""
+    assert told(nvml, code) == [[90, 45], [90, 0], ["NVMLError_NotSupported", NOT_SUPPORTED]]
+
+
+def test_fields_are_read_together_and_each_fails_alone(nvml: StandIn) -> None:
+    counters = {"pcie_tx_bytes": 2**35, "pcie_rx_bytes": 7, "nvlink_tx_kib": 2**33, "nvlink_rx_kib": 8}
+    nvml.show([a_gpu(0, energy=2**40, **counters), a_gpu(1, energy=9)], now=MOMENT)
+    code = """
+links = 0xFFFFFFFF
+ids = [83, 197, 198, (138, links), (139, links), (138, 0), 139, 90]
+values = nvmlDeviceGetFieldValues(gpu(0), ids)
+tell([fields(gpu(0), ids[:5]), [v.nvmlReturn for v in values],
+      [[v.scopeId, v.timestamp, v.latencyUsec, v.valueType] for v in values[3:6]],
+      [v.nvmlReturn for v in nvmlDeviceGetFieldValues(gpu(1), ids)], fields(gpu(1), [83])])
+"""
+    links, at, longs = 0xFFFFFFFF, int(MOMENT * 10**6), 3
+    assert told(nvml, code) == [
+        [[83, 0, 2**40], [197, 0, 2**35], [198, 0, 7], [138, 0, 2**33], [139, 0, 8]],
+        [0] * 5 + [NOT_SUPPORTED] * 3,
+        [[links, at, 0, longs], [links, at, 0, longs], [0, at, 0, longs]],
+        [0] + [NOT_SUPPORTED] * 7,
+        [[83, 0, 9]],
+    ]
+
+
+def test_what_processes_use_is_told_of_those_that_are_busy(nvml: StandIn) -> None:
+    working = [Process(7, GIB, 60), Process(8, None, 25), Process(9, GIB, 0), Process(10, GIB)]
+    nvml.show(
+        [
+            a_gpu(0, processes=working, graphics=[Process(11, 0, 3)], mps=[Process(12, 0, Steps(0, [(4, None)]))]),
+            a_gpu(1, processes=[Process(7, GIB, 0)]),
+            a_gpu(2),
+            a_gpu(3, processes=[Process(7, GIB)]),
+            a_gpu(4, mig=True, instances=[an_instance(4, 0, processes=[Process(7, GIB, 50)])]),
+        ],
+        now=MOMENT,
+    )
+    code = f"""
+at = {int(MOMENT * 10**6)}
+tell([samples(gpu(0)), samples(gpu(0), at - 1), failure(samples, gpu(0), at),
+      [failure(samples, gpu(index)) for index in range(1, 5)]])
+"""
+    at = int(MOMENT * 10**6)
+    busy = [[pid, at, sm, 0, 0, 0] for pid, sm in ((7, 60), (8, 25), (11, 3), (12, 4))]
+    none, not_supported = ["NVMLError_NotFound", 6], ["NVMLError_NotSupported", NOT_SUPPORTED]
+    assert told(nvml, code) == [busy, busy, none, [none, none, not_supported, not_supported]]
+
+
+def test_the_use_of_a_process_leaves_its_memory_as_it_is(fitting: StandIn) -> None:
+    fitting.show([a_gpu(0, processes=[Process(7, GIB, 60), Process(8, None, Ramp(1, 1, MOMENT)), Process(9, 5)])])
+    assert told(fitting, "tell(listed(nvmlDeviceGetComputeRunningProcesses(gpu(0))))") == [[7, GIB], [8, None], [9, 5]]
+
+
+def test_an_array_of_samples_that_is_too_small_gets_the_size_that_it_needs(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0, processes=[Process(7, 0, 1), Process(8, 0, 2), Process(9, 0, 3)])])
+    code = """
+import ctypes, pynvml
+function = pynvml._nvmlGetFunctionPointer("nvmlDeviceGetProcessUtilization")
+handle, answers = gpu(0), []
+for room, array in ((9, None), (2, ctypes.create_string_buffer(32 * 5)), (5, ctypes.create_string_buffer(32 * 5))):
+    count = ctypes.c_uint(room)
+    code = function(handle, array, ctypes.byref(count), ctypes.c_ulonglong(0))
+    answers.append([code, count.value, array and array.raw[64:].count(0) == 96])
+tell(answers)
+"""
+    assert told(nvml, code) == [[7, 3, None], [7, 3, True], [0, 3, False]]
+
+
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
 def test_all_processes_are_listed_however_many(fitting: StandIn, count: int) -> None:
     computing = [Process(100 + number, number * MIB) for number in range(count)]
@@ -191,8 +327,8 @@ tell([listed(f(gpu(i))) for i in range(2)
       for f in (nvmlDeviceGetComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses)])
 """
     assert told(fitting, code) == [
-        [list(process) for process in computing],
-        [list(process) for process in drawing],
+        [[process.pid, process.memory] for process in computing],
+        [[process.pid, process.memory] for process in drawing],
         [],
         [],
     ]
@@ -263,6 +399,260 @@ tell([count, nvmlDeviceGetMigMode(gpu(0)), about(gpu(0)), *map(about, migs),
     ]
 
 
+# ---- Events
+
+NO_EVENT = ["NVMLError_Timeout", TIMEOUT]
+
+
+def test_events_are_told_one_by_one_to_each_set(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={79: 5}), a_gpu(1, xids={})])
+    talk.ask("globals().update(both=events_of(0, 1), one=events_of(1), none=nvmlEventSetCreate())")
+    assert [talk.ask(f"failure(event, {name})") for name in ("both", "one", "none")] == [NO_EVENT] * 3
+    nvml.show([a_gpu(0, xids={79: 7, 31: 1}), a_gpu(1, xids={13: 1})])
+    assert [talk.ask("event(both)") for _ in range(4)] == [[0, 8, 79], [0, 8, 79], [0, 8, 31], [1, 8, 13]]
+    assert [talk.ask("failure(event, both)"), talk.ask("failure(event, none)")] == [NO_EVENT] * 2
+    assert [talk.ask("event(one)"), talk.ask("failure(event, one)")] == [[1, 8, 13], NO_EVENT]
+    nvml.show([a_gpu(0, xids={79: 8, 31: 1}), a_gpu(1, xids={13: 1})])
+    assert [talk.ask("event(both)"), talk.ask("failure(event, both)")] == [[0, 8, 79], NO_EVENT]
+
+
+def test_an_event_has_all_that_the_bindings_read_and_no_more_for_the_old_call(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    talk.ask(CALLS)
+    talk.ask("globals().update(events=events_of(0))")
+    nvml.show([a_gpu(0, xids={79: 2})])
+    data = "(lambda d: [d.eventType, d.eventData, d.gpuInstanceId, d.computeInstanceId])"
+    assert talk.ask(f"{data}(nvmlEventSetWait(events, 0))") == [8, 79, 0xFFFFFFFF, 0xFFFFFFFF]
+    assert talk.ask("[old_wait(events, c_data, 0), *c_data[1:]]") == [0, 8, 79, 0]
+
+
+def test_a_gpu_is_added_once_and_a_new_set_knows_nothing_of_an_old_one(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    talk.ask("globals().update(events=events_of(0))")
+    nvml.show([a_gpu(0, xids={79: 2})])
+    assert talk.ask("nvmlDeviceRegisterEvents(gpu(0), 8, events)") is None
+    assert [talk.ask("event(events)") for _ in range(2)] == [[0, 8, 79]] * 2
+    assert talk.ask("[failure(event, events), nvmlEventSetFree(events)]") == [NO_EVENT, None]
+    invalid = ["NVMLError_InvalidArgument", 2]
+    uses = ("event, events", "nvmlEventSetFree, events", "nvmlDeviceRegisterEvents, gpu(0), 8, events")
+    assert [talk.ask(f"failure({use})") for use in uses] == [invalid] * 3
+    nvml.show([a_gpu(0, xids={79: 3})])
+    assert talk.ask("[failure(event, nvmlEventSetCreate()) for _ in range(3)]") == [NO_EVENT] * 3
+    assert talk.ask("[nvmlEventSetFree(nvmlEventSetCreate()) for _ in range(200)]") == [None] * 200
+
+
+def test_a_gpu_tells_of_the_events_that_it_supports(nvml: StandIn) -> None:
+    nvml.show([a_gpu(0, xids={}), a_gpu(1), a_gpu(2, xids={}, mig=True, instances=[an_instance(2, 0)])])
+    code = """
+events = nvmlEventSetCreate()
+mig = nvmlDeviceGetMigDeviceHandleByIndex(gpu(2), 0)
+handles = [*map(gpu, range(3)), mig]
+tell([nvmlDeviceGetSupportedEventTypes(gpu(0)), [failure(nvmlDeviceGetSupportedEventTypes, h) for h in handles],
+      [failure(nvmlDeviceRegisterEvents, h, 8, events) for h in handles],
+      [failure(nvmlDeviceRegisterEvents, gpu(0), types, events) for types in (0, 1 << 40, 8 | 2)]])
+"""
+    not_supported, invalid = ["NVMLError_NotSupported", NOT_SUPPORTED], ["NVMLError_InvalidArgument", 2]
+    each = [None, not_supported, None, not_supported]
+    assert told(nvml, code) == [8, each, each, [None, invalid, not_supported]]
+
+
+def test_a_set_does_not_tell_of_types_that_nobody_asked_for(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    talk.ask("globals().update(events=nvmlEventSetCreate())")
+    talk.ask("nvmlDeviceRegisterEvents(gpu(0), 0, events)")
+    nvml.show([a_gpu(0, xids={79: 1})])
+    assert talk.ask("failure(event, events)") == NO_EVENT
+
+
+def test_who_waits_is_told_when_it_happens_or_when_the_time_is_over(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    timed = "(lambda start, answer: [answer, __import__('time').monotonic() - start])"
+    waited = "(__import__('time').monotonic(), failure(event, events, 300) or 'told')"
+    talk.ask("globals().update(events=events_of(0))")
+    answer, seconds = talk.ask(timed + waited)  # type: ignore[misc]
+    assert (answer, 0.3 <= seconds < 30) == (NO_EVENT, True)
+    calls = nvml.calls("nvmlEventSetWait_v2")
+    moment = time.time() + 0.4
+    nvml.show([a_gpu(0, xids={79: Steps(moment, ((0, 0.0), (1, None)))})])
+    assert (talk.ask("event(events, 60_000)"), time.time() >= moment) == ([0, 8, 79], True)
+    talk.begin("event(events, 0xFFFFFFFF)")
+    assert talk.is_busy_for(0.2)
+    nvml.show([a_gpu(0, xids={79: 1, 13: 1})])
+    assert talk.answer() == [0, 8, 13]
+    assert (calls, nvml.calls("nvmlEventSetWait_v2")) == (1, 3)
+
+
+def test_who_waits_hears_of_failures_too(nvml: StandIn, talk: Talk) -> None:
+    gpus = [a_gpu(index, xids={}) for index in range(3)]
+    lost = {"errors": {"*": GPU_IS_LOST}}
+    failures: list[tuple[list[Gpu], dict[str, Mapping[str, int]], str, int]] = [
+        ([gpus[0], a_gpu(1, xids={}, **lost), gpus[2]], {}, "GpuIsLost", GPU_IS_LOST),
+        ([gpus[0], gpus[2]], {}, "GpuIsLost", GPU_IS_LOST),
+        (gpus, {"errors": {"nvmlEventSetWait_v2": UNKNOWN}}, "Unknown", UNKNOWN),
+    ]
+    nvml.show(gpus)
+    talk.ask("globals().update(events=events_of(0, 1), none=nvmlEventSetCreate())")
+    for shown, settings, name, code in failures:
+        nvml.show(gpus)
+        talk.begin(f"failure(event, {'none' if settings else 'events'}, 60_000)")
+        assert talk.is_busy_for(0.1)
+        nvml.show(shown, **settings)  # type: ignore[arg-type]
+        assert talk.answer() == [f"NVMLError_{name}", code]
+    nvml.show([*gpus[:2], a_gpu(2, xids={}, **lost)])
+    assert talk.ask("failure(event, events)") == NO_EVENT
+
+
+def test_the_error_that_a_gpu_is_lost_by_is_told_before_it_is_lost(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={}), a_gpu(1, xids={})])
+    talk.ask("globals().update(events=events_of(0, 1), number=lambda: nvmlEventSetWait_v2(events, 0).eventData)")
+    nvml.show([a_gpu(0, xids={79: 1}, errors={"*": GPU_IS_LOST}), a_gpu(1, xids={13: 1})])
+    assert [talk.ask("number()"), talk.ask("number()")] == [79, 13]
+    assert talk.ask("failure(number)") == ["NVMLError_GpuIsLost", GPU_IS_LOST]
+
+
+def test_an_error_that_cannot_be_read_is_a_mistake(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={})])
+    talk.ask("globals().update(events=events_of(0))")
+    state = Path(nvml.environment["NVML_STAND_IN_STATE"])
+    text = state.read_text()
+    for line in ("xid", "xid 79", "xid 79 x", "xid x 1"):
+        state.write_text(f"{text}{line}\n")
+        asked = "[failure(event, events), failure(nvmlDeviceRegisterEvents, gpu(0), 8, nvmlEventSetCreate())]"
+        assert talk.ask(asked) == [["NVMLError_Unknown", UNKNOWN]] * 2, line
+
+
+def test_threads_that_wait_at_the_same_time_share_the_events(nvml: StandIn, talk: Talk) -> None:
+    nvml.show([a_gpu(0, xids={}), a_gpu(1, xids={})])
+    talk.ask("globals().update(events=events_of(0, 1), threading=__import__('threading'), seen=[])")
+    told_all = "[seen.append(event(events, 60_000)) for _ in range(50)]"
+    talk.ask(f"globals().update(threads=[threading.Thread(target=lambda: {told_all}) for _ in range(4)])")
+    talk.ask("[thread.start() for thread in threads]")
+    for number in range(1, 51):
+        nvml.show([a_gpu(0, xids={13: number, 79: number}), a_gpu(1, xids={13: 2 * number})])
+    assert talk.ask("[thread.join() for thread in threads]") == [None] * 4
+    assert talk.ask("sorted(seen)") == [[0, 8, 13]] * 50 + [[0, 8, 79]] * 50 + [[1, 8, 13]] * 100
+    assert talk.ask("failure(event, events)") == NO_EVENT
+
+
+# ---- With time
+
+
+def shown_at(nvml: StandIn, now: float, **changes: object) -> None:
+    nvml.show([a_gpu(0, **changes)], now=now)
+
+
+@pytest.mark.parametrize(
+    ("now", "power", "temperature"),
+    [
+        (0, 5000, 100),
+        (MOMENT, 5000, 100),
+        # Not a microjoule is lost in what a double cannot hold.
+        (MOMENT + 0.1, 30_000, 99),
+        (1760000000.500004, 5001, 99),
+        (1760000000.500007, 5001, 99),
+        (MOMENT + 2, 505_000, 95),
+        (MOMENT + 60, 15_005_000, 0),
+        (MOMENT + 600, 150_005_000, 0),
+    ],
+)
+def test_a_reading_grows_and_falls_with_the_clock(nvml: StandIn, now: float, power: int, temperature: int) -> None:
+    shown_at(nvml, now, power=Ramp(5000, 250_000, MOMENT), temperature=Ramp(100, -2.5, MOMENT))
+    code = "tell([nvmlDeviceGetPowerUsage(gpu(0)), nvmlDeviceGetTemperature(gpu(0), NVML_TEMPERATURE_GPU)])"
+    assert told(nvml, code) == [power, temperature]
+
+
+def test_a_reading_that_grows_slowly_or_fast_is_exact(nvml: StandIn) -> None:
+    shown_at(nvml, MOMENT + 10**8, power=Ramp(7, 1e-07, MOMENT), used=Ramp(1, 12.5, 0), total=Ramp(0, 64e9, MOMENT))
+    code = (
+        "memory = nvmlDeviceGetMemoryInfo(gpu(0)); tell([nvmlDeviceGetPowerUsage(gpu(0)), memory.used, memory.total])"
+    )
+    assert told(nvml, code) == [17, 1 + 12.5 * (MOMENT + 10**8) // 1, 64 * 10**17]
+
+
+def test_a_reading_goes_through_its_steps(nvml: StandIn, talk: Talk) -> None:
+    answers = []
+    for passed in (-5, 0, 9.999999, 10, 34.999999, 35, 35.25, 10**6):
+        now = MOMENT + passed
+        shown_at(nvml, now, utilization=Steps(MOMENT, ((3, 10), (80, 25.0), (97, 0.25), (0, None))))
+        answers.append(talk.ask("nvmlDeviceGetUtilizationRates(gpu(0)).gpu"))
+    assert answers == [3, 3, 3, 80, 80, 97, 0, 0]
+    shown_at(nvml, 0, utilization=Steps(MOMENT, [(40, None)]))
+    assert talk.ask("nvmlDeviceGetUtilizationRates(gpu(0)).gpu") == 40
+
+
+def test_many_steps_are_taken(nvml: StandIn) -> None:
+    steps = [(number, 0.5) for number in range(400)]
+    shown_at(nvml, MOMENT + 199.9, utilization=Steps(MOMENT, [*steps, (0, None)]))
+    assert told(nvml, "tell(nvmlDeviceGetUtilizationRates(gpu(0)).gpu)") == 399
+
+
+def test_memory_changes_with_time_in_instances_too(nvml: StandIn) -> None:
+    instances = [an_instance(0, index, used=Ramp(index, 10, MOMENT)) for index in range(2)]
+    shown_at(nvml, MOMENT + 3, mig=True, used=Steps(MOMENT, ((0, 1), (500, None))), instances=instances)
+    code = """
+migs = [nvmlDeviceGetMigDeviceHandleByIndex(gpu(0), index) for index in range(2)]
+tell([nvmlDeviceGetMemoryInfo(handle).used for handle in (gpu(0), *migs)])
+"""
+    assert told(nvml, code) == [561, 30, 31]
+
+
+def test_without_another_clock_it_is_the_machines(nvml: StandIn, talk: Talk) -> None:
+    since = time.time()
+    nvml.show([a_gpu(0, used=Ramp(0, 10**6, since))])
+    for _ in range(3):
+        before = time.time()
+        used = talk.ask("nvmlDeviceGetMemoryInfo(gpu(0)).used")
+        assert isinstance(used, int)
+        assert before - since - 0.001 <= used / 10**6 <= time.time() - since + 0.001
+
+
+NO_READINGS = [
+    *("5 + 3 / s", "5 + 3 / s since", "5 + x / s since 7", "5 + 3 / s since 7s", "5 + 3 / s since 7 8", "7s", "5 + 3"),
+    *("5 + 1e3 / s since 7", "x + 3 / s since 7", "5 3 / s since 7", "5 + 3 / s since 7.5.5", "5 + . / s since 7"),
+    "5 + 0 / s since " + "9" * 60,
+    *(
+        "at",
+        "at 7",
+        "at 7 1 2",
+        "at 7 1 -2 3",
+        "at x 1",
+        "at 7 1 x 3",
+        "at 7 x",
+        "on 7 1",
+        "at 7 " + "1 1 " * 1100 + "1",
+    ),
+    *("5 + 99999999999999999999999999999 / s since 7", "5 + 99999999999 / s since 0", "5 + 20000000000 / s since 0"),
+]
+
+
+def test_a_reading_that_is_none_is_a_mistake(nvml: StandIn, talk: Talk) -> None:
+    answers = {}
+    for reading in NO_READINGS:
+        nvml.show([a_gpu(0, power=None)])
+        with Path(nvml.environment["NVML_STAND_IN_STATE"]).open("a") as state:
+            state.write(f"power {reading}\n")
+        answers[reading] = talk.ask("failure(nvmlDeviceGetPowerUsage, gpu(0))[1]")
+    assert answers == dict.fromkeys(NO_READINGS, UNKNOWN)
+
+
+def test_counters_grow_with_the_clock_wherever_they_are_read(nvml: StandIn) -> None:
+    ramp = Ramp(5000, 250_000, MOMENT)
+    busy = [Process(7, 0, Steps(MOMENT, ((40, 3), (90, None))))]
+    shown_at(nvml, MOMENT + 4, energy=ramp, pcie_tx_bytes=Ramp(0, 31.5e9, MOMENT), throttle=ramp, processes=busy)
+    code = """
+tell([nvmlDeviceGetTotalEnergyConsumption(gpu(0)), nvmlDeviceGetCurrentClocksEventReasons(gpu(0)),
+      fields(gpu(0), [83, 197]), samples(gpu(0))[0][2]])
+"""
+    energy = 5000 + 4 * 250_000
+    assert told(nvml, code) == [energy, energy, [[83, 0, energy], [197, 0, 126 * 10**9]], 90]
+
+
+@pytest.mark.parametrize("values", [[(1, 2.0), (3, 4.0)], [(1, None), (3, None)]], ids=["an end", "no end before"])
+def test_only_the_last_step_has_no_end(nvml: StandIn, values: list[tuple[int, float | None]]) -> None:
+    with pytest.raises(ValueError, match="last step"):
+        nvml.show([a_gpu(0, power=Steps(MOMENT, values))])
+
+
 # ---- What goes wrong
 
 
@@ -280,6 +670,72 @@ def test_a_function_fails_as_it_is_set_to_for_one_gpu_only(nvml: StandIn, code: 
     nvml.show([a_gpu(0, errors={MEMORY_V2: code}), a_gpu(1)])
     asked = "tell([failure(nvmlDeviceGetMemoryInfo, gpu(i), v) for i in range(2) for v in (None, nvmlMemory_v2)])"
     assert told(nvml, asked) == [None, [f"NVMLError_{name}", code], None, None]
+
+
+# How each of the newer functions is called.
+NEWER = {
+    "nvmlDeviceGetTotalEnergyConsumption": "nvmlDeviceGetTotalEnergyConsumption(h)",
+    "nvmlDeviceGetCurrentClocksEventReasons": "nvmlDeviceGetCurrentClocksEventReasons(h)",
+    "nvmlDeviceGetCurrentClocksThrottleReasons": "nvmlDeviceGetCurrentClocksThrottleReasons(h)",
+    "nvmlDeviceGetSupportedClocksEventReasons": "nvmlDeviceGetSupportedClocksEventReasons(h)",
+    "nvmlDeviceGetSupportedClocksThrottleReasons": "nvmlDeviceGetSupportedClocksThrottleReasons(h)",
+    "nvmlDeviceGetClockInfo": "nvmlDeviceGetClockInfo(h, 0)",
+    "nvmlDeviceGetPcieThroughput": "nvmlDeviceGetPcieThroughput(h, 0)",
+    "nvmlDeviceGetFieldValues": "nvmlDeviceGetFieldValues(h, [83])",
+    "nvmlDeviceGetProcessUtilization": "nvmlDeviceGetProcessUtilization(h, 0)",
+    "nvmlDeviceGetSupportedEventTypes": "nvmlDeviceGetSupportedEventTypes(h)",
+    "nvmlDeviceRegisterEvents": "nvmlDeviceRegisterEvents(h, 8, events)",
+}
+NEWER_OF_THE_MACHINE = {
+    "nvmlEventSetCreate": "nvmlEventSetCreate()",
+    "nvmlEventSetWait": "_nvmlCheckReturn(old_wait(events, c_data, 0))",
+    "nvmlEventSetWait_v2": "nvmlEventSetWait_v2(events, 0)",
+    "nvmlEventSetFree": "nvmlEventSetFree(nvmlEventSetCreate())",
+}
+CALLS = (
+    "globals().update(time=__import__('time'), events=nvmlEventSetCreate(), c_data=(c_ulonglong * 4)(), "
+    "old_wait=pynvml._nvmlGetFunctionPointer('nvmlEventSetWait'), _nvmlCheckReturn=pynvml._nvmlCheckReturn)"
+)
+ALL_READINGS = {"energy": 1, "clock": 1, "throttle": 1, "pcie_tx": 1, "processes": [Process(7, 0, 50)], "xids": {}}
+
+
+def begin_call(talk: Talk, call: str, index: int = 0) -> None:
+    """Has it answer with the failure and whether it took 50 ms."""
+    started = f"(lambda h, start: [failure(lambda: {call}), time.monotonic() - start >= 0.05])"
+    talk.begin(f"{started}(gpu({index}), time.monotonic())")
+
+
+@pytest.mark.parametrize("name", NEWER)
+def test_newer_functions_are_slow_and_fail_as_they_are_set_to(nvml: StandIn, talk: Talk, name: str) -> None:
+    first, second = a_gpu(0, **ALL_READINGS), a_gpu(1, **ALL_READINGS)
+    talk.ask(CALLS)
+    nvml.show([first._replace(errors={name: GPU_IS_LOST}), second._replace(delays={name: 50_000})])
+    begin_call(talk, NEWER[name], 0)
+    failure, _ = talk.answer()  # type: ignore[misc]
+    begin_call(talk, NEWER[name], 1)
+    assert (failure, talk.answer()) == (["NVMLError_GpuIsLost", GPU_IS_LOST], [None, True])
+    nvml.show([first, second._replace(hangs=[name])])
+    begin_call(talk, NEWER[name], 1)
+    assert talk.is_busy_for(0.2)
+    nvml.show([first, second])
+    assert talk.answer() == [None, True]
+
+
+@pytest.mark.parametrize("name", NEWER_OF_THE_MACHINE)
+def test_functions_of_event_sets_are_slow_and_fail_as_they_are_set_to(nvml: StandIn, talk: Talk, name: str) -> None:
+    ends_well = ["NVMLError_Timeout", TIMEOUT] if "Wait" in name else None
+    talk.ask(CALLS)
+    nvml.show([a_gpu(0)], errors={name: UNKNOWN})
+    begin_call(talk, NEWER_OF_THE_MACHINE[name])
+    failure, _ = talk.answer()  # type: ignore[misc]
+    nvml.show([a_gpu(0)], delays={name: 50_000})
+    begin_call(talk, NEWER_OF_THE_MACHINE[name])
+    assert (failure, talk.answer()) == (["NVMLError_Unknown", UNKNOWN], [ends_well, True])
+    nvml.show([a_gpu(0)], hangs=[name])
+    begin_call(talk, NEWER_OF_THE_MACHINE[name])
+    assert talk.is_busy_for(0.2)
+    nvml.show([a_gpu(0)])
+    assert talk.answer() == [ends_well, True]
 
 
 def test_a_lost_gpu_fails_in_everything_with_its_instances_and_others_do_not(nvml: StandIn, talk: Talk) -> None:

@@ -9,7 +9,7 @@ from simple_gpu_scheduler.display.failsafe import Failsafe
 from simple_gpu_scheduler.display.layout import Layout, choose_layout, look_at_streams
 from simple_gpu_scheduler.display.lines import EventWords, PlainLines
 from simple_gpu_scheduler.events.publisher import Publisher, Sink
-from simple_gpu_scheduler.journal.sink import Recording
+from simple_gpu_scheduler.journal.sink import Recording, Samples
 from simple_gpu_scheduler.output.log_directory import LogDirectory, LogsOnceHungUp, log_directory, make_directory
 from simple_gpu_scheduler.run.options import Options
 
@@ -55,7 +55,7 @@ def open_outlets(
         sinks.append(_joblog(options, options.records.joblog, keeps=options.resume.is_asked or is_resumed))
     sinks += record.sinks
     if record.path and options.takes_samples:
-        sinks.append(_samples(record.path))
+        sinks.append(Samples(record.path))
     if notifies:
         sinks.append(_notify(options, logs.of))
     return Outlets(Publisher(sinks), layout, logs)
@@ -105,12 +105,6 @@ def _joblog(options: Options, path: str, *, keeps: bool) -> Sink:
     from simple_gpu_scheduler.joblog.sink import JobLog  # noqa: PLC0415 - see above
 
     return JobLog(path, keeps=keeps, is_simulated=options.execution.runs_nothing)
-
-
-def _samples(journal: str) -> Sink:
-    from simple_gpu_scheduler.journal.samples import Samples  # noqa: PLC0415 - see above
-
-    return Samples(journal)
 
 
 def _notify(options: Options, log_of: Callable[[Job], str]) -> Sink:

@@ -6,6 +6,7 @@
  * To the file that NVML_STAND_IN_LOG names, every call appends the name of its function.
  *
  *     driver 570.86.15        the driver's version; also `nvml`, `cuda` (12080 is 12.8)
+ *     now SECONDS             since the epoch, instead of the machine's clock
  *     init_error 18           nvmlInit fails with this NVML code
  *     error FUNCTION CODE     this function fails so, whatever it is asked about; `*` is every function
  *     delay_us FUNCTION N     this function takes so long
@@ -15,19 +16,39 @@
  *     total BYTES             also `reserved`, `used`; version 1 of the memory counts what is reserved as used
  *     utilization PERCENT     also `temperature`, `power` and `power_limit` (milliwatts), `fan`, `compute_mode`;
  *                             a GPU without the line does not support the question
- *     process PID BYTES       a process that computes, `graphics` one that draws, `mps` one that computes through MPS;
- *                             BYTES may be `-`: unknown
+ *     memory_utilization PERCENT
+ *                             of the memory's time; 0 without the line, if there is one of `utilization`
+ *     energy MILLIJOULES      since the driver was loaded
+ *     clock MHZ               of graphics and of the SMs, and `memory_clock`
+ *     throttle MASK           the reasons for which the clocks are as they are, as a decimal number
+ *     pcie_tx KB_A_SECOND     what the GPU sends, and `pcie_rx` what it gets; `pcie_tx_bytes`, `pcie_rx_bytes` count it
+ *     nvlink_tx_kib KIB       counts what the GPU has sent through all of its links, and `nvlink_rx_kib` what it got
+ *     events MASK             the types of events that it tells of: 8 is XIDs, errors that have a number
+ *     xid NUMBER COUNT        how many of these there were; a set of events tells of those after the GPU came to it
+ *     process PID BYTES [SM]  a process that computes, `graphics` one that draws, `mps` one that computes through MPS;
+ *                             BYTES may be `-`: unknown; SM is its part of the utilization, in percent
  *     error FUNCTION CODE     for this GPU only; also `delay_us`, `hang`
  *     mig 0|1                 without the line the GPU knows no MIG
  *     instance                begins a MIG instance of this GPU, with `uuid`, `name`, `gi`, `ci`, `total`, `reserved`,
  *                             `used`, processes, `error`, `delay_us`, `hang`
  *
- * The lines are looked up in the text as they are; nothing is kept between two calls but the count of initialisations
- * and the handles, so that calls from several threads have nothing to share.
+ * A number of a device may depend on the time at which the call began; whole units are given, and never less than 0:
+ *
+ *     energy 5000 + 250000 / s since 1760000000.5     the number, and so many more a second from then on (or fewer: -2)
+ *     utilization at 1760000000.5 0 10 80 25 0        0 for 10 s from then on and before, then 80 for 25 s, then 0
+ *
+ * Seconds and what comes in one are decimal fractions of up to nine places; what is behind these is not looked at.
+ *
+ * The lines are looked up in the text as they are; nothing is kept between two calls but the count of initialisations,
+ * the handles and what each set of events has told, so that calls from several threads have nothing else to share.
+ *
+ * A call that waits for events looks at the file again and again. When there is nothing to tell, it fails as `error`
+ * above the first GPU or at one of the set says, or with a lost GPU if one of these is gone.
  *
  * With -DPROTECTED_MEMORY_IN_V3 it is one of the drivers 535.43 to 535.86, whose process entries were longer.
  */
 #define _GNU_SOURCE
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -46,12 +67,13 @@ enum {
     NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7,
     DRIVER_NOT_LOADED = 9,
+    TIMEOUT = 10,
     GPU_IS_LOST = 15,
     ARGUMENT_VERSION_MISMATCH = 25,
     UNKNOWN = 999,
 };
 
-enum { WORD = 96, LINE = 256, MIG_DEVICES_MAX = 7, NO_INSTANCE = -1 };
+enum { WORD = 96, LINE = 4096, MIG_DEVICES_MAX = 7, NO_INSTANCE = -1 };
 
 static const unsigned long long NOT_AVAILABLE = ~0ULL;
 
@@ -150,13 +172,91 @@ static bool to_number(const char *text, unsigned long long *number)
     return end != text && *end == '\0' && errno == 0;
 }
 
-/* A line that is missing is a question that is not supported; one that is no number is a mistake of the test. */
-static int number_of(struct lines lines, const char *word, unsigned long long *number)
+/* Times are in nanoseconds, so that they are exact where doubles are not; what comes in a second is in billionths. */
+typedef __int128 wide;
+
+enum { PLACES = 9 };
+static const wide BILLION = 1000000000;
+
+static bool to_billionths(const char *text, wide *value)
 {
-    char text[WORD];
-    if (!text_of(lines, word, text, sizeof text))
-        return NOT_SUPPORTED;
-    return to_number(text, number) ? SUCCESS : UNKNOWN;
+    const wide limit = BILLION * BILLION * BILLION;
+    bool is_negative = *text == '-', has_point = false;
+    int digits = 0, places = 0;
+    *value = 0;
+    for (text += is_negative; *text; text++) {
+        if (*text == '.' && !has_point) {
+            has_point = true;
+            continue;
+        }
+        if (!isdigit((unsigned char)*text) || *value > limit)
+            return false;
+        digits++;
+        if (places == PLACES)
+            continue;
+        *value = *value * 10 + (*text - '0');
+        places += has_point;
+    }
+    for (; places < PLACES; places++)
+        *value *= 10;
+    if (is_negative)
+        *value = -*value;
+    return digits > 0;
+}
+
+/* START + RATE / s since SECONDS */
+static bool to_ramp(const char *text, wide now, unsigned long long *number)
+{
+    char start_word[WORD], rate_word[WORD], since_word[WORD];
+    unsigned long long start;
+    wide rate, since, value;
+    int end = 0;
+    if (sscanf(text, "%95s + %95s / s since %95s%n", start_word, rate_word, since_word, &end) != 3 || text[end] != '\0')
+        return false;
+    if (!to_number(start_word, &start) || !to_billionths(rate_word, &rate) || !to_billionths(since_word, &since))
+        return false;
+    if (__builtin_mul_overflow(rate, now > since ? now - since : 0, &value) ||
+        __builtin_add_overflow(value, start * BILLION * BILLION, &value))
+        return false;
+    value = value > 0 ? value / BILLION / BILLION : 0;
+    *number = (unsigned long long)value;
+    return value <= ~0ULL;
+}
+
+/* at SECONDS VALUE [SECONDS VALUE]... */
+static bool to_step(char *text, wide now, unsigned long long *number)
+{
+    char *left;
+    const char *at = strtok_r(text, " ", &left), *word = strtok_r(NULL, " ", &left);
+    unsigned long long value;
+    wide moment, length;
+    bool is_found = false;
+    if (!at || strcmp(at, "at") != 0 || !word || !to_billionths(word, &moment))
+        return false;
+    for (;;) {
+        if (!(word = strtok_r(NULL, " ", &left)) || !to_number(word, &value))
+            return false;
+        if (!is_found)
+            *number = value;
+        if (!(word = strtok_r(NULL, " ", &left)))
+            return true;
+        if (!to_billionths(word, &length) || length < 0)
+            return false;
+        moment += length;
+        is_found = is_found || now < moment;
+    }
+}
+
+static bool to_number_at(const char *text, wide now, unsigned long long *number)
+{
+    char words[LINE];
+    if (to_number(text, number) || to_ramp(text, now, number))
+        return true;
+    /* A longer line may have been cut where it is still one of steps. */
+    if (strlen(text) == LINE - 1)
+        return false;
+    strcpy(words, text);
+    return to_step(words, now, number);
 }
 
 /* What a line `error FUNCTION NUMBER` or `delay_us FUNCTION NUMBER` says about a function; 0 is nothing. */
@@ -257,6 +357,7 @@ struct call {
     const char *function;
     int result;
     char *text;              /* of the file */
+    wide now;
     struct lines machine;    /* what is above the first GPU */
     struct lines gpus;
     struct lines gpu;        /* without its instances */
@@ -269,6 +370,20 @@ struct call {
 static void forget(struct call *call)
 {
     free(call->text);
+}
+
+/* A line that is missing is a question that is not supported; one that is no number is a mistake of the test. */
+static int number_of(const struct call *call, struct lines lines, const char *word, unsigned long long *number)
+{
+    struct line line;
+    if (!take_word(&lines, word, &line))
+        return NOT_SUPPORTED;
+    return to_number_at(line.rest, call->now, number) ? SUCCESS : UNKNOWN;
+}
+
+static int own_number(const struct call *call, const char *word, unsigned long long *number)
+{
+    return number_of(call, call->own, word, number);
 }
 
 static void log_call(const char *function)
@@ -331,11 +446,22 @@ static int refusal(const struct call *call)
     return (int)said_about(call, "error");
 }
 
-static struct call about_machine(const char *function, bool needs_initialisation)
+/* The machine's clock, or the one that the test shows. */
+static bool read_clock(struct lines machine, wide *now)
+{
+    char shown[WORD];
+    struct timespec time;
+    if (text_of(machine, "now", shown, sizeof shown))
+        return to_billionths(shown, now);
+    clock_gettime(CLOCK_REALTIME, &time);
+    *now = time.tv_sec * BILLION + time.tv_nsec;
+    return true;
+}
+
+static struct call look(const char *function, bool needs_initialisation)
 {
     struct call call = {.function = function, .instance_index = NO_INSTANCE};
     size_t length;
-    log_call(function);
     call.text = read_state(&length);
     if (!call.text) {
         call.result = needs_initialisation && !is_initialised() ? UNINITIALIZED : DRIVER_NOT_LOADED;
@@ -346,7 +472,15 @@ static struct call about_machine(const char *function, bool needs_initialisation
     call.gpus = (struct lines){call.machine.to, whole.to};
     if (needs_initialisation && !is_initialised())
         call.result = UNINITIALIZED;
+    else if (!read_clock(call.machine, &call.now))
+        call.result = UNKNOWN;
     return call;
+}
+
+static struct call about_machine(const char *function, bool needs_initialisation)
+{
+    log_call(function);
+    return look(function, needs_initialisation);
 }
 
 /* Takes the next GPU of the file into the call. */
@@ -373,7 +507,7 @@ static bool seek_gpu(struct call *call, unsigned index)
 static bool in_mig_mode(const struct call *call)
 {
     unsigned long long mode = 0;
-    return number_of(call->gpu, "mig", &mode) == SUCCESS && mode == 1;
+    return number_of(call, call->gpu, "mig", &mode) == SUCCESS && mode == 1;
 }
 
 static bool seek_instance(struct call *call, unsigned index)
@@ -427,13 +561,18 @@ static int give_text(const char *text, char *to, unsigned size)
     return SUCCESS;
 }
 
-static int give_unsigned(struct lines lines, const char *word, unsigned *to)
+static int give_unsigned(const struct call *call, struct lines lines, const char *word, unsigned *to)
 {
     unsigned long long number = 0;
-    int result = number_of(lines, word, &number);
+    int result = number_of(call, lines, word, &number);
     if (result == SUCCESS)
         *to = (unsigned)number;
     return result;
+}
+
+static int give_own(const struct call *call, const char *word, unsigned *to)
+{
+    return give_unsigned(call, call->own, word, to);
 }
 
 static int give_handle(const struct call *call, struct device **handle)
@@ -477,7 +616,7 @@ static int initialise(const char *function)
     FREED_AT_THE_END = about_machine(function, false);
     unsigned code = 0;
     if (call.result == SUCCESS)
-        give_unsigned(call.machine, "init_error", &code);
+        give_unsigned(&call, call.machine, "init_error", &code);
     if (call.result == SUCCESS)
         call.result = code ? (int)code : refusal(&call);
     if (call.result != SUCCESS)
@@ -530,7 +669,7 @@ const char *nvmlErrorString(int result)
     case NOT_FOUND: return "Not Found";
     case INSUFFICIENT_SIZE: return "Insufficient Size";
     case DRIVER_NOT_LOADED: return "Driver Not Loaded";
-    case 10: return "Timeout";
+    case TIMEOUT: return "Timeout";
     case GPU_IS_LOST: return "GPU is lost";
     case 16: return "GPU requires reset";
     case 18: return "Driver/library version mismatch";
@@ -562,13 +701,13 @@ int nvmlSystemGetNVMLVersion(char *version, unsigned length)
 int nvmlSystemGetCudaDriverVersion(int *version)
 {
     ASKED_ABOUT_THE_MACHINE;
-    return give_unsigned(call.machine, "cuda", (unsigned *)version);
+    return give_unsigned(&call, call.machine, "cuda", (unsigned *)version);
 }
 
 int nvmlSystemGetCudaDriverVersion_v2(int *version)
 {
     ASKED_ABOUT_THE_MACHINE;
-    return give_unsigned(call.machine, "cuda", (unsigned *)version);
+    return give_unsigned(&call, call.machine, "cuda", (unsigned *)version);
 }
 
 /* ---- Which devices there are ------------------------------------------------------------------------------------ */
@@ -709,14 +848,14 @@ struct memory {
 static int memory_of(struct call *call, struct memory *memory)
 {
     unsigned long long used;
-    int result = number_of(call->own, "total", &memory->total);
+    int result = own_number(call, "total", &memory->total);
     if (result == SUCCESS)
-        result = number_of(call->own, "reserved", &memory->reserved);
+        result = own_number(call, "reserved", &memory->reserved);
     if (result == SUCCESS)
-        result = number_of(call->own, "used", &memory->used);
+        result = own_number(call, "used", &memory->used);
     if (call->instance_index == NO_INSTANCE)
         for (unsigned i = 0; result == SUCCESS && seek_instance(call, i); i++)
-            if ((result = number_of(call->own, "used", &used)) == SUCCESS)
+            if ((result = own_number(call, "used", &used)) == SUCCESS)
                 memory->used += used;
     memory->free = memory->total - memory->reserved - memory->used;
     return result;
@@ -762,14 +901,18 @@ int nvmlDeviceGetUtilizationRates(struct device *device, struct utilization *uti
     ASKED_ABOUT(device);
     if (in_mig_mode(&call))
         return NOT_SUPPORTED;
+    int result = give_own(&call, "utilization", &utilization->gpu);
+    if (result != SUCCESS)
+        return result;
     utilization->memory = 0;
-    return give_unsigned(call.own, "utilization", &utilization->gpu);
+    result = give_own(&call, "memory_utilization", &utilization->memory);
+    return result == NOT_SUPPORTED ? SUCCESS : result;
 }
 
 int nvmlDeviceGetTemperature(struct device *device, unsigned sensor, unsigned *temperature)
 {
     ASKED_ABOUT(device);
-    return sensor == 0 ? give_unsigned(call.own, "temperature", temperature) : INVALID_ARGUMENT;
+    return sensor == 0 ? give_own(&call, "temperature", temperature) : INVALID_ARGUMENT;
 }
 
 struct temperature {
@@ -782,7 +925,7 @@ int nvmlDeviceGetTemperatureV(struct device *device, struct temperature *tempera
     ASKED_ABOUT(device);
     if (temperature->version != (sizeof *temperature | 1U << 24))
         return ARGUMENT_VERSION_MISMATCH;
-    return temperature->sensor == 0 ? give_unsigned(call.own, "temperature", (unsigned *)&temperature->temperature)
+    return temperature->sensor == 0 ? give_own(&call, "temperature", (unsigned *)&temperature->temperature)
                                     : INVALID_ARGUMENT;
 }
 
@@ -790,7 +933,7 @@ int nvmlDeviceGetTemperatureV(struct device *device, struct temperature *tempera
     int asked(struct device *device, unsigned *value)                                                                  \
     {                                                                                                                  \
         ASKED_ABOUT(device);                                                                                           \
-        return give_unsigned(call.own, word, value);                                                                   \
+        return give_own(&call, word, value);                                                                           \
     }
 
 GIVES(nvmlDeviceGetPowerUsage, "power")
@@ -798,6 +941,95 @@ GIVES(nvmlDeviceGetEnforcedPowerLimit, "power_limit")
 GIVES(nvmlDeviceGetPowerManagementLimit, "power_limit")
 GIVES(nvmlDeviceGetFanSpeed, "fan")
 GIVES(nvmlDeviceGetComputeMode, "compute_mode")
+
+#define GIVES_LONG(asked, word)                                                                                        \
+    int asked(struct device *device, unsigned long long *value)                                                        \
+    {                                                                                                                  \
+        ASKED_ABOUT(device);                                                                                           \
+        return own_number(&call, word, value);                                                                         \
+    }
+
+GIVES_LONG(nvmlDeviceGetTotalEnergyConsumption, "energy")
+GIVES_LONG(nvmlDeviceGetCurrentClocksEventReasons, "throttle")
+GIVES_LONG(nvmlDeviceGetCurrentClocksThrottleReasons, "throttle")
+
+static const unsigned long long ALL_REASONS = 0x1ff;
+
+/* A GPU that can tell its reasons knows all of them. */
+#define GIVES_ALL_REASONS(asked)                                                                                       \
+    int asked(struct device *device, unsigned long long *value)                                                        \
+    {                                                                                                                  \
+        ASKED_ABOUT(device);                                                                                           \
+        int result = own_number(&call, "throttle", value);                                                             \
+        if (result == SUCCESS)                                                                                         \
+            *value = ALL_REASONS;                                                                                      \
+        return result;                                                                                                 \
+    }
+
+GIVES_ALL_REASONS(nvmlDeviceGetSupportedClocksEventReasons)
+GIVES_ALL_REASONS(nvmlDeviceGetSupportedClocksThrottleReasons)
+
+int nvmlDeviceGetClockInfo(struct device *device, unsigned type, unsigned *clock)
+{
+    ASKED_ABOUT(device);
+    switch (type) {
+    case 0: /* graphics */
+    case 1: /* SM */
+        return give_own(&call, "clock", clock);
+    case 2: return give_own(&call, "memory_clock", clock);
+    case 3: return NOT_SUPPORTED; /* video */
+    default: return INVALID_ARGUMENT;
+    }
+}
+
+int nvmlDeviceGetPcieThroughput(struct device *device, unsigned counter, unsigned *rate)
+{
+    ASKED_ABOUT(device);
+    if (counter > 1)
+        return INVALID_ARGUMENT;
+    return give_own(&call, counter == 0 ? "pcie_tx" : "pcie_rx", rate);
+}
+
+struct field {
+    unsigned id, scope;
+    long long timestamp, latency;
+    unsigned type;
+    int result;
+    unsigned long long value;
+};
+
+_Static_assert(sizeof(struct field) == 40, "the bindings count on this layout");
+
+enum { UNSIGNED_LONG_LONG = 3 };
+static const unsigned ALL_LINKS = ~0U;
+
+/* The line that has a field; NULL for one that is not supported. */
+static const char *word_of(const struct field *field)
+{
+    switch (field->id) {
+    case 83: return "energy";
+    case 138: return field->scope == ALL_LINKS ? "nvlink_tx_kib" : NULL;
+    case 139: return field->scope == ALL_LINKS ? "nvlink_rx_kib" : NULL;
+    case 197: return "pcie_tx_bytes";
+    case 198: return "pcie_rx_bytes";
+    default: return NULL;
+    }
+}
+
+int nvmlDeviceGetFieldValues(struct device *device, int count, struct field *fields)
+{
+    ASKED_ABOUT(device);
+    if (!fields)
+        return INVALID_ARGUMENT;
+    for (struct field *field = fields; field < fields + count; field++) {
+        const char *word = word_of(field);
+        field->timestamp = (long long)(call.now / 1000);
+        field->latency = 0;
+        field->type = UNSIGNED_LONG_LONG;
+        field->result = word ? own_number(&call, word, &field->value) : NOT_SUPPORTED;
+    }
+    return SUCCESS;
+}
 
 int nvmlDeviceGetCudaComputeCapability(struct device *device, int *major, int *minor)
 {
@@ -833,24 +1065,35 @@ struct processes {
     size_t entry;
 };
 
-/* Appends what these lines have; what finds no room is only counted. */
-static int append(struct processes *list, struct lines lines, const char *word)
+/* What a line says about a process: PID BYTES, and what follows. */
+static bool read_process(const struct line *line, struct process *process, struct line *left)
+{
+    struct lines rest = {line->rest, line->rest + strlen(line->rest)};
+    struct line said;
+    unsigned long long pid;
+    if (!take(&rest, &said) || !to_number(said.word, &pid))
+        return false;
+    process->pid = (unsigned)pid;
+    rest = (struct lines){said.rest, said.rest + strlen(said.rest)};
+    if (!take(&rest, left))
+        return false;
+    if (strcmp(left->word, "-") != 0)
+        return to_number(left->word, &process->memory);
+    process->memory = NOT_AVAILABLE;
+    return true;
+}
+
+/* Appends what the device's lines have; what finds no room is only counted. */
+static int append(struct processes *list, const struct call *call, const char *word)
 {
     struct process process = {.gpu_instance = ~0U, .compute_instance = ~0U};
-    struct line line;
-    give_unsigned(lines, "gi", &process.gpu_instance);
-    give_unsigned(lines, "ci", &process.compute_instance);
+    struct lines lines = call->own;
+    struct line line, left;
+    give_own(call, "gi", &process.gpu_instance);
+    give_own(call, "ci", &process.compute_instance);
     while (take_word(&lines, word, &line)) {
-        struct lines rest = {line.rest, line.rest + strlen(line.rest)};
-        struct line said;
-        unsigned long long pid;
-        if (!take(&rest, &said) || !to_number(said.word, &pid))
+        if (!read_process(&line, &process, &left))
             return UNKNOWN;
-        if (strcmp(said.rest, "-") == 0)
-            process.memory = NOT_AVAILABLE;
-        else if (!to_number(said.rest, &process.memory))
-            return UNKNOWN;
-        process.pid = (unsigned)pid;
         if (list->count < list->room)
             memcpy(list->to + list->count * list->entry, &process, list->entry);
         list->count++;
@@ -867,9 +1110,9 @@ static int give_processes(const char *function, struct device *device, const cha
         return call.result;
     struct processes list = {to, to ? *count : 0, 0, entry};
     bool is_instance = call.instance_index != NO_INSTANCE;
-    int result = append(&list, call.own, word);
+    int result = append(&list, &call, word);
     for (unsigned i = 0; !is_instance && result == SUCCESS && seek_instance(&call, i); i++)
-        result = append(&list, call.own, word);
+        result = append(&list, &call, word);
     if (result != SUCCESS)
         return result;
     *count = list.count;
@@ -892,12 +1135,299 @@ LISTS(nvmlDeviceGetMPSComputeRunningProcesses, "mps", ENTRY_V1)
 LISTS(nvmlDeviceGetMPSComputeRunningProcesses_v2, "mps", ENTRY_V2)
 LISTS(nvmlDeviceGetMPSComputeRunningProcesses_v3, "mps", ENTRY_V3)
 
+struct sample {
+    unsigned pid;
+    unsigned long long timestamp;
+    unsigned sm, memory, encoder, decoder;
+};
+
+_Static_assert(sizeof(struct sample) == 32, "the bindings count on this layout");
+
+struct samples {
+    struct sample *to;
+    unsigned room, count;
+    unsigned processes, known;
+};
+
+/* Appends the processes of one kind that use the SMs; as the driver does, it leaves out those that are idle. */
+static int sample(struct samples *list, const struct call *call, const char *word)
+{
+    struct sample sample = {.timestamp = (unsigned long long)(call->now / 1000)};
+    struct lines lines = call->own;
+    struct line line, left;
+    struct process process;
+    unsigned long long used;
+    for (; take_word(&lines, word, &line); list->processes++) {
+        if (!read_process(&line, &process, &left))
+            return UNKNOWN;
+        if (left.rest[0] == '\0')
+            continue;
+        if (!to_number_at(left.rest, call->now, &used))
+            return UNKNOWN;
+        list->known++;
+        if (used == 0)
+            continue;
+        sample.pid = process.pid;
+        sample.sm = (unsigned)used;
+        if (list->count < list->room)
+            list->to[list->count] = sample;
+        list->count++;
+    }
+    return SUCCESS;
+}
+
+/* The samples are of this moment; a GPU that has processes and tells of none what it uses does not support this. */
+int nvmlDeviceGetProcessUtilization(struct device *device, struct sample *to, unsigned *count, unsigned long long since)
+{
+    ASKED_ABOUT(device);
+    if (in_mig_mode(&call))
+        return NOT_SUPPORTED;
+    struct samples list = {.to = to, .room = to ? *count : 0};
+    static const char *const kinds[] = {"process", "graphics", "mps"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        int result = sample(&list, &call, kinds[i]);
+        if (result != SUCCESS)
+            return result;
+    }
+    if (list.processes > 0 && list.known == 0)
+        return NOT_SUPPORTED;
+    if (list.count == 0 || call.now / 1000 <= since)
+        return NOT_FOUND;
+    *count = list.count;
+    return list.count <= list.room ? SUCCESS : INSUFFICIENT_SIZE;
+}
+
+/* ---- Events ----------------------------------------------------------------------------------------------------- */
+
+enum { XID = 8, ALL_EVENTS = 0xffff };
+
+/* Of one kind of error of one GPU, how many a set has told. */
+struct told {
+    const struct device *device;
+    unsigned long long xid, count;
+};
+
+struct event_set {
+    bool is_used;
+    struct device *devices[64];
+    size_t devices_known;
+    struct told told[512];
+    size_t told_known;
+};
+
+static struct event_set event_sets[64];
+
+/* The functions that take a set have the lock. */
+static bool is_set(const struct event_set *set)
+{
+    for (size_t i = 0; i < sizeof event_sets / sizeof *event_sets; i++)
+        if (set == &event_sets[i])
+            return set->is_used;
+    return false;
+}
+
+static bool has_device(const struct event_set *set, const struct device *device)
+{
+    for (size_t i = 0; i < set->devices_known; i++)
+        if (set->devices[i] == device)
+            return true;
+    return false;
+}
+
+/* What a set has told of a kind of error, from 0 on; NULL when there is no room. */
+static struct told *told_of(struct event_set *set, const struct device *device, unsigned long long xid)
+{
+    for (size_t i = 0; i < set->told_known; i++)
+        if (set->told[i].device == device && set->told[i].xid == xid)
+            return &set->told[i];
+    if (set->told_known == sizeof set->told / sizeof *set->told)
+        return NULL;
+    set->told[set->told_known] = (struct told){device, xid, 0};
+    return &set->told[set->told_known++];
+}
+
+/* Takes what the next line says about errors, NUMBER COUNT; none is NOT_FOUND. */
+static int take_xid(const struct call *call, struct lines *left, struct told *seen)
+{
+    struct line line, said;
+    if (!take_word(left, "xid", &line))
+        return NOT_FOUND;
+    struct lines rest = {line.rest, line.rest + strlen(line.rest)};
+    bool is_read = take(&rest, &said) && to_number(said.word, &seen->xid) &&
+                   to_number_at(said.rest, call->now, &seen->count);
+    return is_read ? SUCCESS : UNKNOWN;
+}
+
+/* What has happened before is not told. */
+static int add_device(const struct call *call, struct event_set *set, struct device *device)
+{
+    struct lines left = call->own;
+    struct told seen;
+    int result;
+    if (has_device(set, device))
+        return SUCCESS;
+    if (set->devices_known == sizeof set->devices / sizeof *set->devices)
+        return UNKNOWN;
+    while ((result = take_xid(call, &left, &seen)) == SUCCESS) {
+        struct told *told = told_of(set, device, seen.xid);
+        if (!told)
+            return UNKNOWN;
+        told->count = seen.count;
+    }
+    if (result != NOT_FOUND)
+        return result;
+    set->devices[set->devices_known++] = device;
+    return SUCCESS;
+}
+
+/* An error of the call's GPU that the set has not told; none is NOT_FOUND. */
+static int tell(const struct call *call, struct event_set *set, const struct device *device, unsigned long long *xid)
+{
+    struct lines left = call->own;
+    struct told seen;
+    int result;
+    while ((result = take_xid(call, &left, &seen)) == SUCCESS) {
+        struct told *told = told_of(set, device, seen.xid);
+        if (!told)
+            return UNKNOWN;
+        if (told->count >= seen.count)
+            continue;
+        told->count++;
+        *xid = seen.xid;
+        return SUCCESS;
+    }
+    return result;
+}
+
+struct event {
+    struct device *device;
+    unsigned long long type, data;
+    unsigned gpu_instance, compute_instance;
+};
+
+enum { EVENT_V1 = 24, EVENT_V2 = 32 };
+
+_Static_assert(sizeof(struct event) == EVENT_V2, "the bindings count on this layout");
+
+/* The next event of the set, none is NOT_FOUND. It comes before what the call fails with: a lost GPU has a last one. */
+static int find_event(struct call *call, struct event_set *set, struct event *event)
+{
+    int failure = (int)said_about(call, "error");
+    for (size_t i = 0; i < set->devices_known; i++) {
+        struct device *device = set->devices[i];
+        unsigned long long xid;
+        bool is_there = seek_uuid(call, device->uuid);
+        int result = is_there ? tell(call, set, device, &xid) : GPU_IS_LOST;
+        if (result == SUCCESS) {
+            *event = (struct event){device, XID, xid, ~0U, ~0U};
+            return SUCCESS;
+        }
+        if (result == NOT_FOUND)
+            result = (int)said_about(call, "error");
+        if (failure == SUCCESS)
+            failure = result;
+    }
+    return failure != SUCCESS ? failure : NOT_FOUND;
+}
+
+/* As find_event, when nobody else has the set. */
+static int find_event_alone(struct call *call, struct event_set *set, struct event *event)
+{
+    pthread_mutex_lock(&lock);
+    int result = is_set(set) ? find_event(call, set, event) : INVALID_ARGUMENT;
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+static unsigned long long monotonic_us(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (unsigned long long)time.tv_sec * 1000000 + (unsigned long long)time.tv_nsec / 1000;
+}
+
+static int wait_for_event(const char *function, struct event_set *set, void *to, size_t size, unsigned timeout_ms)
+{
+    const unsigned long long end = monotonic_us() + 1000ULL * timeout_ms;
+    struct event event;
+    FREED_AT_THE_END = about_machine(function, true);
+    int result = call.result == SUCCESS ? refusal(&call) : call.result;
+    if (result == SUCCESS)
+        result = find_event_alone(&call, set, &event);
+    for (unsigned long long now; result == NOT_FOUND && (now = monotonic_us()) < end;) {
+        wait_us(end - now < 5000 ? end - now : 5000);
+        forget(&call);
+        call = look(function, true);
+        result = call.result == SUCCESS ? find_event_alone(&call, set, &event) : call.result;
+    }
+    if (result == SUCCESS)
+        memcpy(to, &event, size);
+    return result == NOT_FOUND ? TIMEOUT : result;
+}
+
+int nvmlEventSetWait(struct event_set *set, void *to, unsigned timeout_ms)
+{
+    return wait_for_event(__func__, set, to, EVENT_V1, timeout_ms);
+}
+
+int nvmlEventSetWait_v2(struct event_set *set, void *to, unsigned timeout_ms)
+{
+    return wait_for_event(__func__, set, to, EVENT_V2, timeout_ms);
+}
+
+int nvmlEventSetCreate(struct event_set **set)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    *set = NULL;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < sizeof event_sets / sizeof *event_sets && !*set; i++)
+        if (!event_sets[i].is_used)
+            *set = &event_sets[i];
+    if (*set)
+        **set = (struct event_set){.is_used = true};
+    pthread_mutex_unlock(&lock);
+    return *set ? SUCCESS : UNKNOWN;
+}
+
+int nvmlEventSetFree(struct event_set *set)
+{
+    ASKED_ABOUT_THE_MACHINE;
+    pthread_mutex_lock(&lock);
+    bool is = is_set(set);
+    if (is)
+        set->is_used = false;
+    pthread_mutex_unlock(&lock);
+    return is ? SUCCESS : INVALID_ARGUMENT;
+}
+
+GIVES_LONG(nvmlDeviceGetSupportedEventTypes, "events")
+
+int nvmlDeviceRegisterEvents(struct device *device, unsigned long long types, struct event_set *set)
+{
+    unsigned long long supported;
+    ASKED_ABOUT(device);
+    int result = own_number(&call, "events", &supported);
+    if (result != SUCCESS)
+        return result;
+    if (types & ~(unsigned long long)ALL_EVENTS)
+        return INVALID_ARGUMENT;
+    if (types & ~supported)
+        return NOT_SUPPORTED;
+    pthread_mutex_lock(&lock);
+    if (!is_set(set))
+        result = INVALID_ARGUMENT;
+    else if (types & XID)
+        result = add_device(&call, set, device);
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
 /* ---- MIG -------------------------------------------------------------------------------------------------------- */
 
 int nvmlDeviceGetMigMode(struct device *device, unsigned *current, unsigned *pending)
 {
     ASKED_ABOUT(device);
-    int result = give_unsigned(call.own, "mig", current);
+    int result = give_own(&call, "mig", current);
     if (result == SUCCESS)
         *pending = *current;
     return result;
@@ -947,7 +1477,7 @@ int nvmlDeviceGetAttributes_v2(struct device *device, struct attributes *attribu
     ASKED_ABOUT(device);
     if (call.instance_index == NO_INSTANCE)
         return NOT_SUPPORTED;
-    int result = number_of(call.own, "total", &total);
+    int result = own_number(&call, "total", &total);
     if (result == SUCCESS)
         *attributes = (struct attributes){
             .multiprocessors = 14, .gpu_slices = 1, .compute_slices = 1, .memory_mib = total >> 20};
@@ -967,7 +1497,6 @@ int nvmlDeviceGetAttributes_v2(struct device *device, struct attributes *attribu
 DOES_NOT_SUPPORT(nvmlDeviceGetArchitecture)
 DOES_NOT_SUPPORT(nvmlDeviceGetBAR1MemoryInfo)
 DOES_NOT_SUPPORT(nvmlDeviceGetBrand)
-DOES_NOT_SUPPORT(nvmlDeviceGetClockInfo)
 DOES_NOT_SUPPORT(nvmlDeviceGetConfComputeMemSizeInfo)
 DOES_NOT_SUPPORT(nvmlDeviceGetDecoderUtilization)
 DOES_NOT_SUPPORT(nvmlDeviceGetDisplayActive)
@@ -976,19 +1505,15 @@ DOES_NOT_SUPPORT(nvmlDeviceGetDriverModel)
 DOES_NOT_SUPPORT(nvmlDeviceGetDriverModel_v2)
 DOES_NOT_SUPPORT(nvmlDeviceGetEncoderUtilization)
 DOES_NOT_SUPPORT(nvmlDeviceGetFanSpeed_v2)
-DOES_NOT_SUPPORT(nvmlDeviceGetFieldValues)
 DOES_NOT_SUPPORT(nvmlDeviceGetMaxClockInfo)
 DOES_NOT_SUPPORT(nvmlDeviceGetMemoryErrorCounter)
 DOES_NOT_SUPPORT(nvmlDeviceGetNumFans)
 DOES_NOT_SUPPORT(nvmlDeviceGetPciInfoExt)
-DOES_NOT_SUPPORT(nvmlDeviceGetPcieThroughput)
 DOES_NOT_SUPPORT(nvmlDeviceGetPerformanceState)
 DOES_NOT_SUPPORT(nvmlDeviceGetPersistenceMode)
 DOES_NOT_SUPPORT(nvmlDeviceGetPowerState)
-DOES_NOT_SUPPORT(nvmlDeviceGetProcessUtilization)
 DOES_NOT_SUPPORT(nvmlDeviceGetSerial)
 DOES_NOT_SUPPORT(nvmlDeviceGetTotalEccErrors)
-DOES_NOT_SUPPORT(nvmlDeviceGetTotalEnergyConsumption)
 #ifndef PROTECTED_MEMORY_IN_V3
 /* It came when the longer entries went: programs tell by it which of the two they have before them. */
 DOES_NOT_SUPPORT(nvmlDeviceGetRunningProcessDetailList)
