@@ -159,9 +159,10 @@ class Lineup:
 
     @property
     def most(self) -> Need:
-        """The most GPUs that a job needs, and the most memory; each 0 if none needs any."""
+        """The most GPUs that a job needs, and the most memory that must be free; each 0 if none needs any."""
         if self._most is None:
-            self._most = (max([0, *(kind[0] for kind in self._queues)]), max([0, *(kind[1] for kind in self._queues)]))
+            gpus, mems = [kind[0] for kind in self._queues], [kind[1] for kind in self._queues if not kind[4]]
+            self._most = (max([0, *gpus]), max([0, *mems]))
         return self._most
 
     def _push(self, waiting: WaitingJob) -> None:

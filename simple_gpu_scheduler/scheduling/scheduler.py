@@ -272,7 +272,7 @@ class Scheduler:
     def _continue_at(self, job: Job, next_attempt: NextAttempt) -> None:
         """An earlier scheduler tried a job."""
         self._next_attempts[job.number] = next_attempt
-        if next_attempt.attempt - 1 > next_attempt.excused:
+        if next_attempt.has_failed or next_attempt.attempt - 1 > next_attempt.excused:
             self._peaks.distrust(job)
 
     def _leave(self, attempt: Attempt, now: float) -> _Running:

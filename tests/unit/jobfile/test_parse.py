@@ -1,5 +1,6 @@
 """One line -> a job, a refusal or nothing."""
 
+import json
 import re
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.jobs import GpuCap, Job, Place
+from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.options import KEYS
 from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LineParser, Refusal, chooses_gpus
 
@@ -109,6 +111,14 @@ def test_the_memory_of_a_run_is_that_of_lines_without_one(
         parsed = [parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1)][-1]
         assert isinstance(parsed, Job)
         assert (parsed.mem, parsed.mem_auto) == (mem, auto)
+
+
+def test_a_default_of_memory_is_still_in_force_where_reading_continues() -> None:
+    parser = LineParser(lambda: (80 * GIB,) * 4)
+    parser.parse(1, b"#: mem=auto", 11)
+    after = LineParser(lambda: (80 * GIB,) * 4)
+    after.begin("", ReadMark("", defaults=json.loads(json.dumps(parser.defaults))))
+    assert after.parse(2, b"x", 1) == Job(1, b"x", Place(2), mem_auto=True)
 
 
 def test_more_memory_for_all_than_there_is_is_refused_even_on_a_plain_line() -> None:

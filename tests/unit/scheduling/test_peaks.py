@@ -148,6 +148,7 @@ def test_more_than_the_largest_gpu_has_is_all_of_it_and_then_nothing_else_is_the
     subject.add_history({}, {"train": [70 * GIB]})
     free = {"0": Room(39 * GIB), "1": Room(79 * GIB)}
     attempts = start_all(subject, 0, free)
+    assert subject.wants == (1, 0), "nobody must look for so much free memory"
     assert [(each.job.number, each.gpus, each.job.mem, each.alone) for each in attempts] == [
         (1, ("1",), 80 * GIB, True),
         (3, ("0",), None, False),
@@ -184,8 +185,10 @@ def test_a_retry_is_alone_on_a_gpu_that_is_large_enough() -> None:
     assert (retry.number, retry.alone, retry.job.mem) == (2, True, 12 * GIB)
 
 
-@pytest.mark.parametrize(("begin", "alone"), [((2, 1), False), ((2, 0), True), ((3, 2), False), ((3, 1), True)])
-def test_a_job_that_was_only_interrupted_is_not_alone(begin: tuple[int, int], *, alone: bool) -> None:
+@pytest.mark.parametrize(
+    ("begin", "alone"), [((2, 1), False), ((2, 0), True), ((3, 2), False), ((3, 1), True), ((2, 1, True), True)]
+)
+def test_a_job_that_was_only_interrupted_is_not_alone(begin: tuple, *, alone: bool) -> None:
     subject = scheduler()
     subject.add(job(1), 0, NextAttempt(*begin))
     subject.add_history({}, {"train": [10 * GIB]})
