@@ -37,12 +37,13 @@ class RunRules(NamedTuple):
 class EarlierRuns(NamedTuple):
     """What earlier runs tell: how to ask for it, with or without peaks, so that it comes as a message.
 
-    `has_lengths`: those were read before. `unmeasured` says why this run does not learn how much memory jobs need.
+    `has_lengths`: those were read before. `unmeasured` says why this run does not learn how much memory jobs need; None
+    if nobody need know.
     """
 
     load: Callable[[bool], object] = lambda _with_peaks: None
     has_lengths: bool = True
-    unmeasured: str = ""
+    unmeasured: str | None = ""
 
 
 class UnderWay(NamedTuple):
@@ -86,7 +87,7 @@ class State:
         self.asked_lengths = history.has_lengths
         self.asked_peaks = False
         self.peaks_due = float("-inf")  # until when the peaks of earlier runs are awaited
-        self.has_told_of_peaks = False  # that jobs run alone since nobody knows what they need
+        self.has_told_of_peaks = history.unmeasured is None  # that jobs run alone since nobody knows what they need
         # The attempts under way, in the order in which they were started, and the next deadline of those that have one:
         # the timeout or, once they are being ended, the end of the grace period.
         self.attempts: dict[Key, UnderWay] = {}

@@ -123,6 +123,15 @@ def test_a_run_with_one_job_on_each_gpu_says_nothing_of_it(program: Program, idl
     assert (done.returncode, b"alone" in done.stderr) == (0, False)
 
 
+def test_a_run_that_runs_nothing_learns_nothing_and_does_not_say_so(program: Program, idle_gpus: StandIn) -> None:
+    idle_gpus.show([a_gpu(0)])
+    jobs = "sleep 10; true #: mem=auto\n" * 3 + "sleep 10 #: mem=0\n" * 2
+    done = program.run(*THREE, "--engine", "simulated", stdin=jobs)
+    assert b"5 succeeded, 0 failed, 0 timed out, 0 not started in 40 s\n" in done.stderr
+    assert b"memory" not in done.stderr
+    assert program.run(*THREE, "--dry-run", stdin="true #: mem=auto\n").stdout == b"gpu 0: true\n"
+
+
 def test_it_is_kept_where_jobs_are_printed_again(program: Program, idle_gpus: StandIn) -> None:
     idle_gpus.show([a_gpu(0)])
     lines = b"true  #: mem=auto\ntrue 2  #: gpus=0 mem=auto\n"

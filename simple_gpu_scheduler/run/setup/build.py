@@ -359,10 +359,10 @@ def _build(
     return State(run_rules, scheduler, world, outlets.publisher, reader.stop, history)
 
 
-def _why_unmeasured(options: Options, opened: OpenRun, machine: Machine) -> str:
-    """Why nobody will know how much memory jobs need, as far as that matters."""
+def _why_unmeasured(options: Options, opened: OpenRun, machine: Machine) -> str | None:
+    """Why nobody will know how much memory jobs need; None if that does not matter."""
     if options.execution.runs_nothing or options.wants.jobs_per_gpu == 1:
-        return ""
+        return None
     if not (options.takes_samples and opened.record.path):
         return "this run takes no samples"
     return "" if machine.nvml else "this run does not use NVML"

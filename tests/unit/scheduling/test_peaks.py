@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.base.measurement import Figures, GpuUse, Measurement
 from simple_gpu_scheduler.scheduling import NextAttempt, Rules
-from simple_gpu_scheduler.scheduling.peaks import peak_of, recorded_peak
+from simple_gpu_scheduler.scheduling.peaks import Peaks, peak_of, recorded_peak
 from simple_gpu_scheduler.scheduling.policies import POLICIES
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
 from simple_gpu_scheduler.scheduling.slots import Limits, Room
@@ -268,6 +268,18 @@ def test_an_unknown_job_never_shares_a_known_one_is_promised_a_fifth_more_and_al
         if peak and subject.asks_peaks and attempt.gpus:
             peaks.setdefault(attempt.job.command.decode(), []).append(peak)
     assert not subject.waiting, "some never ran"
+
+
+def test_who_started_or_was_cancelled_is_not_placed_again() -> None:
+    peaks = Peaks(lambda _gpus: float("inf"), shares=True)
+    for number in (1, 2, 3):
+        peaks.join(job(number, f"train {number}"))
+    peaks.leave(job(2, "train 2"))
+    assert sorted(peaks.waiting()) == sorted(peaks.learn(job(7, "train 7"), GIB)) == [1, 3]
+    assert peaks.learn(job(7, "train 7"), GIB) == ()
+    peaks.leave(job(1, "train 1"))
+    peaks.leave(job(3, "train 3"))
+    assert list(peaks.waiting()) == []
 
 
 # ---- What was measured
