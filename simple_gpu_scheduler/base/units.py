@@ -1,4 +1,4 @@
-"""Durations and sizes: read as people type them (`1h30m`, `10G`), shown alike everywhere (`1 h 30 min`, `10.0 GiB`)."""
+"""Durations, sizes and energy: read as people type them (`1h30m`, `10G`), shown alike everywhere (`1 h 30 min`)."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 # A bare number below the first is meant in GiB; one from the second on in MiB, as nvidia-smi shows memory.
@@ -105,6 +105,16 @@ def show_share(size: float, total: float) -> str:
     """How much of it is used, both in the unit of the total: `11.2 / 80.0 GiB`."""
     divisor, digits, unit = _scale(total)
     return f"{size / divisor:.{digits}f} / {total / divisor:.{digits}f} {unit}"
+
+
+def show_energy(joules: float) -> str:
+    """Joules in the unit that people pay for, unless there are few: `950 J`, `83 Wh`, `1.24 kWh`."""
+    hours = joules / 3600
+    if hours < 1:
+        return f"{joules:.0f} J"
+    number, unit = (hours / 1000, "kWh") if hours >= 1000 else (hours, "Wh")  # noqa: PLR2004 - a kilo
+    digits = 2 if number < 10 else 1 if number < 100 else 0  # noqa: PLR2004 - three figures
+    return f"{number:.{digits}f} {unit}"
 
 
 def _scale(size: float) -> tuple[int, int, str]:

@@ -5,19 +5,23 @@ It puts together what the other files take from the journal and the logs. It doe
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.text import visible
 from simple_gpu_scheduler.base.values import Any, NamedTuple
 from simple_gpu_scheduler.journal.read import Record
 from simple_gpu_scheduler.journal.rows import JobRow, job_rows
 from simple_gpu_scheduler.journal.run_state import JobState, RunState
+from simple_gpu_scheduler.journal.samples import DrawnCurve
 from simple_gpu_scheduler.scheduling.templates import template_of
 
-from . import log_tails, numbers
+from . import lanes, log_tails, numbers, use
+from .advice import Replay, find_advice
 from .parameters import Parameters, find_parameters
 from .timeline import Span, Spans
 
 VERSION = 1
 Report = dict[str, Any]
+_MOST_WORST, _MOST_CURVES = 20, 2000
 _HAS_CODE = ("succeeded", "failed", "killed")
 
 
@@ -25,7 +29,8 @@ class Basis(NamedTuple):
     """The input of a report: a run as it was found, and what the user wants to know.
 
     `standing` is the state of the run; `runs_jobs`: its jobs are running; `is_alive`: its scheduler is. `is_unseen`: it
-    is on another host, so only what was last written is known.
+    is on another host, so only what was last written is known. `curves`: of the attempts, if they were
+    read. `job`: a report of this one only. `replay` simulates the run with more jobs on a GPU.
     """
 
     state: RunState
@@ -37,6 +42,9 @@ class Basis(NamedTuple):
     program: str
     metric: str = ""
     is_unseen: bool = False
+    curves: Mapping[Key, Sequence[DrawnCurve]] = {}
+    job: int | None = None
+    replay: Replay | None = None
 
 
 def build(basis: Basis) -> Report:
@@ -47,34 +55,108 @@ def build(basis: Basis) -> Report:
     is_seen = basis.runs_jobs and not basis.is_unseen
     until = basis.now if is_seen else max((end for _, end in sessions), default=basis.now)
     rows = job_rows(basis.state, "running" if basis.runs_jobs else "interrupted", until)
+    rows = [row for row in rows if basis.job in (None, row.number)]
+    basis = basis._replace(curves={key: each for key, each in basis.curves.items() if basis.job in (None, key[0])})
     spans.close(until, [row.number for row in rows if row.state == "running"])
     rows = [row._replace(runtime=_runtime(row, spans.of_jobs.get(row.number, ()))) for row in rows]
     run = _run(basis, sessions) | {"heard": until}
     counted = [_counted(row, spans.of_jobs.get(row.number, ()), until) for row in rows]
     templates = numbers.by_template(counted)
     failures = numbers.failures(counted)
-    known = (span for row in rows for span in spans.of_jobs.get(row.number, ()))
-    jobs = _jobs(basis.state, rows, counted, spans, {each.template: at for at, each in enumerate(templates)})
+    known = [span for row in rows for span in spans.of_jobs.get(row.number, ())]
+    gpus, drawn = _gpus(known, spans, basis, sessions, until)
+    jobs = _jobs(
+        basis.state,
+        rows,
+        counted,
+        spans,
+        {each.template: at for at, each in enumerate(templates)},
+        _curves(basis.curves),
+    )
     parameters = _add_parameters(jobs)
-    return {
+    made: Report = {
         "version": VERSION,
         "made": round(basis.now, 3),
         "program": basis.program,
         "run": run,
+        "job": basis.job,
         "outcomes": numbers.count_outcomes(counted),
         "templates": [each._asdict() for each in templates],
-        "gpus": [{**each._asdict(), "gpu": visible(each.gpu)} for each in numbers.by_gpu(known, sessions, until)],
+        "gpus": gpus,
+        "lanes": drawn,
+        "use": _use_of_run(gpus),
+        "worst": use.worst(jobs, _MOST_WORST),
         "longest": numbers.longest(counted),
         "failures": failures,
-        "waits": [
+        "waits": []
+        if basis.job is not None
+        else [
             {"gpu": visible(each.gpu), "for": visible(each.reason), "from": each.since, "to": each.until or until}
             for each in spans.waits
         ],
         "metric": visible(basis.metric) or None,
         "parameters": list(parameters.names),
         "axes": list(parameters.axes),
-        "jobs": _with_logs(jobs, basis.state.jobs, failures, basis.metric, basis.state.run),
+        "jobs": _with_logs(jobs, _of_rows(basis.state.jobs, rows), failures, basis.metric, basis.state.run),
     }
+    return made | {"advice": find_advice(made, basis.replay)}
+
+
+def _gpus(
+    known: Sequence[Span], spans: Spans, basis: Basis, sessions: Sequence[numbers.Times], until: float
+) -> tuple[list[Report], list[Report]]:
+    """The GPUs, and their curves over the run."""
+    own = {
+        (job, span.number): {gpu["gpu"]: frozenset(gpu.get("of_gpu", ())) for gpu in span.measured["gpus"]}
+        for job, each in spans.of_jobs.items()
+        for span in each
+        if span.measured
+    }
+    begin, end = _reach(known, basis, until)
+    curves = lanes.by_gpu(basis.curves, own)
+    drawn = {gpu: lanes.merged(curves[gpu], begin, end) for gpu in sorted(curves, key=numbers.in_order)}
+    measured = use.by_gpu(known, drawn)
+    gpus = [
+        {**each._asdict(), "gpu": visible(each.gpu), "measured": _told(measured.get(visible(each.gpu)))}
+        for each in numbers.by_gpu(known, sessions, until)
+    ]
+    totals = use.memory_of_gpus(known)
+    return gpus, [lane.to_json(gpu) | {"total_memory": totals.get(gpu)} for gpu, lane in drawn.items()]
+
+
+def _reach(known: Sequence[Span], basis: Basis, until: float) -> numbers.Times:
+    """From when to when the lanes go: over the run, or the attempts of the only job."""
+    starts, ends = [span.started for span in known], [span.end_by(until) for span in known]
+    if basis.job is not None and known:
+        return min(starts), max(ends)
+    return min([basis.state.first_began["at"], *starts]), max([until, *ends])
+
+
+def _curves(drawn: Mapping[Key, Sequence[DrawnCurve]]) -> dict[Key, list[Report]]:
+    """Small ones of the utilisation, of the longest attempts, for the details of a job."""
+    lengths = {key: each[0].points[-1].at - each[0].points[0].at for key, each in drawn.items() if each[0].points}
+    return {key: _small(drawn[key]) for key in sorted(lengths, key=lambda key: -lengths[key])[:_MOST_CURVES]}
+
+
+def _small(drawn: Sequence[DrawnCurve]) -> list[Report]:
+    found = []
+    for gpu, curves in lanes.by_gpu({(0, 0): drawn}, {}).items():
+        points = curves[0].points
+        end = points[-1].at + points[-1].seconds
+        lane = lanes.merged(curves, points[0].at, end, lanes.FEW_STEPS, names=("utilization",))
+        found.append(lane.to_json(gpu))
+    return found
+
+
+def _told(of_gpu: use.UseOfGpu | None) -> Report | None:
+    return use.rounded(of_gpu._asdict()) if of_gpu else None
+
+
+def _use_of_run(gpus: Iterable[Report]) -> Report | None:
+    held = [each for each in gpus if each["gpu"] != numbers.CPU]
+    return use.totals(
+        [use.UseOfGpu(**each["measured"]) for each in held if each["measured"]], sum(each["busy"] for each in held)
+    )
 
 
 def _sessions(spans: Spans, basis: Basis) -> list[tuple[float, float]]:
@@ -126,15 +208,22 @@ def _jobs(
     counted: Iterable[numbers.CountedJob],
     spans: Spans,
     templates: Mapping[str, int],
+    curves: Mapping[Key, Sequence[Report]],
 ) -> list[Report]:
     return [
-        _job(row, each, state.jobs.get(row.number), spans.of_jobs.get(row.number, ()))
+        _job(row, each, state.jobs.get(row.number), spans.of_jobs.get(row.number, ()), curves)
         | {"template": templates.get(each.template)}
         for row, each in zip(rows, counted, strict=True)
     ]
 
 
-def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans: Sequence[Span]) -> Report:
+def _job(
+    row: JobRow,
+    counted: numbers.CountedJob,
+    known: JobState | None,
+    spans: Sequence[Span],
+    curves: Mapping[Key, Sequence[Report]],
+) -> Report:
     read = known.read_at if known else None
     started = spans[0].started if spans else None
     is_open = counted.state in ("running", "waiting", "interrupted")
@@ -156,7 +245,8 @@ def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans
         "wait": round(max(0.0, started - read), 3) if started is not None and read is not None else None,
         "runtime": row.runtime,
         "gpus": [visible(gpu) for gpu in row.gpus],
-        "attempts": [_attempt(span) for span in spans],
+        "attempts": [_attempt(span, curves.get((row.number, span.number), ())) for span in spans],
+        "measured": use.of_job(span.measured for span in spans),
         "log": visible(known.log) or None if known else None,
         "tail": "",
         "parameters": {},
@@ -164,7 +254,7 @@ def _job(row: JobRow, counted: numbers.CountedJob, known: JobState | None, spans
     }
 
 
-def _attempt(span: Span) -> Report:
+def _attempt(span: Span, curves: Sequence[Report]) -> Report:
     return {
         "attempt": span.number,
         "gpus": [visible(gpu) for gpu in span.gpus],
@@ -172,7 +262,13 @@ def _attempt(span: Span) -> Report:
         "ended": span.ended,
         "outcome": span.outcome or None,
         "code": span.code,
+        "measured": span.measured,
+        "curves": curves,
     }
+
+
+def _of_rows(known: Mapping[int, JobState], rows: Iterable[JobRow]) -> dict[int, JobState]:
+    return {row.number: known[row.number] for row in rows if row.number in known}
 
 
 def _add_parameters(jobs: Sequence[Report]) -> Parameters:

@@ -97,10 +97,10 @@ def by_gpu(spans: Iterable[Span], sessions: Sequence[Times], until: float) -> li
 
 
 def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> GpuShare:
-    whole = _seconds(_union(sessions))
-    united = _union(times)
+    whole = _seconds(union(sessions))
+    united = union(times)
     # Time of an attempt while there was no scheduler is not part of the run.
-    share = _seconds(_both(united, _union(sessions))) / whole if whole else 0.0
+    share = _seconds(_both(united, union(sessions))) / whole if whole else 0.0
     return GpuShare(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
 
 
@@ -110,7 +110,7 @@ def in_order(gpu: str) -> tuple[bool, bool, int, str]:
     return gpu == CPU, not is_number, int(gpu) if is_number else 0, gpu
 
 
-def _union(times: Iterable[Times]) -> list[Times]:
+def union(times: Iterable[Times]) -> list[Times]:
     """The same times merged and in order."""
     found: list[Times] = []
     for start, end in sorted(times):

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from simple_gpu_scheduler.base.jobs import Outcome
 from simple_gpu_scheduler.base.program import PROGRAM
@@ -11,6 +11,9 @@ from simple_gpu_scheduler.base.units import show_duration, show_percent
 from simple_gpu_scheduler.base.values import Any
 from simple_gpu_scheduler.display.abbreviation import shorten
 from simple_gpu_scheduler.display.table import aligned, cut, with_commands
+
+from .use import throttled_seconds
+from .use_text import advice, energy, gpu_use, percent
 
 Report = Mapping[str, Any]
 
@@ -41,6 +44,21 @@ _COLUMNS = (
     "log",
     "command",
 )
+# What was measured, of all GPUs and attempts of the job together; columns are only added.
+_MEASURED: Mapping[str, Callable[[dict[str, Any]], object]] = {
+    "gpu_seconds": lambda measured: measured["held"],
+    "gpu_utilization_mean": lambda measured: measured["utilization"],
+    "gpu_utilization_p95": lambda measured: _most(measured, "utilization", "p95"),
+    "gpu_wasted_seconds": lambda measured: measured["wasted"],
+    "gpu_idle_seconds": lambda measured: measured["idle"],
+    "gpu_memory_peak": lambda measured: _most(measured, "memory", "max"),
+    "gpu_temperature_max": lambda measured: _most(measured, "temperature", "max"),
+    "gpu_power_max": lambda measured: _most(measured, "power", "max"),
+    "energy_joules": lambda measured: measured["energy"],
+    "throttled_seconds": throttled_seconds,
+    "cpu_seconds": lambda measured: measured["cpu"].get("seconds"),
+    "cpu_memory_peak": lambda measured: measured["cpu"].get("peak_memory"),
+}
 
 
 def show(report: Report, width: int | None) -> list[str]:
@@ -50,6 +68,8 @@ def show(report: Report, width: int | None) -> list[str]:
         _head(report),
         _templates(report, width),
         cut(_gpus(report), width),
+        gpu_use(report, jobs, width, _LONGEST_TEXT),
+        advice(report),
         _longest(report, jobs, width),
         _failures(report, jobs),
         cut(_not_started(report), width),
@@ -63,18 +83,25 @@ def show(report: Report, width: int | None) -> list[str]:
 def table(report: Report) -> Iterable[Sequence[object]]:
     """The headings and a row for each job, with a column for each parameter and one for the result."""
     names, metric = report["parameters"], report["metric"]
-    taken = {*_COLUMNS, metric}
+    taken = {*_COLUMNS, *_MEASURED, metric}
     yield [
         *_COLUMNS,
+        *_MEASURED,
         *(f"parameter {name}" if name in taken else name for name in names),
         *([metric] if metric else []),
     ]
     for job in report["jobs"]:
         cells = {**job, "attempts": len(job["attempts"]), "gpus": ",".join(job["gpus"])}
         values = [job["parameters"].get(name, "") for name in names]
-        row = [*(cells[column] for column in _COLUMNS), *values, *([job["result"]] if metric else [])]
+        measured = [of(job["measured"]) if job["measured"] else None for of in _MEASURED.values()]
+        row = [*(cells[column] for column in _COLUMNS), *measured, *values, *([job["result"]] if metric else [])]
         # Spreadsheets handle control characters no better than terminals.
         yield [safe(cell) if isinstance(cell, str) else cell for cell in row]
+
+
+def _most(measured: Report, name: str, figure: str) -> float | None:
+    """The highest of all GPUs."""
+    return max((gpu[name][figure] for gpu in measured["gpus"] if figure in gpu.get(name, ())), default=None)
 
 
 def _head(report: Report) -> list[str]:
@@ -121,10 +148,19 @@ def _gpus(report: Report) -> list[str]:
             str(each["attempts"]),
             f"{('#' * int(each['share'] * _BAR)).ljust(_BAR, '.')} {show_percent(each['share']):>5}",
             show_duration(each["busy"]),
+            *((percent(_of(each, "utilization")), energy({"energy": _of(each, "energy")})) if report["use"] else ()),
         )
         for each in report["gpus"]
     ]
-    return aligned([("GPU", "ATTEMPTS", "BUSY", "FOR"), *rows], "<><>") if rows else []
+    measured = ("USED", "ENERGY") if report["use"] else ()
+    return (
+        aligned([("GPU", "ATTEMPTS", "BUSY", "FOR", *measured), *rows], "<><>>>"[: 4 + len(measured)]) if rows else []
+    )
+
+
+def _of(gpu: Report, name: str) -> float | None:
+    """What was measured of a GPU, if anything."""
+    return gpu["measured"][name] if gpu["measured"] else None
 
 
 def _longest(report: Report, jobs: Mapping[int, Report], width: int | None) -> list[str]:

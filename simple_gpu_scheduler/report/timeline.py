@@ -11,13 +11,15 @@ from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.journal.fields import is_sound
 from simple_gpu_scheduler.journal.read import Record
 
+from .measured import Measured, sound
+
 INTERRUPTED = "interrupted"
 
 
 class Span:
     """One attempt. Without an end it is running, or its end was not seen."""
 
-    __slots__ = ("code", "ended", "gpus", "lost", "number", "outcome", "started")
+    __slots__ = ("code", "ended", "gpus", "lost", "measured", "number", "outcome", "started")
 
     def __init__(self, number: int, gpus: tuple[str, ...], started: float) -> None:
         self.number = number
@@ -28,6 +30,7 @@ class Span:
         self.code: int | None = None
         # When its scheduler was last heard of, if that died; the attempt may have run on.
         self.lost: float | None = None
+        self.measured: Measured | None = None
 
     def end(self, at: float, outcome: str, code: int | None) -> None:
         """It has ended; a later record may change how, but not when."""
@@ -66,6 +69,7 @@ class Spans:
             "run began": self._began,
             "job started": self._started,
             "job requeued": self._requeued,
+            "attempt measured": self._measured,
             "job ended": self._ended,
             "job exited": self._exited,
             "keeper alone": self._alone,
@@ -127,6 +131,12 @@ class Spans:
             earlier.give_up(at)
         self._open[job] = span = Span(attempt, gpus, at)
         self.of_jobs.setdefault(job, []).append(span)
+
+    def _measured(self, record: Record, at: float) -> None:
+        self._other(record, at)
+        span = self._find(record["job"], record["attempt"])
+        if span:
+            span.measured = sound(record)
 
     def _ended(self, record: Record, at: float) -> None:
         self._other(record, at)

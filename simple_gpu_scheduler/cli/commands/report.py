@@ -2,19 +2,28 @@
 
 import csv
 import io
+import os
 import sys
 import time
 
 from simple_gpu_scheduler import __version__
+from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe
+from simple_gpu_scheduler.base.values import Callable, NamedTuple
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
+from simple_gpu_scheduler.cli.options.order import choose_policy
 from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.display.table import width_of_stdout
-from simple_gpu_scheduler.journal.find import choose, is_elsewhere, look_at_records
+from simple_gpu_scheduler.journal.find import choose, find_job, is_elsewhere, look_at_records
+from simple_gpu_scheduler.journal.run_state import RunState
+from simple_gpu_scheduler.journal.samples import read_curves
 from simple_gpu_scheduler.report.build import Basis, Report, build
 from simple_gpu_scheduler.report.figure import is_picture
+from simple_gpu_scheduler.report.job_text import show_one
+from simple_gpu_scheduler.report.measured import has_shared
 from simple_gpu_scheduler.report.page import is_page, page
+from simple_gpu_scheduler.report.pictures import PICTURES, draw_pictures
 from simple_gpu_scheduler.report.text import NO_LOGS, has_logs, show, table
 from simple_gpu_scheduler.system.files import check_replaceable, write_file
 
@@ -22,13 +31,16 @@ _EXAMPLES = r"""
 simple_gpu_scheduler report
 simple_gpu_scheduler report 2b4a4e --html report.html
 simple_gpu_scheduler report --metric loss --html sweep.html --png sweep.png
+simple_gpu_scheduler report 17
+simple_gpu_scheduler report 2b4a4e --job 17 --png pictures/
 simple_gpu_scheduler report --metric val/acc --csv > sweep.csv
 simple_gpu_scheduler report --json | jq '.gpus[] | {gpu, share}'
 """
 _HELP = """Summarise a run: what became of its jobs, how long they took, how busy the GPUs were, why jobs failed.
 
 RUN is a run ID, a prefix of it or of its last part, or a journal file; the default is the newest run
-in this directory, or else the newest of all.
+in this directory, or else the newest of all. A number of up to 5 digits is a job of the newest run:
+report 17 is report --job 17, and tells all about this job.
 
 The jobs' output can be used if it was kept: with --logs DIR, with --output group, tag or files, or with the live view.
 --metric NAME finds the last number that each job printed after that name: "loss 0.5", "loss: 0.5", "loss=0.5", or
@@ -42,15 +54,25 @@ Files are readable only by you (mode 0600), since they show commands. An existin
 only if it is empty, an earlier report (--html), or a PNG image (--png). Images need matplotlib:
 simple_gpu_scheduler[plot].
 """
+_MOST_DIGITS = 5
 _SECTIONS = (
     Section(
         "Output (default: a summary)",
         (
             Option(["--html"], metavar="FILE", help="Write a page with charts and tables, for a browser."),
-            Option(["--png"], metavar="FILE", help="Write a chart of what ran when on which GPU."),
+            Option(
+                ["--png"],
+                metavar="FILE|DIR/",
+                help="Write a chart of what ran when on which GPU; or into a directory, four pictures of utilisation, "
+                "memory copies, temperature and power over time.",
+            ),
             Option(["--csv", "as_csv"], is_flag=True, help="Print a table with one row per job."),
             Option(["--json", "as_json"], is_flag=True, help="Print all of it as JSON."),
         ),
+    ),
+    Section(
+        "What",
+        (Option(["--job"], metavar="JOB", help="Only this job, by number or name: what it did to its GPUs, in full."),),
     ),
     Section(
         "Metric",
@@ -59,16 +81,59 @@ _SECTIONS = (
 )
 
 
-def _report(run: str | None, html: str | None, png: str | None, as_csv: bool, as_json: bool, metric: str) -> int:
+class ReportOptions(NamedTuple):
+    """What was asked for."""
+
+    run: str
+    job: str | None
+    html: str | None
+    png: str | None
+    as_csv: bool
+    as_json: bool
+    metric: str
+
+    @property
+    def needs_curves(self) -> bool:
+        """The curves take a second to read, and a summary needs them only for GPUs that jobs shared."""
+        return self.as_json or any(each is not None for each in (self.html, self.png, self.job))
+
+
+def _call(
+    run: str | None,
+    named: str | None,
+    job: str | None,
+    html: str | None,
+    png: str | None,
+    as_csv: bool,
+    as_json: bool,
+    metric: str,
+) -> int:
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other")
+    if job == "":
+        raise UsageError("JOB is empty; is a shell variable unset?")
+    if run is not None and _is_job(run):
+        if job is not None:
+            raise UsageError(f"two jobs are given, {run} and --job {_safe(job)}; for a run that begins so: --run {run}")
+        run, job = None, run
+    with_given_run = with_run(lambda run: _report(ReportOptions(run or "", job, html, png, as_csv, as_json, metric)))
+    return with_given_run(run=run, named=named)
+
+
+def _is_job(word: str) -> bool:
+    """By its looks alone, so that it means the same tomorrow; nobody tells runs apart by so few digits."""
+    return word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
+
+
+def _report(asked: ReportOptions) -> int:
+    html, png, as_csv, as_json, metric = asked.html, asked.png, asked.as_csv, asked.as_json, asked.metric
     _check(html, png)
-    report = _build(run or "", metric)
+    report = _build(asked)
     made = []  # all before the first is written
     if html is not None:
         made.append((html, _page(report)))
     if png is not None:
-        made.append((png, _figure(report)))
+        made += _pictures(png, report) if _is_directory(png) else [(png, _figure(report))]
     _write(made)
     if metric and (made or as_json or as_csv) and not any(job["result"] is not None for job in report["jobs"]):
         print(f"no log has a number after '{_safe(metric)}'" if has_logs(report) else NO_LOGS, file=sys.stderr)
@@ -85,18 +150,50 @@ def _check(html: str | None, png: str | None) -> None:
     """Refuse, before any work, to overwrite what is no earlier report: jobs.txt is quickly typed."""
     if html is not None:
         check_replaceable(html, is_page, "a report")
-    if png is not None:
-        check_replaceable(png, is_picture, "a PNG image")
+    for path in _paths(png) if png is not None else ():
+        check_replaceable(path, is_picture, "a PNG image")
 
 
-def _build(word: str, metric: str) -> Report:
-    seen, records = look_at_records(choose(word))
+def _paths(png: str) -> list[str]:
+    return [os.path.join(png, each.file) for each in PICTURES] if _is_directory(png) else [png]
+
+
+def _is_directory(png: str) -> bool:
+    return png.endswith("/") or os.path.isdir(png)
+
+
+def _build(asked: ReportOptions) -> Report:
+    journal = choose(asked.run)
+    seen, records = look_at_records(journal)
     is_running = seen.is_alive or seen.is_kept
     is_unseen = not is_running and is_elsewhere(seen.state) and not seen.state.ended
     runs_jobs = is_running or is_unseen
-    return build(
-        Basis(seen.state, records, seen.standing, seen.is_alive, runs_jobs, time.time(), __version__, metric, is_unseen)
+    basis = Basis(
+        seen.state, records, seen.standing, seen.is_alive, runs_jobs, time.time(), __version__, asked.metric, is_unseen
     )
+    job = None if asked.job is None else _number(seen.state, asked.job)
+    curves = read_curves(journal) if asked.needs_curves or has_shared(records) else {}
+    return build(basis._replace(curves=curves, job=job, replay=_replay(seen.state)))
+
+
+def _replay(state: RunState) -> Callable[[int], float]:
+    """It is called only if jobs could have shared GPUs."""
+
+    def seconds(jobs_per_gpu: int) -> float:
+        from simple_gpu_scheduler.simulation.rerun import rerun  # noqa: PLC0415 - 20 ms
+
+        return rerun(state, choose_policy("fifo"))(jobs_per_gpu)
+
+    return seconds
+
+
+def _number(state: RunState, word: str) -> int:
+    try:
+        return find_job(state, word).job.number
+    except UserError as error:
+        if not _is_job(word):
+            raise
+        raise UserError(f"{error}; for a run that begins with {word}: --run {word}") from None
 
 
 def _page(report: Report) -> bytes:
@@ -109,6 +206,20 @@ def _figure(report: Report) -> bytes:
     return draw(report)
 
 
+def _pictures(directory: str, report: Report) -> list[tuple[str, bytes]]:
+    if not report["lanes"]:
+        what = f"job {report['job']}" if report["job"] is not None else f"run {_safe(report['run']['id'])}"
+        raise UserError(f"no GPU was measured in {what}, so there is nothing to draw; --png FILE draws when jobs ran")
+    made = draw_pictures(report)
+    for missing in [each for each in PICTURES if each.file not in made]:
+        print(f"{missing.file} is not written: no GPU told its {missing.label}", file=sys.stderr)
+    try:
+        os.makedirs(directory, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"cannot make the directory {_safe(directory)}: {error.strerror}") from None
+    return [(os.path.join(directory, name), data) for name, data in made.items()]
+
+
 def _write(made: list[tuple[str, bytes]]) -> None:
     for path, data in made:
         write_file(path, data)
@@ -116,7 +227,8 @@ def _write(made: list[tuple[str, bytes]]) -> None:
 
 
 def _show(report: Report) -> None:
-    print_text("\n".join(show(report, width_of_stdout())))
+    shown = show if report["job"] is None else show_one
+    print_text("\n".join(shown(report, width_of_stdout())))
 
 
 def _print_csv(report: Report) -> None:
@@ -131,7 +243,7 @@ def _safe(text: str) -> str:
 
 report_command = Command(
     "report",
-    callback=with_run(_report),
+    callback=_call,
     help=_HELP,
     argument=RUN,
     others=[also_run("the newest run in this directory, or else of all")],

@@ -3,17 +3,31 @@
 function openDetails(job) {
   const dialog = byId("details");
   byId("details-title").replaceChildren("Job " + job.job, job.name ? " · " : "", job.name ? user(job.name, 80) : "");
-  byId("details-body").replaceChildren(
+  byId("details-body").replaceChildren(...detailsOf(job));
+  if (!dialog.open) dialog.showModal();
+  byId("details-body").scrollTop = 0;
+}
+
+function detailsOf(job) {
+  return [
     chip(job.state, job.reason ? ": " + short(job.reason, 500) : ""),
     element("h3", {}, "Command"),
     whole(job.command, "the command"),
     jobFacts(job),
+    ...measuredOf(job),
     ...(job.attempts.length ? [element("h3", {}, "Attempts"), attemptsOf(job)] : []),
     element("h3", {}, "End of its output"),
     job.tail ? whole(job.tail, "the end of the output") : element("p", { class: "quiet" }, "No output was kept."),
-  );
-  if (!dialog.open) dialog.showModal();
-  byId("details-body").scrollTop = 0;
+  ];
+}
+
+// The page of one job: nothing is to be clicked to see it.
+function showOnly(job) {
+  byId("jobs-title").textContent = "Details";
+  byId("to-jobs").textContent = "Details";
+  const box = shown("jobs");
+  box.classList.add("dialog-body");
+  box.append(...detailsOf(job));
 }
 
 function whole(text, label) {

@@ -10,7 +10,11 @@ class Gantt {
     this.rows = barsByGpu(report, heardUntil(report));
     this.attempts = new Set(this.rows.flatMap((row) => row.bars.map((bar) => bar.attempt))).size;
     this.pauses = pausesOf(report.run);
-    this.height = stackedRows(this.rows, AXIS + 4);
+    const lanes = new Map((report.lanes ?? []).map((lane) => [lane.gpu, lane]));
+    for (const row of this.rows) row.lane = lanes.get(row.gpu);
+    this.meters = metersOf(report);
+    this.shown = shownAtFirst(this.meters, this.rows.length);
+    this.stack();
     this.zoom = 1;
     this.marked = null;
     this.svg = shape("svg", {
@@ -32,12 +36,24 @@ class Gantt {
     explorable(this.svg, this);
   }
 
+  stack() {
+    const shown = this.meters.filter((meter) => this.shown.has(meter));
+    this.height = stackedRows(this.rows, AXIS + 4, shown);
+  }
+
+  restack() {
+    this.stack();
+    this.marked = null;
+    hideTip();
+    this.resize();
+  }
+
   resize() {
     this.width = this.box.clientWidth;
     this.gutter = this.width < 500 ? 48 : 72;
     this.across = (this.width - this.gutter) * this.zoom;
     this.spacer.style.width = this.gutter + this.across + "px";
-    filled(this.svg, { width: this.width, viewBox: "0 0 " + this.width + " " + this.height }, []);
+    filled(this.svg, { width: this.width, height: this.height, viewBox: "0 0 " + this.width + " " + this.height }, []);
     this.draw();
   }
 
@@ -62,7 +78,8 @@ class Gantt {
     this.begin = this.time(this.gutter);
     this.end = this.time(this.width);
     this.ring = shape("rect", { class: "ring", rx: 2, visibility: "hidden" });
-    this.svg.replaceChildren(...this.grid(), ...this.bars(), ...this.names(), this.ring);
+    const meters = this.meters.length ? drawMeters(this) : [];
+    this.svg.replaceChildren(...this.grid(), ...this.bars(), ...meters, ...this.names(), this.ring);
     this.mark(this.marked);
   }
 
@@ -154,6 +171,7 @@ class Gantt {
     const most = this.gutter < 60 ? 6 : 9;
     return [
       cover,
+      ...meterNames(this),
       ...this.rows.map((row) =>
         shape(
           "text",
@@ -171,14 +189,15 @@ class Gantt {
 
   at(x, y) {
     const row = this.rows.find((one) => y >= one.y && y < one.y + one.lanes.length * one.height);
-    if (!row || x < this.gutter) return null;
+    if (!row || x < this.gutter) return readingAt(this, x, y);
     const lane = row.lanes[Math.floor((y - row.y) / row.height)];
     const slack = this.time(x + 2) - this.time(x);
     const bar = lane[firstEnding(lane, this.time(x) - slack)];
     return bar && bar.from <= this.time(x) + slack ? bar : null;
   }
 
-  next(bar, key) {
+  next(item, key) {
+    const bar = item?.isReading ? nearest(item.row.bars, item.from) : item;
     const bars = (bar?.row ?? this.rows[0]).bars;
     if (key === "End") return bars[bars.length - 1];
     if (!bar || key === "Home") return bars[0];
@@ -189,15 +208,23 @@ class Gantt {
   }
 
   spot(bar) {
+    if (bar.isReading) return this.spotOf(bar);
     const [x, width] = this.reach(bar);
     return { x, width, y: bar.y, height: bar.row.height - 2 };
   }
 
+  spotOf({ row, from }) {
+    const left = Math.max(this.gutter, this.x(from));
+    const right = Math.min(this.width, this.x(from + row.lane.step));
+    return { x: left, width: Math.max(1, right - left), y: row.meters[0].y - 1, height: row.bottom - row.meters[0].y };
+  }
+
   mark(bar) {
     this.marked = bar;
-    const inView = bar && bar.to >= this.begin && bar.from <= this.end;
+    const until = bar?.isReading ? bar.from + bar.row.lane.step : bar?.to;
+    const inView = bar && until >= this.begin && bar.from <= this.end;
     const place = inView
-      ? { ...this.spot(bar), visibility: "visible", "data-job": bar.job.job }
+      ? { ...this.spot(bar), visibility: "visible", "data-job": bar.job?.job ?? "" }
       : { visibility: "hidden" };
     filled(this.ring, place, []);
   }
@@ -212,6 +239,7 @@ class Gantt {
   }
 
   words(bar) {
+    if (bar.isReading) return readingWords(this, bar);
     const at = day(bar.from) === day(bar.to) ? clock(bar.to) : moment(bar.to);
     const end = bar.attempt.ended === null ? "not ended" : at;
     const again = bar.job.attempts.length > 1 ? ", attempt " + bar.attempt.attempt : "";
@@ -230,10 +258,12 @@ class Gantt {
         duration(bar.to - bar.from) +
         ", " +
         placeName(bar.attempt.gpus.join(", ")),
+      ...attemptFigures(bar.attempt.measured, bar.gpu),
     ];
   }
 
   open(bar) {
-    openDetails(bar.job);
+    const job = bar.isReading ? barsAt(bar)[0]?.job : bar.job;
+    if (job) openDetails(job);
   }
 }

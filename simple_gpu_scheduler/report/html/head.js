@@ -2,8 +2,9 @@
 
 function showHead(report) {
   const run = report.run;
-  document.title = "Run " + short(run.id, 80);
-  byId("title").replaceChildren("Run ", user(run.id, 80));
+  const what = (report.job ?? null) === null ? "Run " : "Job " + report.job + " of run ";
+  document.title = what + short(run.id, 80);
+  byId("title").replaceChildren(what, user(run.id, 80));
   byId("state").textContent = short(run.state, 40);
   byId("head").append(
     facts([
@@ -52,6 +53,7 @@ function showTiles(report) {
     [count(report.failures.length), report.failures.length ? toFailures() : FAILED],
     [duration(report.run.seconds), "total"],
     ...(gpus.length ? [[percent(share), "busy, mean of " + counted(gpus.length, "GPU")]] : []),
+    ...useTiles(report),
   ];
   byId("tiles").append(
     ...tiles.map(([value, word]) =>

@@ -71,6 +71,7 @@ function jobColumns(report) {
     { label: "Started", value: (job) => job.started, cell: (job) => moment(job.started), minor: true },
     seconds("Runtime", "runtime"),
     { ...seconds("Wait", "wait"), minor: true },
+    ...(report.use ? useColumns() : []),
     {
       label: "Attempts",
       value: (job) => job.attempts.length,
@@ -78,6 +79,13 @@ function jobColumns(report) {
       number: true,
       minor: true,
     },
+  ];
+}
+
+function useColumns() {
+  return [
+    { ...measuredColumn("Used", "utilization", (value) => amount(value, "%")), minor: true },
+    { ...measuredColumn("Wasted", "wasted", duration), minor: true },
   ];
 }
 

@@ -33,7 +33,7 @@ function laned(gpu, bars) {
 }
 
 // The heights: fewer pixels for a lane where there are very many.
-function stackedRows(rows, top) {
+function stackedRows(rows, top, meters = []) {
   const lanes = rows.reduce((sum, row) => sum + row.lanes.length, 0);
   const height = lanes <= 24 ? 20 : lanes <= 60 ? 12 : lanes <= 200 ? 6 : 3;
   let y = top;
@@ -46,7 +46,11 @@ function stackedRows(rows, top) {
         bar.row = row;
       }),
     );
-    y += row.lanes.length * height + 8;
+    y += row.lanes.length * height;
+    row.meters = row.lane ? meters.map((meter, index) => ({ meter, y: y + 3 + index * METER_HEIGHT })) : [];
+    y += row.meters.length ? 3 + row.meters.length * METER_HEIGHT : 0;
+    row.bottom = y;
+    y += 8;
   }
   return y;
 }

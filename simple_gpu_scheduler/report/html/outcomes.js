@@ -78,9 +78,22 @@ function gpuTable(report) {
       { label: "Attempts", value: (row) => row.attempts, cell: (row) => count(row.attempts), number: true, minor: true },
       { label: "Busy", value: (row) => row.busy, cell: (row) => duration(row.busy), number: true },
       { label: "Share", value: (row) => row.share, cell: (row) => meter(row.share) },
+      ...(report.use ? gpuUseColumns() : []),
     ],
     report.gpus.map((gpu, place) => ({ ...gpu, place })),
   ).box;
+}
+
+function gpuUseColumns() {
+  const of = (row, name) => row.measured?.[name] ?? null;
+  return [
+    {
+      label: "Used",
+      value: (row) => of(row, "utilization"),
+      cell: (row) => (of(row, "utilization") === null ? NOTHING : meter(of(row, "utilization") / 100)),
+    },
+    { label: "Energy", value: (row) => of(row, "energy"), cell: (row) => energyOf(of(row, "energy")), number: true },
+  ];
 }
 
 function templateTable(report) {

@@ -8,6 +8,7 @@ from simple_gpu_scheduler.base.units import (
     parse_size,
     show_bytes,
     show_duration,
+    show_energy,
     show_in_one_unit,
     show_percent,
     show_share,
@@ -153,3 +154,12 @@ def test_an_axis_has_a_unit_of_which_it_shows_several() -> None:
     assert [axis_unit(each) for each in (0, 299, 300, 10_800, 259_200)] == [
         (1, "s"), (1, "s"), (60, "min"), (3600, "h"), (86_400, "d")
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("joules", "shown"),
+    [(0, "0 J"), (3599, "3599 J"), (3600, "1.00 Wh"), (36_360, "10.1 Wh"), (3.6e5, "100 Wh"), (3.6e6, "1.00 kWh"),
+     (1.5e8, "41.7 kWh"), (3.6e9, "1000 kWh")],
+)  # fmt: skip
+def test_energy_is_in_the_unit_that_fits(joules: float, shown: str) -> None:
+    assert show_energy(joules) == shown

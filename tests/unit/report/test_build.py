@@ -94,7 +94,7 @@ class TestWhatRanWhen:
         assert report["outcomes"] == {"running": 1, "waiting": 1}
         assert report["run"]["ended"] is None
         assert report["run"]["seconds"] == 31
-        assert report["gpus"] == [{"gpu": "0", "attempts": 1, "busy": 30, "share": round(30 / 31, 4)}]
+        assert report["gpus"] == [{"gpu": "0", "attempts": 1, "busy": 30, "share": round(30 / 31, 4), "measured": None}]
 
     def test_a_start_that_a_full_disk_has_swallowed_is_known_from_its_end(self) -> None:
         assert attempts(built(began(), read(1), ended(9, 1, runtime=4))) == [(5, 9, "succeeded")]
@@ -362,7 +362,7 @@ class TestOddJournals:
 
     def test_a_picture_begins_with_what_seems_to_have_run_before_the_run(self) -> None:
         report = built(began(1000), read(1), started(400, 1), ended(500, 1), over(1100))
-        lanes = figure._lanes(report["jobs"], report["run"]["heard"])
+        lanes = figure._lanes(report["jobs"], report["run"]["heard"], [])
         assert figure._whole(report["run"], lanes) == (START + 400, START + 1100)
 
     def test_what_was_lost_with_the_first_of_three_schedulers_ended_with_that_one(self) -> None:
@@ -376,7 +376,7 @@ class TestOddJournals:
         assert report["outcomes"] == {"running": 1, "waiting": 1}
         assert (report["gpus"][0]["busy"], report["gpus"][0]["share"]) == (15, 0.75)
         assert (report["jobs"][0]["runtime"], report["templates"][0]["total"]) == (15, 15)
-        lanes = figure._lanes(report["jobs"], report["run"]["heard"])
+        lanes = figure._lanes(report["jobs"], report["run"]["heard"], [])
         assert figure._whole(report["run"], lanes)[1] == START + 20
 
     def test_a_gpu_or_a_log_may_be_called_anything(self) -> None:

@@ -1,7 +1,9 @@
 """A report in a terminal."""
 
+from simple_gpu_scheduler.journal.samples import curves_in
 from simple_gpu_scheduler.report.text import show, table
-from tests.support.report import began, built, ended, over, read, started
+from tests.support.night import night
+from tests.support.report import began, built, ended, measured, over, read, started, use_of_gpu
 
 
 def test_on_a_terminal_tables_are_cut_to_its_width() -> None:
@@ -38,3 +40,52 @@ def test_results_show_what_can_be_compared_lowest_first() -> None:
     ]  # fmt: skip
     (headings, *_) = table(report)
     assert [*headings][-3:] == ["lr", "output", "loss"]
+
+
+def test_it_says_which_jobs_wasted_a_gpu_the_worst_first() -> None:
+    records = [began(), read(1, "python good.py"), read(2, "python hung.py"), read(3, "python slow.py")]
+    rest = {"memory": {"mean": 1, "max": 11 * 2**30}, "total_memory": 80 * 2**30, "energy": 3600 * 250}
+    for job, mean, idle in ((1, 99, 0), (2, 3, 3480), (3, 40, 12)):
+        at = 4000 * job
+        use = use_of_gpu("3", 3600, mean, idle=idle, **rest)
+        records += [started(at, job, gpus=("3",)), measured(at + 3600, job, use), ended(at + 3600, job, runtime=3600)]
+    lines = show(built(*records, over(20_000)), None)
+    at = next(number for number, line in enumerate(lines) if line.startswith("GPU USE"))
+    assert lines[at] == "GPU USE  3.0 GPU-hours held, 47 % used, 1.0 GPU-hours at 0 %, 750 Wh"
+    assert [" ".join(line.split()) for line in lines[at + 1 : at + 4]] == [
+        "WASTED JOB ON HELD USED AT 0 % PEAK MEMORY ENERGY COMMAND",
+        "58.2 min 2 gpu 3 60.0 min 3 % 58.0 min 11.0 / 80.0 GiB 250 Wh python hung.py",
+        "36.0 min 3 gpu 3 60.0 min 40 % 12 s 11.0 / 80.0 GiB 250 Wh python slow.py",
+    ]
+    assert lines[at + 4] == ""  # job 1 has wasted nothing to speak of
+    gpu = next(line for line in lines if line.startswith("3  "))
+    assert gpu.endswith("47 %  750 Wh")
+
+
+def test_advice_is_shown_if_there_is_some() -> None:
+    report = built(began(), read(1), started(0, 1), ended(1, 1), over(2))
+    assert "ADVICE" not in show(report, None)
+    lines = show(report | {"advice": ["four of these fit on one GPU\x1b"]}, None)
+    assert lines[lines.index("ADVICE") + 1] == "  four of these fit on one GPU\\x1b"
+
+
+def test_the_blocks_of_a_night_fit_a_terminal() -> None:
+    dark = night(40, 3, most_points=50)
+    report = built(*dark.records, curves=curves_in(dark.samples), now=1e5)
+    for width in (80, 100, 120):
+        lines = show(report, width)
+        at = next(number for number, line in enumerate(lines) if line.startswith("GPU USE"))
+        assert lines[at + 1].split()[:3] == ["WASTED", "JOB", "ON"]
+        assert all(len(line) <= width for line in lines[at : at + 7])
+        assert ".py" in lines[at + 2]
+
+
+def test_the_table_of_jobs_has_what_was_measured_before_the_parameters() -> None:
+    use = use_of_gpu(idle=3, memory={"mean": 1, "max": 7}, energy=9, throttled={"heat": 2, "power": 3})
+    records = [started(0, 1), measured(9, 1, use, seconds=2.5), ended(9, 1), started(9, 2), ended(10, 2)]
+    headings, row, _ = table(built(began(), read(1, "t --lr 1"), read(2, "t --lr 2"), *records, over(10)))
+    found = dict(zip(headings, row, strict=True))
+    assert [*headings][-1] == "lr"
+    names = "gpu_utilization_mean", "gpu_utilization_p95", "gpu_idle_seconds", "gpu_memory_peak", "energy_joules"
+    assert [found[name] for name in names] == [50, 99, 3, 7, 9]
+    assert [found[name] for name in ("throttled_seconds", "cpu_seconds", "cpu_memory_peak")] == [5, 2.5, None]

@@ -1,0 +1,102 @@
+"""The report of one job."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.journal.samples import curves_in
+from simple_gpu_scheduler.report.job_text import BLOCKS, blocks, show_one
+from tests.support.night import night
+from tests.support.report import began, built, curve, ended, measured, over, read, started, use_of_gpu
+
+GIB = 2**30
+FIGURES: dict[str, Any] = {
+    "memory": {"mean": 30 * GIB, "max": 42 * GIB}, "total_memory": 80 * GIB, "idle": 30.0,
+    "temperature": {"mean": 61.2, "max": 70}, "power": {"mean": 250.0, "max": 300.0}, "energy": 25_000.0,
+    "by_power": True, "clock": {"mean": 1395.0, "max": 1410}, "throttled": {"heat": 12.0, "power": 0},
+    "traffic": {"pcie_sent": GIB, "pcie_received": 2 * GIB}, "xids": {"13": 2}, "shared": 40.0,
+    "of_gpu": ["energy", "power"],
+}  # fmt: skip
+
+
+def shown(report: dict[str, Any]) -> str:
+    return "\n".join(" ".join(line.split()) for line in show_one(report, None))
+
+
+def test_it_tells_all_that_a_job_did_to_its_gpus() -> None:
+    points = [(float(at), 0.0 if at < 30 else 90.0) for at in range(0, 100, 10)]
+    used = measured(
+        100, 1, use_of_gpu(mean=63, **FIGURES), seconds=350.0, cores=32, peak_memory=6 * GIB, read=GIB, written=0
+    )
+    report = built(
+        began(), read(1, "python train.py\x1b"), started(0, 1), used, ended(100, 1, runtime=100), over(100),
+        curves={(1, 1): [curve(points, power=250.0)]}, job=1,
+    )  # fmt: skip
+    text = shown(report)
+    for line in (
+        "job 1 of run r: succeeded",
+        "python train.py\\x1b",
+        "wasted 17 s (17 %) of the 1 min 40 s of a GPU it held, 6.94 Wh",
+        "▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁" + "█" * 42 + " utilisation over 1 min 40 s",
+        "utilisation 0 % 63 % 100 % 99 %",
+        "memory - 30.0 GiB 42.0 GiB -",
+        "temperature - 61 °C 70 °C -",
+        "power 250 W 250 W 300 W - of the whole GPU",
+        "clock - 1395 MHz 1410 MHz -",
+        "at 0 % 30 s (30 %)",
+        "peak memory 42.0 / 80.0 GiB",
+        "energy 6.94 Wh (computed from the power, of the whole GPU)",
+        "throttled 12 s by heat",
+        "traffic 2.0 GiB read over PCIe, 1.0 GiB sent over PCIe",
+        "XID errors 13 (2 times)",
+        "shared 40 s with other jobs",
+        "time 5 min 50 s, 3.5 of 32 cores busy on average",
+        "disks 1.0 GiB read, 0 B written",
+    ):
+        assert line in text
+    assert "\x1b" not in text
+
+
+def test_each_attempt_is_listed_and_the_figures_are_those_of_the_last_measured() -> None:
+    first = [started(0, 1), measured(9, 1, use_of_gpu("0")), ended(9, 1, outcome="failed", code=1, final=False)]
+    records = [began(), read(1), *first, started(10, 1, 2, ("1",)), ended(10, 1, 2, runtime=0.2), over(20)]
+    text = shown(built(*records, job=1))
+    assert "1 failed with exit code 1 gpu 0" in text
+    assert "2 succeeded gpu 1" in text
+    assert "GPU 0, attempt 1" in text
+
+
+def test_what_was_not_measured_is_said_and_not_shown_as_zero() -> None:
+    over_at_once = [began(), read(1), read(2), started(0, 1), ended(1, 1)]
+    text = shown(built(*over_at_once, over(9), job=1))
+    assert "nothing was measured" in text
+    assert "0 %" not in text
+    running = [began(), read(1), started(0, 1)]
+    alive = {"is_alive": True, "runs_jobs": True, "standing": "running"}
+    drawn = {(1, 1): [curve([(0, 50), (10, 100)])]}
+    text = shown(built(*running, **alive, now=400, job=1, curves=drawn))
+    assert "still running" in text
+    assert "█ GPU 0" in text
+
+
+def test_a_report_of_one_job_has_nothing_of_others() -> None:
+    dark = night(20, 2, most_points=50)
+    curves = curves_in(dark.samples)
+    report = built(*dark.records, curves=curves, now=1e5, job=3)
+    assert [job["job"] for job in report["jobs"]] == [3]
+    assert len(report["lanes"]) == len(report["gpus"]) == 1
+    (job,) = report["jobs"]
+    assert report["lanes"][0]["from"] == job["started"]
+    assert abs(sum(report["lanes"][0]["seconds"]) - job["measured"]["held"]) <= 1
+    assert report["outcomes"] == {"succeeded": 1}
+
+
+@given(st.lists(st.none() | st.floats(0, 100)))
+def test_a_small_curve_has_one_block_for_each_value(values: list[float | None]) -> None:
+    drawn = blocks(values)
+    assert len(drawn) == len(values)
+    for value, block in zip(values, drawn, strict=True):
+        assert (block == " ") == (value is None)
+        assert block in BLOCKS or value is None
+    assert blocks([0, 100, 50]) == "▁█▅"
