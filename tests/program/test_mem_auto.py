@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import HYPERSEARCH, Program, until
-from tests.program.test_sharing_gpus import Shared
+from tests.program.test_sharing_gpus import NOTED, Shared
 from tests.support.nvml import GIB, Process, StandIn, a_gpu
 
 pytestmark = pytest.mark.unmeasured  # what its programs run is measured elsewhere
@@ -18,8 +18,9 @@ THREE = ("--jobs-per-gpu", "3")
 
 
 def running(program: Program) -> list[dict[str, Any]]:
-    [report] = json.loads(program.run("status", "--json").stdout)
-    return list(report["running"])
+    """In the active run."""
+    reports = json.loads(program.run("status", "--json").stdout)
+    return [job for report in reports if report["alive"] for job in report["running"]]
 
 
 def peak(program: Program) -> int:
@@ -190,3 +191,33 @@ def test_a_size_for_all_is_that_of_jobs_without_one(program: Program, idle_gpus:
     assert refused.returncode == 2
     assert "line 1: not started: mem= asks for 81.0 GiB, but the largest GPU has 80.0 GiB" in refused.stderr.decode()
     assert program.run("--mem", "lots", stdin="true\n").returncode == 2
+
+
+def test_it_reaches_a_queue_that_is_submitted_to(program: Program) -> None:
+    run = program.start(*THREE, "--gpus", "0", "--ignore-occupancy", "--follow", "q.fifo", "-q")
+    until(lambda: (program.directory / "q.fifo").exists() and running(program) == [], "the run has begun")
+    assert program.run("submit", "--to", "q.fifo", "--", "true #: mem=auto").returncode == 0
+    until(lambda: starts(program), "the job was started")
+    assert starts(program)[1]["alone"] is True
+    program.run("stop")
+    assert run.wait(60) == 0
+
+
+def test_a_job_that_failed_is_alone_when_it_is_tried_again_in_a_resumed_run(
+    program: Program, idle_gpus: StandIn
+) -> None:
+    idle_gpus.show([a_gpu(0)])
+    lines = f"{NOTED}; [ $SGS_JOB-$SGS_ATTEMPT != 2-1 ] #: mem=auto\n"
+    shared = Shared(program, [], *THREE)
+    shared.process.wait(60)
+    first = program.start(*THREE)
+    program.feed(first, lines * 2)
+    shared.runs(1)
+    use(program, idle_gpus, shared, 1, 10 * GIB)
+    shared.runs(2)
+    shared.end(2)
+    assert first.wait(60) == 1
+    assert (starts(program)[2]["mem"], starts(program)[2].get("alone")) == (12 * GIB, None)
+    assert program.run("--resume-failed").returncode == 0
+    assert starts(program)[2]["attempt"] == 2
+    assert (starts(program)[2]["mem"], starts(program)[2]["alone"]) == (12 * GIB, True)
