@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.journal.samples import DrawnCurve, curves_in
 from simple_gpu_scheduler.report import use
+from simple_gpu_scheduler.report.job_text import show_one
 from simple_gpu_scheduler.report.lanes import GpuCurve, merged
 from simple_gpu_scheduler.report.measured import has_shared, sound
 from simple_gpu_scheduler.report.text import show, table
@@ -65,6 +66,23 @@ class TestOfAJob:
     def test_half_of_a_shared_gpu_each_is_no_waste(self) -> None:
         assert use.wasted(use_of_gpu(mean=50, shared=100)) == 0
 
+    def test_of_a_job_without_a_gpu_only_the_cpu_is_known(self) -> None:
+        records = [
+            began(),
+            read(1),
+            started(0, 1, gpus=()),
+            measured(9, 1, seconds=4.5, peak_memory=7),
+            ended(9, 1),
+            over(9),
+        ]
+        for report in (built(*records), built(*records, job=1)):
+            assert report["jobs"][0]["measured"]["cpu"] == {"seconds": 4.5, "peak_memory": 7}
+            assert (report["jobs"][0]["measured"]["held"], report["use"], report["worst"]) == (None, None, [])
+            assert "GPU USE" not in "\n".join(show(report, 80))
+        assert "CPU" in show_one(report, 80)
+        headings, row = table(report)
+        assert dict(zip(headings, row, strict=True))["cpu_seconds"] == 4.5
+
 
 class TestOfGpus:
     def test_where_jobs_did_not_share_theirs_add_up(self) -> None:
@@ -75,7 +93,7 @@ class TestOfGpus:
         report = built(began(), read(1), read(2), *records, over(400))
         assert report["gpus"][0]["measured"] == {"measured": 400, "utilization": 30, "idle": None, "energy": 12e4}
         assert report["use"] == {"held": 400, "measured": 400, "utilization": 30, "idle": None, "energy": 12e4}
-        assert report["worst"] == [2, 1]
+        assert report["worst"] == [2]  # of the other, a tenth of 100 s is no waste to speak of
 
     def test_the_energy_of_jobs_that_shared_a_gpu_is_not_summed(self) -> None:
         shared = {"shared": 100, "of_gpu": ["energy"], "energy": 2e4}
