@@ -12,7 +12,7 @@ from .lanes import GpuLane
 from .measured import Measured
 from .timeline import Span
 
-_MUCH, _MOST_OF_IT = 60.0, 0.8
+_LEAST, _MUCH, _MOST_OF_IT = 2.0, 60.0, 0.8  # of a second or two only a reading is known
 _CPU_SUMS = ("seconds", "read", "written")
 
 
@@ -151,7 +151,7 @@ def worst(jobs: Iterable[Mapping[str, Any]], most: int) -> list[int]:
 
 def _is_waste(measured: Measured) -> bool:
     wasted, held = measured["wasted"] or 0.0, measured["held"] or 0.0
-    return bool(wasted >= _MUCH or wasted >= _MOST_OF_IT * held > 0)
+    return wasted >= _MUCH or wasted >= max(_LEAST, _MOST_OF_IT * held)
 
 
 def throttled_seconds(measured: Measured) -> float | None:

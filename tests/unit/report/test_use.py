@@ -1,5 +1,6 @@
 """How well jobs and GPUs were used."""
 
+import json
 from typing import Any
 
 import pytest
@@ -197,3 +198,26 @@ def test_advice_is_found_from_what_was_measured() -> None:
     records = ran(0, 3600, 1, use_of_gpu(seconds=3600, mean=1, idle=3500))
     report = built(began(), read(1), *records, over(3600), now=4000)
     assert any("job 1 held gpu 0" in sentence for sentence in report["advice"])
+
+
+NAMES = ("gpu", "seconds", "utilization", "memory", "total_memory", "idle", "energy", "shared", "of_gpu", "throttled",
+         "traffic", "xids", "mean", "max", "p95", "by_power", "pcie_sent", "power", "cores", "read")  # fmt: skip
+NUMBERS = st.integers(-(10**39), 10**39) | st.floats(-1e39, 1e39) | st.integers(0, 100)
+ANYTHING = st.recursive(
+    NUMBERS | st.booleans() | st.text(max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from(NAMES), inner, max_size=8),
+    max_leaves=30,
+)
+USES = st.dictionaries(st.sampled_from(NAMES), ANYTHING).map(lambda values: values | {"gpu": "0"})
+
+
+@given(st.lists(USES, max_size=2), st.dictionaries(st.sampled_from(NAMES), ANYTHING), st.booleans())
+def test_whatever_an_attempt_is_said_to_have_done_can_be_reported(gpus: list[Any], cpu: Any, has_curve: bool) -> None:
+    record = {"event": "attempt measured", "at": START + 9, "job": 1, "attempt": 1, "gpus": gpus, "cpu": cpu}
+    records = began(), read(1), started(0, 1), record, ended(9, 1, runtime=9), over(9)
+    drawn = {(1, 1): [curve([(0, -1e15), (10, 1e15)], power=1e15)]} if has_curve else {}
+    report = built(*records, curves=drawn)
+    json.dumps(report, allow_nan=False)
+    assert show(report, 80)
+    assert len([*table(report)]) == 2
+    assert show_one(built(*records, curves=drawn, job=1), 80)
