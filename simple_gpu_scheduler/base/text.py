@@ -13,6 +13,7 @@ from .jobs import Job, Outcome
 # Compiled when first needed, which is later than the start.
 _UNSAFE = r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 _LONGEST_SHOWN = 1000
+BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def show_command(command: bytes) -> str:
@@ -76,11 +77,25 @@ def show_waits(waits: Sequence[Wait], override: str = "--share-with me") -> str:
     )
 
 
+def show_curve(shares: Sequence[float | None]) -> str:
+    """Per cent as a small curve: `▁▅█`. A blank for what is unknown."""
+    return "".join([" " if share is None else BLOCKS[round(min(share, 100) * 7 / 100)] for share in shares])
+
+
 def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:  # a real-time signal has no name
         return f"signal {number}"
+
+
+def can_print(text: str) -> bool:
+    """Whether the locale has these characters."""
+    try:
+        text.encode(sys.stdout.encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def print_text(text: str) -> None:

@@ -174,7 +174,7 @@ class LocalEngine:
         if isinstance(message, SurvivorExited):
             return [self._survivor_exited(message, now)]
         if isinstance(message, _Outlived):
-            return self._outlived(message)
+            return self._outlived(message, now)
         if isinstance(message, messages.Obeyed):
             self._untold.discard(key_of(message.attempt))
         elif isinstance(message, LeaseCame):
@@ -205,10 +205,12 @@ class LocalEngine:
         """See `Engine`."""
         return self._sampler.use(key) if self._sampler else None
 
-    def _outlived(self, outlived: _Outlived) -> Sequence[Report]:
+    def _outlived(self, outlived: _Outlived, now: float) -> Sequence[Report]:
         """A keeper that never worked has run nothing."""
         has_worked, started = outlived
         if not has_worked:
+            for attempt, _ in started.values():
+                self._measured(attempt, now)
             return [_not_started(attempt, errno.EAGAIN) for attempt, _ in started.values()]
         self._setting.inbox.put(Noticed(_WITHOUT_KEEPER, is_failure=True))
         self._survivors |= {key: attempt for key, (attempt, _) in started.items()}

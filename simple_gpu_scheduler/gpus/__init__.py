@@ -141,7 +141,10 @@ class FixedProbe:
 
 
 class GpuVitals(NamedTuple):
-    """What a GPU is doing, as far as known: per cent, bytes, degrees, watts."""
+    """What a GPU is doing, as far as known: per cent, bytes, degrees, watts.
+
+    `recent` is the utilisation of the last minutes, as `Recent` gives it.
+    """
 
     gpu: str
     utilization: int | None = None
@@ -149,3 +152,4 @@ class GpuVitals(NamedTuple):
     total: int | None = None
     temperature: int | None = None
     power: float | None = None
+    recent: Sequence[float | None] = ()

@@ -4,15 +4,17 @@ It only looks. Whether a job could start is judged by the same code as in a run.
 without asking which processes use the GPUs.
 """
 
+import time
 from functools import partial
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.units import show_share
-from simple_gpu_scheduler.base.values import Callable, Iterable, Mapping, NamedTuple
+from simple_gpu_scheduler.base.values import Callable, Iterable, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.gpus.leases import LeaseError
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import FileLease
 from simple_gpu_scheduler.measurements import Meters
+from simple_gpu_scheduler.measurements.recent import Recent
 from simple_gpu_scheduler.system.marks import Family
 
 from . import SILENCE, Device, Gpu, GpuVitals, Look, silence
@@ -35,6 +37,7 @@ class GpuReport(NamedTuple):
     users: tuple[User, ...]
     reason: str
     is_silent: bool = False  # the driver does not answer
+    recent: Sequence[float | None] = ()
 
     @property
     def is_free(self) -> bool:
@@ -42,7 +45,7 @@ class GpuReport(NamedTuple):
         return not (self.leased or self.unleasable or self.reason)
 
     def to_json(self) -> Mapping[str, object]:
-        """For JSON: bytes, per cent, degrees, watts, seconds; null for what is unknown."""
+        """For JSON: bytes, per cent, degrees, watts, joules, MHz, seconds; null for what is unknown."""
         reading, meters = self.reading, self.meters
         known = reading.total != float("inf") and not reading.problem
         return {
@@ -59,6 +62,15 @@ class GpuReport(NamedTuple):
             "users": [_to_json(user) for user in self.users],
             "free": self.is_free,
             "reason": self.leased or self.unleasable or self.reason or None,
+            "memory_copy": meters.memory_copy,
+            "energy": meters.energy,
+            "clock": meters.clock,
+            "memory_clock": meters.memory_clock,
+            "throttled": meters.throttled,
+            "pcie_sent": meters.pcie_sent,
+            "pcie_received": meters.pcie_received,
+            "nvlink_sent": meters.nvlink_sent,
+            "nvlink_received": meters.nvlink_received,
         }
 
 
@@ -74,6 +86,7 @@ class Survey:
         self._ignores = wants.ignore_occupancy
         self._files = open_lease_files()
         self._inquiries: dict[Gpu, Inquiry[_Answers]] = {}  # what has not been answered yet
+        self._recent = {gpu.id: Recent() for gpu in machine.gpus}
 
     def look(self) -> list[GpuReport]:
         """A report on each."""
@@ -99,7 +112,9 @@ class Survey:
         is_ignored = look.reason and look.reason.by_occupancy and self._ignores
         seen = tuple(user for user in users if user.whose != "unseen")
         reason = look.reason.sentence if look.reason and not is_ignored else ""
-        return GpuReport(gpu, name, reading, meters, leased, unleasable, seen, reason)
+        now, recent = time.monotonic(), self._recent[gpu.id]
+        recent.add(now, reading.utilization)
+        return GpuReport(gpu, name, reading, meters, leased, unleasable, seen, reason, recent=recent.means(now))
 
 
 _Answers = tuple[Reading, list[User], Look, Meters]
@@ -162,6 +177,7 @@ class VitalsReader:
         self._machine = machine
         self._nvml: Nvml | None = None
         self._has_asked = False
+        self._recent: dict[str, Recent] = {}
 
     def read(self) -> list[GpuVitals]:
         """The vitals of each GPU of the run; only its name if there is no NVML."""
@@ -175,13 +191,15 @@ class VitalsReader:
             self._has_asked = True
             self._nvml = machine.nvml or open_nvml()[0]
         nvml = self._nvml
-        return [_vitals(nvml, gpu) if nvml else GpuVitals(gpu.id) for gpu in machine.gpus]
+        return [self._vitals(nvml, gpu) if nvml else GpuVitals(gpu.id) for gpu in machine.gpus]
 
-
-def _vitals(nvml: Nvml, gpu: Gpu) -> GpuVitals:
-    meters = nvml.meters(gpu)
-    if meters is None:  # it may work again, which only a look finds out
-        nvml.look(gpu, processes=False)
-        return GpuVitals(gpu.id)
-    used = meters.used if meters.total else None
-    return GpuVitals(gpu.id, meters.utilization, used, meters.total, meters.temperature, meters.power)
+    def _vitals(self, nvml: Nvml, gpu: Gpu) -> GpuVitals:
+        meters, now = nvml.meters(gpu), time.monotonic()
+        recent = self._recent.setdefault(gpu.id, Recent())
+        if meters is None:  # it may work again, which only a look finds out
+            nvml.look(gpu, processes=False)
+            return GpuVitals(gpu.id, recent=recent.means(now))
+        recent.add(now, meters.utilization)
+        used = meters.used if meters.total else None
+        shown = meters.utilization, used, meters.total, meters.temperature, meters.power
+        return GpuVitals(gpu.id, *shown, recent=recent.means(now))

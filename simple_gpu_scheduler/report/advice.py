@@ -78,7 +78,8 @@ def _sharing(uses: Sequence[_Use], report: Values, replay: Replay | None) -> lis
     busy = _mean_of(uses)
     memory = -(-peak * _SAFETY // _GIB)
     options = f"--jobs-per-gpu {many} --mem {memory:.0f}G"
-    fits = f"the jobs' memory peak is {show_share(peak, _total(uses))}, and their GPUs were {busy:.0f} % busy"
+    of_total = show_share(peak, _total(uses)).replace("/", "of")
+    fits = f"the jobs' memory peak is {of_total}, and their GPUs were {busy:.0f} % busy"
     return [f"{fits}: {many} of them fit on one GPU{_saving(report, replay, many, options)}"]
 
 

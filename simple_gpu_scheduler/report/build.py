@@ -15,7 +15,7 @@ from simple_gpu_scheduler.journal.samples import DrawnCurve
 from simple_gpu_scheduler.scheduling.templates import template_of
 
 from . import lanes, log_tails, numbers, use
-from .advice import find_advice
+from .advice import Replay, find_advice
 from .parameters import Parameters, find_parameters
 from .timeline import Span, Spans
 
@@ -30,7 +30,7 @@ class Basis(NamedTuple):
 
     `standing` is the state of the run; `runs_jobs`: its jobs are running; `is_alive`: its scheduler is. `is_unseen`: it
     is on another host, so only what was last written is known. `curves`: of the attempts, if they were
-    read. `job`: a report of this one only.
+    read. `job`: a report of this one only. `replay` simulates the run with more jobs on a GPU.
     """
 
     state: RunState
@@ -44,6 +44,7 @@ class Basis(NamedTuple):
     is_unseen: bool = False
     curves: Mapping[Key, Sequence[DrawnCurve]] = {}
     job: int | None = None
+    replay: Replay | None = None
 
 
 def build(basis: Basis) -> Report:
@@ -98,7 +99,7 @@ def build(basis: Basis) -> Report:
         "axes": list(parameters.axes),
         "jobs": _with_logs(jobs, _of_rows(basis.state.jobs, rows), failures, basis.metric, basis.state.run),
     }
-    return made | {"advice": find_advice(made)}
+    return made | {"advice": find_advice(made, basis.replay)}
 
 
 def _gpus(

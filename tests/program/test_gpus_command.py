@@ -21,6 +21,10 @@ KEYS = [
     "gpu", "uuid", "name", "memory_total", "memory_used", "utilization", "temperature", "power", "power_limit",
     "leased", "users", "free", "reason",
 ]  # fmt: skip
+METERS = [
+    "memory_copy", "energy", "clock", "memory_clock", "throttled",
+    "pcie_sent", "pcie_received", "nvlink_sent", "nvlink_received",
+]  # fmt: skip
 NAMED = "import sys, time\nopen('/proc/self/comm', 'wb').write(bytes.fromhex(sys.argv[1]))\ntime.sleep(1000)\n"
 
 
@@ -51,7 +55,7 @@ def as_json(program: Program, *args: str) -> list[dict[str, object]]:
     done = program.run("gpus", "--json", *args)
     assert (done.returncode, done.stderr) == (0, b"")
     rows = json.loads(done.stdout)
-    assert all(list(row) == KEYS for row in rows)
+    assert all(list(row) == [*KEYS, *METERS] for row in rows)
     return rows
 
 
@@ -95,13 +99,21 @@ def test_json_has_all_of_it_and_null_for_what_is_unknown(
     assert list(idle.values()) == [
         *("0", a_gpu(0).uuid, "NVIDIA A100-SXM4-80GB", 80 * GIB, 0, 0, 30, 60.0, 400.0),
         *(None, [], True, None),
+        *(0, *[None] * (len(METERS) - 1)),
     ]
-    assert list(dark.values())[3:] == [None] * 7 + [[], True, None]
+    assert list(dark.values())[3:] == [None] * 7 + [[], True, None] + [None] * len(METERS)
     (who,) = used.pop("users")  # type: ignore[misc]
     assert (list(who), who["pid"], who["memory"]) == (["pid", "user", "program", "memory", "seconds"], pid, None)
     assert (who["user"], who["program"], used["free"]) == ("root", "trainer", False)
     assert str(used["reason"]).startswith("root trainer for ")
     assert idle_gpus.initialisations == 1
+
+
+def test_json_has_what_the_meters_of_a_gpu_show(program: Program, idle_gpus: StandIn) -> None:
+    shown = {"energy": 5_000, "clock": 1400, "memory_clock": 1215, "throttle": 0x24, "pcie_tx_bytes": 7}
+    idle_gpus.show([a_gpu(0, memory_utilization=20, **shown)])
+    [row] = as_json(program)
+    assert [row[name] for name in METERS] == [20, 5.0, 1400, 1215, ["heat", "power"], 7, None, None, None]
 
 
 @pytest.mark.parametrize(

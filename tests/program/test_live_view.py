@@ -397,7 +397,7 @@ def test_gpus_that_do_not_exist_are_reported_in_a_sentence_under_the_live_view(t
 
 def test_a_driver_that_hangs_holds_back_no_message(terminal: Terminal, nvml: StandIn) -> None:
     (terminal.directory / "jobs").write_text(f"until test -e fail; do sleep 0.02; done; false\n{WAIT}\n")
-    terminal.type("simple_gpu_scheduler --gpus 0-1 --progress live jobs; echo code $?")
+    terminal.type("simple_gpu_scheduler --gpus 0-1 --no-samples --progress live jobs; echo code $?")
     terminal.shows("2 running")
     terminal.shows("30 °C")
     nvml.show([a_gpu(index) for index in range(4)], delays={"nvmlDeviceGetTemperature": 20_000_000})

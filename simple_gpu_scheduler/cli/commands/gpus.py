@@ -5,15 +5,17 @@ import sys
 
 from simple_gpu_scheduler.base.errors import SOME_DID_NOT_SUCCEED, SUCCEEDED
 from simple_gpu_scheduler.base.stdlib import json
-from simple_gpu_scheduler.base.text import safe
+from simple_gpu_scheduler.base.text import BLOCKS, can_print, safe, show_curve
 from simple_gpu_scheduler.base.values import Any, Sequence
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section
 from simple_gpu_scheduler.cli.options.gpus import gpu_sections, take_wants
 from simple_gpu_scheduler.display import table
 from simple_gpu_scheduler.gpus.discover import find_machine
 from simple_gpu_scheduler.gpus.survey import HEADINGS, GpuReport, Survey, cells
+from simple_gpu_scheduler.measurements.recent import MINUTES
 
 _FREE, _NOT_FREE = "32", "33"  # green, yellow
+_RECENT = f"{MINUTES} MIN"  # the utilisation of the last minutes, for whoever looks again and again
 _EXAMPLES = r"""
 simple_gpu_scheduler gpus
 simple_gpu_scheduler gpus --watch
@@ -58,7 +60,12 @@ def _print(rows: list[GpuReport], *, as_json: bool, watches: bool = False) -> No
     if as_json:
         print(json.dumps([row.to_json() for row in rows], indent=None if watches else 2), flush=True)
         return
-    lines = lines_of([HEADINGS, *([safe(cell) for cell in cells(row)] for row in rows)], table.width_of_stdout())
+    shown = [list(HEADINGS), *([safe(cell) for cell in cells(row)] for row in rows)]
+    if watches and can_print(BLOCKS):
+        after = HEADINGS.index("UTIL") + 1
+        for line, cell in zip(shown, (_RECENT, *(show_curve(row.recent) for row in rows)), strict=True):
+            line.insert(after, cell)
+    lines = lines_of(shown, table.width_of_stdout())
     colours = ["1", *(_FREE if row.is_free else _NOT_FREE for row in rows)]
     table.show(lines, colours=colours, redraws=watches)
 
@@ -95,7 +102,8 @@ def _without_limit(power: str) -> str:
 def _dispensable(rows: Sequence[Sequence[str]]) -> Sequence[str]:
     """The columns that may be left out, the first of these first: the name says least where all are the same."""
     models = {row[rows[0].index("NAME")] for row in rows[1:]}
-    return ("NAME", "POWER", "TEMP") if len(models) == 1 else ("POWER", "TEMP", "NAME")
+    names = ("NAME", "POWER", "TEMP") if len(models) == 1 else ("POWER", "TEMP", "NAME")
+    return [name for name in (_RECENT, *names) if name in rows[0]]
 
 
 gpus_command = Command(

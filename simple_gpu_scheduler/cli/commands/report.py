@@ -10,8 +10,9 @@ from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe
-from simple_gpu_scheduler.base.values import NamedTuple
+from simple_gpu_scheduler.base.values import Callable, NamedTuple
 from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
+from simple_gpu_scheduler.cli.options.order import choose_policy
 from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
 from simple_gpu_scheduler.display.table import width_of_stdout
 from simple_gpu_scheduler.journal.find import choose, find_job, is_elsewhere, look_at_records
@@ -172,7 +173,18 @@ def _build(asked: ReportOptions) -> Report:
     )
     job = None if asked.job is None else _number(seen.state, asked.job)
     curves = read_curves(journal) if asked.needs_curves or has_shared(records) else {}
-    return build(basis._replace(curves=curves, job=job))
+    return build(basis._replace(curves=curves, job=job, replay=_replay(seen.state)))
+
+
+def _replay(state: RunState) -> Callable[[int], float]:
+    """It is called only if jobs could have shared GPUs."""
+
+    def seconds(jobs_per_gpu: int) -> float:
+        from simple_gpu_scheduler.simulation.rerun import rerun  # noqa: PLC0415 - 20 ms
+
+        return rerun(state, choose_policy("fifo"))(jobs_per_gpu)
+
+    return seconds
 
 
 def _number(state: RunState, word: str) -> int:

@@ -2,7 +2,7 @@
 
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Job
-from simple_gpu_scheduler.base.text import safe, show_command, show_waits
+from simple_gpu_scheduler.base.text import safe, show_command, show_curve, show_waits
 from simple_gpu_scheduler.base.units import show_duration, show_share
 from simple_gpu_scheduler.base.values import Iterator, NamedTuple, Sequence
 from simple_gpu_scheduler.display.abbreviation import shorten
@@ -11,6 +11,7 @@ from simple_gpu_scheduler.display.table import shorten_after
 from simple_gpu_scheduler.events.eta import Eta
 from simple_gpu_scheduler.events.ledger import Counts
 from simple_gpu_scheduler.gpus import GpuVitals
+from simple_gpu_scheduler.measurements.recent import MINUTES
 
 Line = list[tuple[str, str]]  # pieces of text, each with the name of its style
 
@@ -21,12 +22,13 @@ _SHARE_OF_REASON = 0.4  # of the width
 _SHARE_OF_JOB = 5  # of the width
 _NARROWEST_JOB = 10
 _FEWEST_LINES = 3  # of failures, or they would mean nothing
+_RECENT = f"{MINUTES} MIN"  # the curve of the utilisation of the last minutes
 # Columns left out if there is too little room for a job's output, the last of these first.
-_HEADINGS = ("GPU", "JOB", "TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER")
+_HEADINGS = ("GPU", "JOB", "TRY", "TIME", "UTIL", _RECENT, "MEMORY", "TEMP", "POWER")
 _ALIGNED_RIGHT = {"TRY", "TIME", "UTIL", "MEMORY", "TEMP", "POWER"}
 _LAST = "LAST OUTPUT"
 _NAMES = ("GPU", "JOB")  # may be cut; half a number would be a wrong one
-_DISPENSABLE = ("POWER", "TEMP", "TRY", "UTIL", "MEMORY")
+_DISPENSABLE = (_RECENT, "POWER", "TEMP", "TRY", "UTIL", "MEMORY")
 
 
 class RunningJob(NamedTuple):
@@ -118,6 +120,8 @@ def _vitals(vitals: GpuVitals) -> dict[str, str]:
     cells = {}
     if vitals.utilization is not None:
         cells["UTIL"] = f"{vitals.utilization} %"
+    if vitals.recent:
+        cells[_RECENT] = show_curve(vitals.recent)
     if vitals.used is not None and vitals.total:
         cells["MEMORY"] = show_share(vitals.used, vitals.total)
     if vitals.temperature is not None:
@@ -143,7 +147,7 @@ def _table(rows: Sequence[_Row], width: int, height: int) -> list[Line]:
     return lines
 
 
-_STYLES = {"GPU": "bold", "JOB": "cyan", "UTIL": "green", "TRY": "yellow"}
+_STYLES = {"GPU": "bold", "JOB": "cyan", "UTIL": "green", _RECENT: "green", "TRY": "yellow"}
 
 
 def _headings(widths: dict[str, int]) -> Line:

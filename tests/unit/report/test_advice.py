@@ -50,7 +50,7 @@ class TestSharing:
         lengths = {1: 4 * HOUR, 3: 2 * HOUR}
         [said] = find_advice(report(*alike()), lambda many: lengths[many])
         assert said.startswith(
-            "the jobs' memory peak is 7.0 / 80.0 GiB, and their GPUs were 30 % busy: 3 of them fit on one GPU; "
+            "the jobs' memory peak is 7.0 of 80.0 GiB, and their GPUs were 30 % busy: 3 of them fit on one GPU; "
             "with --jobs-per-gpu 3 --mem 9G this run would have ended at "
         )
         assert said.endswith(" (simulated)")
