@@ -57,6 +57,8 @@ def test_it_says_which_jobs_wasted_a_gpu_the_worst_first() -> None:
         "58.2 min 2 gpu 3 60.0 min 3 % 58.0 min 11.0 / 80.0 GiB 250 Wh python hung.py",
         "36.0 min 3 gpu 3 60.0 min 40 % 12 s 11.0 / 80.0 GiB 250 Wh python slow.py",
     ]
+    assert lines[at + 1].startswith("  WASTED  JOB  ON         HELD  USED    AT 0 %      PEAK MEMORY  ENERGY  COMMAND")
+    assert lines[at + 3].startswith("36.0 min    3  gpu 3  60.0 min  40 %      12 s  11.0 / 80.0 GiB  250 Wh  python")
     assert lines[at + 4] == ""  # job 1 has wasted nothing to speak of
     gpu = next(line for line in lines if line.startswith("3  "))
     assert gpu.endswith("47 %  750 Wh")

@@ -64,6 +64,23 @@ class TestOfAJob:
         both = [use_of_gpu(mean=0, shared=100, of_gpu=["utilization"])] * 2
         assert sum(map(use.wasted, both)) == 100
 
+    @pytest.mark.parametrize(
+        ("wasted", "held", "is_worth"),
+        [
+            (60, 1000, True),
+            (59.9, 1000, False),
+            (8, 10, True),
+            (7.9, 10, False),
+            (1.9, 1.9, False),
+            (2, 2, True),
+            (None, 9, False),
+        ],
+    )
+    def test_little_waste_counts_only_if_it_was_most_of_the_job(
+        self, wasted: float, held: float, is_worth: bool
+    ) -> None:
+        assert use.worst([{"job": 7, "measured": {"wasted": wasted, "held": held}}], 5) == [7] * is_worth
+
     def test_half_of_a_shared_gpu_each_is_no_waste(self) -> None:
         assert use.wasted(use_of_gpu(mean=50, shared=100)) == 0
 
