@@ -64,6 +64,15 @@ def test_it_says_which_jobs_wasted_a_gpu_the_worst_first() -> None:
     assert gpu.endswith("47 %  750 Wh")
 
 
+def test_where_no_job_wasted_a_gpu_only_the_sums_are_shown() -> None:
+    use = use_of_gpu(seconds=100, mean=95)
+    lines = show(
+        built(began(), read(1), started(0, 1), measured(100, 1, use), ended(100, 1, runtime=100), over(100)), None
+    )
+    at = lines.index("GPU USE  100 s held, 95 % used")
+    assert lines[at + 1] == ""
+
+
 def test_advice_is_shown_if_there_is_some() -> None:
     report = built(began(), read(1), started(0, 1), ended(1, 1), over(2))
     assert "ADVICE" not in show(report, None)
