@@ -25,7 +25,10 @@ class Place(NamedTuple):
 
 
 class Job(NamedTuple):
-    """One command to run, with its options. An option that is `None` leaves it to the setting of the run."""
+    """One command to run, with its options. An option that is `None` leaves it to the setting of the run.
+
+    With `mem_auto`, jobs of its kind tell how much memory it needs: `mem` is that where it waits or runs, if known.
+    """
 
     number: int
     command: bytes
@@ -39,6 +42,7 @@ class Job(NamedTuple):
     name: str = ""
     after: tuple[int, ...] = ()
     label: str = ""
+    mem_auto: bool = False
 
 
 class GpuCap(NamedTuple):
@@ -55,12 +59,16 @@ Key = tuple[int, int]  # of an attempt: the number of its job, and its own
 
 
 class Attempt(NamedTuple):
-    """One run of a job, and where: the ids of its GPUs and the run-wide numbers of its slots."""
+    """One run of a job, and where: the ids of its GPUs and the run-wide numbers of its slots.
+
+    If it runs `alone`, no other attempt of the run is on its GPUs.
+    """
 
     job: Job
     number: int
     gpus: tuple[str, ...]
     slots: tuple[int, ...]
+    alone: bool = False
 
     @property
     def key(self) -> Key:

@@ -96,7 +96,11 @@ _TEXTS = dict.fromkeys(("source", "name", "command", "problem", "reason", "why",
 _COUNTS = dict.fromkeys(
     ("succeeded", "failed", "timed_out", "not_started", "code", "left", "cancelled", "interrupted"), int
 )
-_OPTIONS = dict.fromkeys(("gpus", "mem", "retries", "priority"), int) | dict.fromkeys(("timeout", "time"), _is_length)
+_OPTIONS: Mapping[str, Check | type] = {
+    **dict.fromkeys(("gpus", "mem", "retries", "priority"), int),
+    **dict.fromkeys(("timeout", "time"), _is_length),
+    "mem_auto": _is_yes_or_no,
+}
 FIELDS: Mapping[str, Mapping[str, Check | type]] = {
     "run began": {
         **_COMMON,
@@ -116,7 +120,14 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
     },
     "input ended": {"at": float, "path": str},
     "line refused": {**_COMMON, **_TEXTS, "line": int, "digest": _is_digest},
-    "job started": {**_COMMON, "gpus": _are_texts, "slots": _are_numbers, "log": str},
+    "job started": {
+        **_COMMON,
+        "gpus": _are_texts,
+        "slots": _are_numbers,
+        "log": str,
+        "mem": int,
+        "alone": _is_yes_or_no,
+    },
     "job began": {**_COMMON, "where": str},
     "job ended": {
         **_COMMON,

@@ -13,7 +13,7 @@ from simple_gpu_scheduler.base.measurement import Figures, GpuUse, Measurement
 from simple_gpu_scheduler.base.values import Any, Callable, Iterable, Mapping
 
 # The options of a job, written if they are not the default; `after` and `name` are written separately.
-OPTIONS = ("gpus", "mem", "timeout", "time", "retries", "priority", "label")
+OPTIONS = ("gpus", "mem", "mem_auto", "timeout", "time", "retries", "priority", "label")
 _DEFAULTS = Job._field_defaults
 _DIGITS = 3
 
@@ -87,7 +87,7 @@ def _value(value: Any) -> Any:
 def _job_read(job: Job, at: float) -> str:
     place = f',"source":{quote(job.place.input)}' if job.place.input else ""
     place += f',"digest":{quote(job.place.digest)}' if job.place.digest else ""
-    rest = "".join(f',"{name}":{_option(value)}' for name, value in option_values(job).items())
+    rest = "".join(f',"{name}":{_json(value)}' for name, value in option_values(job).items())
     if job.name:
         rest += f',"name":{quote(job.name)}'
     if job.after:
@@ -120,10 +120,14 @@ def _line_refused(event: events.LineRefused, at: float) -> str:
 
 def _started(event: events.JobStarted, at: float) -> str:
     attempt = event.attempt
-    log = f',"log":{quote(event.log)}' if event.log else ""
+    rest = f',"log":{quote(event.log)}' if event.log else ""
+    if attempt.job.mem_auto and attempt.job.mem:
+        rest += f',"mem":{attempt.job.mem}'
+    if attempt.alone:
+        rest += ',"alone":true'
     return (
         f'{{"event":"job started","at":{at:.3f},"job":{attempt.job.number},"attempt":{attempt.number}'
-        f',"gpus":[{",".join(map(quote, attempt.gpus))}],"slots":[{",".join(map(str, attempt.slots))}]{log}}}\n'
+        f',"gpus":[{",".join(map(quote, attempt.gpus))}],"slots":[{",".join(map(str, attempt.slots))}]{rest}}}\n'
     )
 
 
@@ -160,14 +164,6 @@ def _run_ended(event: events.RunEnded, at: float) -> str:
         if not values[name]:
             del values[name]
     return record("run ended", at, **values)
-
-
-def _option(value: float | str) -> str:
-    return quote(value) if isinstance(value, str) else _number(value)
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else repr(value)
 
 
 def _numbers(jobs: Iterable[Job]) -> list[int]:

@@ -4,8 +4,8 @@ It does not know which runs there are, whether one is active, or how rows are pr
 """
 
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
-from simple_gpu_scheduler.base.values import Iterable, Iterator, Mapping, NamedTuple, Sequence
-from simple_gpu_scheduler.jobfile.options import parse_options
+from simple_gpu_scheduler.base.values import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
+from simple_gpu_scheduler.jobfile.options import AUTO, parse_options
 from simple_gpu_scheduler.jobfile.parse import split_options
 from simple_gpu_scheduler.jobfile.split import LineCutter
 
@@ -202,10 +202,14 @@ def _pieces(job: Job, after: Sequence[str], *, by_null: bool) -> list[bytes]:
 
 
 def _option_words(job: Job, after: Sequence[str]) -> str:
-    words = [f"{key}={_WRITTEN.get(key, str)(value)}" for key, value in option_values(job).items()]
+    words = [_option_word(key, value) for key, value in option_values(job).items()]
     words += [f"name={job.name}"] if job.name else []
     words += [f"after={','.join(after)}"] if after else []
     return " ".join(words)
+
+
+def _option_word(key: str, value: Any) -> str:
+    return f"mem={AUTO}" if key == "mem_auto" else f"{key}={_WRITTEN.get(key, str)(value)}"
 
 
 def _ways(job: Job, words: str, *, can_be_default: bool) -> Iterator[list[bytes]]:

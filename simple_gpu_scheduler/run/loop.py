@@ -28,7 +28,7 @@ from simple_gpu_scheduler.scheduling.backfill import Choice
 from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from simple_gpu_scheduler.system.signals import Signalled
 
-from . import attempts, ends, gpu_watch, requests, stop
+from . import attempts, ends, gpu_watch, history, requests, stop
 from .state import Message, State, UnderWay
 
 if TYPE_CHECKING:
@@ -81,9 +81,6 @@ def run(state: State) -> None:
         attempts.enforce_deadlines(state)
         start_what_fits(state)
         _resume_reader(state)
-        if state.load_history and state.scheduler.asks_lengths:
-            state.load_history()
-            state.load_history = None
     state.engine.close()
     ends.give_up_retries(state)
     state.publish(state.ledger.summary(state.clock.now() - began, state.signal))
@@ -114,6 +111,8 @@ def _is_over(state: State) -> bool:
 def _next_message(state: State) -> Message | None:
     now = state.clock.now()
     wake = min(attempts.next_deadline(state), gpu_watch.next_wake(state))
+    if history.is_awaited(state):
+        wake = min(wake, state.peaks_due)
     if state.starts:
         wake = min(wake, state.scheduler.next_wake(now))
         start = state.start_limit.next_try(len(state.attempts), now)
@@ -208,11 +207,14 @@ def _on_ended(state: State, ended: Ended) -> None:
         ends.interrupt(state, ended.attempt, ended.why)
         state.engine.release(ended.attempt)
         return
-    event, dropped = ends.conclude(state, run, outcome)
+    peak = history.peak(state, run.attempt, ended.measured)
+    event, dropped = ends.conclude(state, run, outcome, peak)
     # After the event: when another scheduler gets the GPU, the end must have been recorded.
     state.engine.release(run.attempt)
     if ended.beyond_us or (ended.swept and not run.ending):  # a job that we ended had no time to clean up
         state.publish(LeftBehind(run.attempt, ended.swept, ended.beyond_us, ended.server))
+    if outcome.kind == "succeeded":
+        history.tell_nothing_learned(state, run.attempt, peak)
     if run.ending != "cancelled" and run.attempt.slots:  # otherwise it says nothing about a GPU of ours
         gpu_watch.ended(state, event, dropped)
     stop.check_failures(state)
@@ -254,16 +256,17 @@ _ON: Mapping[type, Callable[[State, Any], object]] = {
     Noticed: lambda state, message: state.publish(message),
     Broken: _raise,
     Signalled: _on_signal,
-    PastLengths: lambda state, message: state.scheduler.add_history(message.history),
+    PastLengths: history.arrived,
     Asked: lambda state, asked: asked.reply(requests.answer(state, asked.request) if asked.take() else _WITHDRAWN),
 }
 
 
 def start_what_fits(state: State) -> None:
     """Ask the scheduler until it would start nothing more."""
+    history.ask(state)
     if not state.ledger.is_stopping:
         gpu_watch.review(state)
-    if state.starts:
+    if state.starts and not history.is_awaited(state):
         _start_all(state, state.clock.now())
         stop.check_gpus(state)
     gpu_watch.tend(state)

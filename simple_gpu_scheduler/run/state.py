@@ -34,6 +34,18 @@ class RunRules(NamedTuple):
     log_of: Callable[[Job], str] = lambda _job: ""
 
 
+class EarlierRuns(NamedTuple):
+    """What earlier runs tell: how to ask for it, with or without peaks, so that it comes as a message.
+
+    `has_lengths`: those were read before. `unmeasured` says why this run does not learn how much memory jobs need; None
+    if nobody need know.
+    """
+
+    load: Callable[[bool], object] = lambda _with_peaks: None
+    has_lengths: bool = True
+    unmeasured: str | None = ""
+
+
 class UnderWay(NamedTuple):
     """An attempt that was started.
 
@@ -62,19 +74,20 @@ class State:
         world: World,
         publisher: Publisher,
         stop_reading: Callable[[], bool] = lambda: True,
-        load_history: Callable[[], object] | None = None,
+        history: EarlierRuns = EarlierRuns(),  # noqa: B008 - a value, which nobody changes
     ) -> None:
-        """`stop_reading` closes inputs that may continue, and returns whether something had arrived by then.
-
-        `load_history` puts the lengths of earlier runs on the inbox; it is called as soon as lengths matter.
-        """
+        """`stop_reading` closes inputs that may continue, and returns whether something had arrived by then."""
         self.rules = rules
         self.scheduler = scheduler
         self.engine, self.inbox, self.clock, self.read_more = world
         self.publish: Callable[[Any], None] = publisher.publish  # hands an event to the ledger and all sinks
         self.ledger = publisher.ledger
         self.stop_reading = stop_reading
-        self.load_history = load_history
+        self.history = history
+        self.asked_lengths = history.has_lengths
+        self.asked_peaks = False
+        self.peaks_due = float("-inf")  # until when the peaks of earlier runs are awaited
+        self.has_told_of_peaks = history.unmeasured is None  # that jobs run alone since nobody knows what they need
         # The attempts under way, in the order in which they were started, and the next deadline of those that have one:
         # the timeout or, once they are being ended, the end of the grace period.
         self.attempts: dict[Key, UnderWay] = {}

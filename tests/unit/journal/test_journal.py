@@ -254,6 +254,27 @@ class TestTheGoldenJournal:
         assert read_state(golden()).jobs[9].job.command == ALL_BYTES + "\u2028".encode()
 
 
+def test_memory_that_is_found_out_is_a_field_of_its_own_and_what_was_promised_is_told_with_the_start() -> None:
+    job = Job(1, b"x", Place(1), mem_auto=True)
+    known = Attempt(job._replace(mem=24 * 2**30), 2, ("0",), (0,))
+    scout = Attempt(job, 1, ("0",), (0,), alone=True)
+    plain = Attempt(Job(2, b"x", Place(2), mem=5), 1, ("0",), (0,))
+    happened = [began(), events.JobsRead([job, plain.job]), *map(events.JobStarted, (scout, known, plain))]
+    data = lines(happened).encode()
+    told = records(data)
+    assert [(each.get("mem"), each.get("mem_auto")) for each in told if each["event"] == "job read"] == [
+        (None, True),
+        (5, None),
+    ]
+    assert [(each.get("mem"), each.get("alone")) for each in told if each["event"] == "job started"] == [
+        (None, True),
+        (24 * 2**30, None),
+        (None, None),
+    ]
+    state = read_state(data)
+    assert (state.unreadable, [each.job for each in state.jobs.values()]) == (0, [job, plain.job])
+
+
 def test_a_refused_line_of_a_followed_file_that_is_recorded_before_earlier_lines_was_read_before_the_mark() -> None:
     good = Job(1, b"true", Place(1, digest="a" * 16))
     bad = events.LineRefused(Place(2, digest="b" * 16), "unknown option", 2)
