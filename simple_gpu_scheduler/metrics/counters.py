@@ -70,6 +70,7 @@ class RunFold:
         self._read_at: dict[int, float] = {}  # of jobs that never started
         self._exited: set[tuple[int, int]] = set()  # counted when the keeper saw the end
         self._texts: dict[int, tuple[str, str]] = {}
+        self._survivors: set[int] = set()  # the jobs that ran on when their scheduler died
         self.run = ""
         self.began_at = 0.0
         self.running: dict[int, Running] = {}
@@ -83,6 +84,7 @@ class RunFold:
             "job exited": self._exited_alone,
             "job dropped": self._dropped,
             "job requeued": lambda record: self._forget(record["job"]),
+            "keeper alone": lambda record: self._survivors.update(each[0] for each in record["running"]),
             "attempt measured": self._measured,
             "gpu set aside": lambda record: self.aside.add(str(record["gpu"])),
             "gpu returned": lambda record: self.aside.discard(str(record["gpu"])),
@@ -105,6 +107,8 @@ class RunFold:
     def _began(self, record: Record) -> None:
         self.run = record["run"]
         self.began_at = self.began_at or record["at"]
+        self.running = {job: each for job, each in self.running.items() if job in self._survivors}
+        self._survivors.clear()
         self.aside.clear()
 
     def _read(self, record: Record) -> None:

@@ -92,20 +92,17 @@ class Exporter:
 
     def _look_of(self, report: GpuReport) -> GpuLook:
         meters = report.meters
-        gpu, uuid = self._name(report.gpu.id)
+        gpu, uuid = self.name(report.gpu.id)
         return GpuLook(gpu, uuid, report.holder, meters.utilization, meters.throttled, meters.xids or ())
 
-    def _name(self, gpu: str) -> tuple[str, str]:
+    def name(self, gpu: str) -> tuple[str, str]:
+        """The index and the UUID of a GPU, by what a run calls it."""
         return self._names.get(gpu, (gpu, ""))
 
     def active_runs(self) -> list[ActiveRun]:
         """The active runs by their journals, which are read on."""
         with self._gathering:
             return self._journals.read()
-
-    def index(self, gpu: str) -> str:
-        """The index of a GPU, by what a run calls it."""
-        return self._name(gpu)[0]
 
     def text(self, text_format: TextFormat) -> bytes:
         """The exposition."""
@@ -119,8 +116,8 @@ class Exporter:
             active = self._journals.read()
             answers = self._statuses.ask([run.journal for run in active])
             now = time.time()
-            runs = [seen_run(run, answers.get(run.journal), self._name, now) for run in active]
-            aside = {self._name(gpu)[0] for run in active for gpu in run.fold.aside}
+            runs = [seen_run(run, answers.get(run.journal), self.name, now) for run in active]
+            aside = {self.name(gpu)[0] for run in active for gpu in run.fold.aside}
             found = self._families(runs, aside)
             self._gathered = _Texts(time.monotonic(), found)
             return found
@@ -131,7 +128,7 @@ class Exporter:
             return families(Seen(__version__, self._has_nvml, gpus, runs, self._totals, self._counters))
 
     def _seen(self, report: GpuReport, aside: set[str]) -> SeenGpu:
-        gpu, uuid = self._name(report.gpu.id)
+        gpu, uuid = self.name(report.gpu.id)
         state = state_of(report, is_aside=gpu in aside)
         at = self._answered.get(gpu)
         return SeenGpu(gpu, uuid, state, report.name, self._driver, report.holder, report.meters, at)
