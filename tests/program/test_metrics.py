@@ -18,9 +18,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from simple_gpu_scheduler.metrics.families import NAMES
 from tests.conftest import Program, needs, until
+from tests.support.dashboard import queries_for_prometheus
 from tests.support.nvml import GIB, GPU_IS_LOST, StandIn, a_gpu, an_instance
 
 OPEN = "application/openmetrics-text; version=1.0.0"
+SERVICE_UNAVAILABLE = 503
 HOLD = "until [ -e go ]; do sleep 0.05; done"
 Samples = dict[str, list[tuple[dict[str, str], float]]]
 
@@ -390,7 +392,7 @@ class Prometheus:
             port = free.getsockname()[1]
         (directory / "prometheus.yml").write_text(
             "global: {scrape_interval: 1s, scrape_timeout: 1s}\n"
-            f"scrape_configs: [{{job_name: sgs, static_configs: [{{targets: ['{target}']}}]}}]\n"
+            f"scrape_configs: [{{job_name: sgs, honor_labels: true, static_configs: [{{targets: ['{target}']}}]}}]\n"
         )
         self.url = f"http://127.0.0.1:{port}"
         self._log = (directory / "log").open("wb")
@@ -407,6 +409,11 @@ class Prometheus:
         try:
             with urllib.request.urlopen(url, timeout=60) as answer:
                 told = json.load(answer)["data"]["result"]
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code != SERVICE_UNAVAILABLE:
+                    raise AssertionError(f"{expression}: {error.read()!r}") from None
+            return []
         except (urllib.error.URLError, ConnectionError):  # it is starting
             return []
         return [(each["metric"], float(each["value"][1])) for each in told]
@@ -440,6 +447,9 @@ def test_a_real_prometheus_scrapes_it_and_answers(running: Program, prometheus: 
     assert sorted(each for _, each in server.query(joined)) == [0, 0.93]
     rate = 'rate(sgs_gpu_idle_leased_seconds_total{gpu="1"}[1m])'
     until(lambda: server.query(rate) and server.query(rate)[0][1] > 0.5, "a counter that grows")
+    published = queries_for_prometheus()
+    empty = [text for text in published if not server.query(text)]
+    assert len(empty) < len(published) / 3, empty
     (running.directory / "go").touch()
     until(lambda: not server.query("sgs_job_info"), "series of jobs end with them")
     ended = {"succeeded": 2, "failed": 1}
