@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -19,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from simple_gpu_scheduler.metrics.families import NAMES
 from tests.conftest import Program, needs, until
 from tests.support.dashboard import queries_for_prometheus
-from tests.support.nvml import GIB, GPU_IS_LOST, StandIn, a_gpu, an_instance
+from tests.support.nvml import GIB, GPU_IS_LOST, Ramp, StandIn, a_gpu, an_instance
 
 OPEN = "application/openmetrics-text; version=1.0.0"
 SERVICE_UNAVAILABLE = 503
@@ -80,8 +81,8 @@ class Exporting:
 
 
 @pytest.fixture
-def running(program: Program, idle_gpus: StandIn) -> Program:
-    """A run with two jobs on two GPUs, one of which waits for both."""
+def running(idle_gpus: StandIn, program: Program) -> Program:
+    """A run with two jobs on two GPUs, and one that waits for both."""
     idle_gpus.show([a_gpu(0, utilization=93, used=3 * GIB), a_gpu(1)])
     program.feed(
         program.start("-q", "--gpus", "0", "1", "--ignore-occupancy"),
@@ -110,7 +111,6 @@ def test_it_prints_gpus_runs_and_jobs_once_and_no_command(running: Program) -> N
     [on_first] = [labels["job"] for labels, _ in found["sgs_job_gpu_info"] if labels["gpu"] == "0"]
     assert value(found, "sgs_job_gpu_utilization_ratio", job=on_first, gpu="0") == 0.93
     assert value(found, "sgs_job_gpu_memory_peak_bytes", job=on_first, gpu="0") >= 0
-    assert "sgs_gpu_energy_joules_total" not in found or value(found, "sgs_gpu_energy_joules_total", gpu="0") > 0
     assert value(found, "sgs_jobs_ended_total", outcome="succeeded") == 0
     assert value(found, "sgs_job_wait_seconds_count") == 2
 
@@ -226,7 +226,7 @@ def test_a_socket_that_a_killed_exporter_left_is_replaced(program: Program) -> N
     assert not path.exists()
 
 
-def test_wrong_options_are_sentences_before_anything_starts(program: Program, idle_gpus: StandIn) -> None:
+def test_wrong_options_are_sentences_before_anything_starts(idle_gpus: StandIn, program: Program) -> None:
     (program.directory / "mine").write_text("text")
     (program.directory / "mine.prom").write_text("text")
     (program.directory / "link").symlink_to(".")
@@ -265,7 +265,7 @@ def test_wrong_options_are_sentences_before_anything_starts(program: Program, id
     assert idle_gpus.initialisations <= 3, "the driver is asked only if the rest is right"
 
 
-def test_what_a_gpu_does_not_say_is_absent(program: Program, idle_gpus: StandIn) -> None:
+def test_what_a_gpu_does_not_say_is_absent(idle_gpus: StandIn, program: Program) -> None:
     nothing = dict.fromkeys(("utilization", "temperature", "power", "power_limit"))
     idle_gpus.show([a_gpu(0, **nothing), a_gpu(1, errors={"*": GPU_IS_LOST}), a_gpu(2, used=9 * GIB)])
     found = once(program)
@@ -276,7 +276,30 @@ def test_what_a_gpu_does_not_say_is_absent(program: Program, idle_gpus: StandIn)
     assert "sgs_lease_info" not in found
 
 
-def test_mig_instances_have_their_own_names(program: Program, idle_gpus: StandIn) -> None:
+def test_what_a_gpu_counts_is_a_counter_and_units_are_base_units(idle_gpus: StandIn, program: Program) -> None:
+    counts = {"energy": Ramp(5_000, 2_000, time.time()), "pcie_tx_bytes": 7, "nvlink_rx_kib": 3}
+    hot = a_gpu(0, **counts, clock=1410, memory_clock=1593, memory_utilization=40, throttle=0x40, xids={79: 0})
+    idle_gpus.show([hot])
+    exporting = Exporting(program, "--port", "0")
+    found = exporting.samples()
+    first = value(found, "sgs_gpu_energy_joules_total", gpu="0")
+    assert first >= 5
+    assert value(found, "sgs_gpu_pcie_sent_bytes_total", gpu="0") == 7
+    assert value(found, "sgs_gpu_nvlink_received_bytes_total", gpu="0") == 3 * 1024
+    assert value(found, "sgs_gpu_sm_clock_hertz", gpu="0") == 1_410_000_000
+    assert value(found, "sgs_gpu_memory_clock_hertz", gpu="0") == 1_593_000_000
+    assert value(found, "sgs_gpu_memory_copy_ratio", gpu="0") == 0.4
+    until(lambda: value(exporting.samples(), "sgs_gpu_energy_joules_total", gpu="0") > first, "it grows")
+    throttled = "sgs_gpu_throttled_seconds_total"
+    until(lambda: value(exporting.samples(), throttled, gpu="0", reason="heat") > 1, "it is throttled")
+    assert value(exporting.samples(), throttled, gpu="0", reason="power") == 0
+    assert "sgs_gpu_xid_errors_total" not in exporting.samples()
+    idle_gpus.show([hot._replace(xids={79: 2})])
+    until(lambda: "sgs_gpu_xid_errors_total" in exporting.samples(), "the errors are told")
+    assert value(exporting.samples(), "sgs_gpu_xid_errors_total", gpu="0", xid="79") == 2
+
+
+def test_mig_instances_have_their_own_names(idle_gpus: StandIn, program: Program) -> None:
     instances = [an_instance(0, 0), an_instance(0, 1, used=GIB)]
     idle_gpus.show([a_gpu(0, mig=True, instances=instances), a_gpu(1)])
     found = once(program)
@@ -299,7 +322,7 @@ def test_without_a_driver_runs_are_exported_alone(program: Program) -> None:
     (program.directory / "go").touch()
 
 
-def test_a_driver_that_hangs_holds_up_no_scrape(program: Program, idle_gpus: StandIn) -> None:
+def test_a_driver_that_hangs_holds_up_no_scrape(idle_gpus: StandIn, program: Program) -> None:
     exporting = Exporting(program, "--port", "0")
     assert value(exporting.samples(), "sgs_gpu_state", gpu="0", state="free") == 1
     idle_gpus.show([a_gpu(0, hangs=["*"]), a_gpu(1)])
@@ -347,7 +370,7 @@ def test_the_text_file_is_replaced_again_and_again_and_removed_at_the_end(runnin
     assert sorted(each.name for each in running.directory.glob("*.prom*")) == []
 
 
-def test_the_job_map_of_dcgm_has_a_file_for_each_gpu_with_jobs(program: Program, idle_gpus: StandIn) -> None:
+def test_the_job_map_of_dcgm_has_a_file_for_each_gpu_with_jobs(idle_gpus: StandIn, program: Program) -> None:
     idle_gpus.show([a_gpu(0), a_gpu(1), a_gpu(2)])
     directory, secret = program.directory / "map", program.directory / "secret"
     directory.mkdir()
