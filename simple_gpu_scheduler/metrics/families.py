@@ -164,6 +164,12 @@ class Seen(NamedTuple):
     counters: GpuCounters
 
 
+def build_info(version: str) -> MetricFamily:
+    """The first family, which is known at once."""
+    name = NAMES[0]
+    return MetricFamily(name.name, name.kind, name.help, [MetricSample({"version": version}, 1)])
+
+
 def families(seen: Seen) -> list[MetricFamily]:
     """In the order of the names."""
     found: dict[str, list[MetricSample]] = {name.name: [] for name in NAMES}

@@ -21,7 +21,7 @@ from .dcgm import JobMap, jobs_by_gpu
 from .exporter import BEAT, Exporter
 from .exposition import PROMETHEUS
 from .serve import LOOPBACK, Listener, listen_at_path, listen_on_port
-from .textfile import TextFile
+from .textfile import EVERY, TextFile
 
 
 class MetricOutlets(NamedTuple):
@@ -31,7 +31,7 @@ class MetricOutlets(NamedTuple):
     address: str = LOOPBACK
     unix: str | None = None
     textfile: str | None = None
-    every: float = 15.0
+    every: float = EVERY
     dcgm_job_map: str | None = None
 
     @property

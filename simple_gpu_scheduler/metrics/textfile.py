@@ -9,6 +9,7 @@ from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.system.files import check_replaceable, replace_file
 
 SUFFIX = ".prom"
+EVERY = 15.0  # seconds
 _BEGINNING = b"# HELP sgs_"
 _FOR_ALL = 0o644  # node_exporter is another user
 

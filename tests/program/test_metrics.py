@@ -370,6 +370,58 @@ def test_the_text_file_is_replaced_again_and_again_and_removed_at_the_end(runnin
     assert sorted(each.name for each in running.directory.glob("*.prom*")) == []
 
 
+def test_a_run_writes_the_file_as_long_as_it_lasts(idle_gpus: StandIn, program: Program) -> None:
+    idle_gpus.show([a_gpu(0, utilization=50)])
+    path = program.directory / "sgs.prom"
+    run = program.start("-q", "--textfile", "sgs.prom")
+    program.feed(run, f"{HOLD}; exit 3\n")
+    until(path.exists, "it is written at once")
+    until(lambda: "sgs_job_info" in samples(path.read_text()), "the run is in it")
+    found = samples(path.read_text())
+    assert value(found, "sgs_gpu_utilization_ratio", gpu="0") == 0.5
+    assert value(found, "sgs_run_up") == 1
+    assert path.stat().st_mode & 0o777 == 0o644
+    (program.directory / "go").touch()
+    out, err = run.communicate(timeout=120)
+    assert (run.returncode, out, err.count(b"\n")) == (1, b"", 1), err
+    assert [*program.directory.glob("*.prom*")] == []
+
+
+def test_a_resumed_run_writes_its_file_again_wherever_it_is_resumed(idle_gpus: StandIn, program: Program) -> None:
+    idle_gpus.show([a_gpu(0)])
+    run = program.start("-q", "--textfile", "sgs.prom")
+    program.feed(run, f"{HOLD}\n")
+    until(lambda: b"1 running" in program.run("status").stdout, "it runs")
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(timeout=120) == 143
+    path = program.directory / "sgs.prom"
+    assert not path.exists()
+    resumed = program.start("-q", "--resume", stdin=subprocess.DEVNULL)
+    until(path.exists, "it is written again")
+    (program.directory / "go").touch()
+    assert resumed.wait(timeout=120) == 0
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["--textfile", "sgs.txt"], "sgs.txt does not end in .prom"),
+        (["--textfile", "missing/sgs.prom"], "missing/sgs.prom: No such file or directory"),
+        (["--textfile", ""], "--textfile is empty"),
+        (["--textfile", "sgs.prom", "--no-journal"], "leave out --no-journal, --dry-run and --engine"),
+        (["--textfile", "sgs.prom", "--dry-run"], "leave out --no-journal, --dry-run and --engine"),
+    ],
+)
+@pytest.mark.usefixtures("idle_gpus")
+def test_a_run_with_a_file_that_cannot_be_starts_nothing(program: Program, args: list[str], sentence: str) -> None:
+    done = program.run(*args, stdin="touch started\n")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert sentence in done.stderr.decode()
+    assert not (program.directory / "started").exists()
+    assert [*program.directory.glob("*.prom*")] == []
+
+
 def test_the_job_map_of_dcgm_has_a_file_for_each_gpu_with_jobs(idle_gpus: StandIn, program: Program) -> None:
     idle_gpus.show([a_gpu(0), a_gpu(1), a_gpu(2)])
     directory, secret = program.directory / "map", program.directory / "secret"
@@ -468,7 +520,7 @@ def test_a_real_prometheus_scrapes_it_and_answers(running: Program, prometheus: 
     joined = "sgs_gpu_utilization_ratio * on (gpu, uuid) group_left (run, job) sgs_job_gpu_info"
     until(lambda: len(server.query(joined)) == 2, "each GPU has its job")
     assert sorted(each for _, each in server.query(joined)) == [0, 0.93]
-    rate = 'rate(sgs_gpu_idle_leased_seconds_total{gpu="1"}[1m])'
+    rate = 'rate(sgs_gpu_idle_leased_seconds_total{gpu="1"}[10s])'
     until(lambda: server.query(rate) and server.query(rate)[0][1] > 0.5, "a counter that grows")
     published = queries_for_prometheus()
     empty = [text for text in published if not server.query(text)]
