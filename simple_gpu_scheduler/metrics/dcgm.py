@@ -52,8 +52,9 @@ class JobMap:
 
     def write(self, jobs: Mapping[str, Sequence[str]]) -> list[str]:
         """Make the files say this. Sentences tell what could not be done, each once."""
-        problems = []
-        for name in self._stale(jobs) | {gpu for gpu in jobs if self._written.get(gpu) != jobs[gpu]}:
+        problems, there = [], {*os.listdir(self._fd)}
+        changed = {gpu for gpu in jobs if self._written.get(gpu) != jobs[gpu] or gpu not in there}
+        for name in sorted(self._stale(jobs, there) | changed):
             problem = self._change(name, jobs.get(name, ()))
             if problem and name not in self._refused:
                 problems.append(f"{safe(self._path)}/{name}: {problem}")
@@ -61,9 +62,9 @@ class JobMap:
         self._is_first = False
         return problems
 
-    def _stale(self, jobs: Mapping[str, Sequence[str]]) -> set[str]:
+    def _stale(self, jobs: Mapping[str, Sequence[str]], there: Iterable[str]) -> set[str]:
         """What was written and is no longer so; at first also what an exporter left that was killed."""
-        left = [name for name in os.listdir(self._fd) if re.fullmatch(_NAME, name)] if self._is_first else ()
+        left = [name for name in there if re.fullmatch(_NAME, name)] if self._is_first else ()
         return ({*left} | self._written.keys()) - jobs.keys()
 
     def _change(self, name: str, jobs: Sequence[str]) -> str:

@@ -10,9 +10,10 @@ import time
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
+from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 from simple_gpu_scheduler.gpus import Device
-from simple_gpu_scheduler.gpus.discover import Machine, SilentDriverError, Wants, find_machine, open_nvml
+from simple_gpu_scheduler.gpus.discover import PATIENCE, Machine, SilentDriverError, Wants, find_machine, open_nvml
 from simple_gpu_scheduler.gpus.leases import LeaseError
 from simple_gpu_scheduler.gpus.survey import GpuReport, Survey
 
@@ -24,8 +25,7 @@ from .runs import ActiveRun, Journals, Statuses, seen_run
 
 BEAT = 1.0  # seconds between looks
 _FRESH = 0.5  # seconds for which runs are not asked again
-_TRY_AGAIN = 60.0  # seconds after which a driver that did not work is tried again
-_NEVER = float("-inf")
+_TRY_AGAIN = 10.0  # seconds after which a driver that did not work is tried again
 
 
 class _Texts(NamedTuple):
@@ -40,7 +40,6 @@ class Exporter:
 
     def __init__(self, wants: Wants) -> None:
         """A UserError says what is wrong with the GPUs that were named; without a driver, runs are exported alone."""
-        self.remarks: list[str] = []
         self._wants = wants
         self._totals = JobTotals()
         self._journals = Journals(self._totals)
@@ -54,29 +53,26 @@ class Exporter:
         self._names: dict[str, tuple[str, str]] = {}
         self._driver, self._has_nvml = "", False
         self._survey: Survey | None = None
-        self._tried = _NEVER
-        self._open()
-
-    def _open(self) -> None:
         self._tried = time.monotonic()
+        self.remarks = self._open()
+
+    def _open(self) -> Sequence[str]:
+        """Find the GPUs; what is to be said about that."""
         machine, problem = _find(self._wants)
         if machine is None:
-            self.remarks.append(f"{problem}; only runs are exported")
-            return
-        self.remarks += machine.remarks
+            return [f"{problem}; only runs are exported"]
         survey = Survey(machine, self._wants, errors=True)
         with self._lock:
             self._survey = survey
             self._names = names_of_gpus(machine)
             self._has_nvml = machine.nvml is not None
             self._driver = machine.nvml.driver_version() if machine.nvml else ""
+        return machine.remarks
 
     def look(self) -> None:
         """Look at the GPUs. Only one thread may; it takes as long as the driver does, but seconds at most."""
         if self._survey is None:
-            if time.monotonic() - self._tried < _TRY_AGAIN:
-                return
-            self._open()
+            self._try_again()
         if self._survey is None:
             return
         try:
@@ -89,6 +85,12 @@ class Exporter:
             self._counters.feed(time.monotonic(), looks)
             now = time.time()
             self._answered.update({look.gpu: round(now, 3) for look in looks})
+
+    def _try_again(self) -> None:
+        if time.monotonic() - self._tried >= _TRY_AGAIN:
+            with suppress(UserError):  # such as a machine file that was changed meanwhile; runs are exported on
+                self._open()
+            self._tried = time.monotonic()
 
     def _look_of(self, report: GpuReport) -> GpuLook:
         meters = report.meters
@@ -141,9 +143,10 @@ def _find(wants: Wants) -> tuple[Machine | None, str]:
     except SilentDriverError as error:
         return None, str(error)
     except UserError:
-        if wants.names or open_nvml()[0]:
+        nvml, problem = (None, "") if wants.names else open_nvml(PATIENCE)
+        if nvml or not problem:
             raise
-    return None, open_nvml()[1]
+        return None, problem
 
 
 def names_of_gpus(machine: Machine) -> dict[str, tuple[str, str]]:

@@ -18,7 +18,7 @@ from .counters import JobTotals, RunFold, figure
 from .families import JobGpu, SeenJob, SeenRun, share_of
 
 _AT_ONCE = 8 * 1024 * 1024
-_MOMENT = 1.0  # seconds that all runs together may take to answer
+_MOMENT = 0.5  # seconds that all runs together may take to answer
 _STALE = 5.0  # an answer that took longer is not how things are now
 
 Status = Mapping[str, Any]

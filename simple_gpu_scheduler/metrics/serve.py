@@ -3,6 +3,7 @@
 It knows HTTP, and not what is on the page.
 """
 
+import errno
 import io
 import os
 import socket
@@ -25,6 +26,7 @@ _MOST_CONNECTIONS = 16
 _PATIENCE = 5.0  # seconds for a request, and again for its answer
 _LONGEST_REQUEST = 16 * 1024
 _BACKLOG = 64
+_OF_THE_PORT = (errno.EADDRINUSE, errno.EACCES)
 _INDEX = f'<!doctype html><title>simple_gpu_scheduler</title><a href="{_PATH}">metrics</a>\n'.encode()
 Page = Callable[[TextFormat], bytes]
 
@@ -167,7 +169,9 @@ def listen_on_port(port: int, address: str = LOOPBACK) -> Listener:
     except (OSError, UnicodeError) as error:
         listening.close()
         reason = (isinstance(error, OSError) and error.strerror) or "it is not an address"
-        raise UserError(f"cannot listen on port {port} of {safe(shown)}: {reason}; choose another port") from None
+        is_of_port = isinstance(error, OSError) and error.errno in _OF_THE_PORT
+        hint = "choose another port" if is_of_port else "is it an address of this machine?"
+        raise UserError(f"cannot listen on port {port} of {safe(shown)}: {reason}; {hint}") from None
     return Listener(listening, f"http://{shown}:{listening.getsockname()[1]}{_PATH}")
 
 

@@ -238,7 +238,10 @@ def test_wrong_options_are_sentences_before_anything_starts(idle_gpus: StandIn, 
                 ["--port", port],
                 f"cannot listen on port {port} of 127.0.0.1: Address already in use; choose another port",
             ),
-            (["--port", "0", "--address", "192.0.2.1"], "cannot listen on port 0 of 192.0.2.1: Cannot assign"),
+            (
+                ["--port", "0", "--address", "192.0.2.1"],
+                "cannot listen on port 0 of 192.0.2.1: Cannot assign requested address; is it",
+            ),
             (["--address", "::1"], "--address is for --port; add --port N"),
             (["--every", "5s"], "--every is for --textfile; add --textfile FILE.prom"),
             (["--textfile", "a.prom", "--every", "10ms"], "'10ms' is not"),
@@ -320,6 +323,16 @@ def test_without_a_driver_runs_are_exported_alone(program: Program) -> None:
     found = samples(program.run("metrics", "--gpus", "0").stdout)
     assert value(found, "sgs_gpu_state", gpu="0", state="leased") == 1
     (program.directory / "go").touch()
+
+
+def test_a_driver_that_comes_later_is_found(idle_gpus: StandIn, program: Program) -> None:
+    idle_gpus.unload()
+    exporting = Exporting(program, "--port", "0")
+    assert exporting.said.startswith("NVML does not work: the NVIDIA driver is not loaded; only runs are exported\n")
+    assert value(exporting.samples(), "sgs_nvml_up") == 0
+    idle_gpus.show([a_gpu(0)])
+    until(lambda: "sgs_gpu_state" in exporting.samples(), "the GPU is found")
+    assert value(exporting.samples(), "sgs_nvml_up") == 1
 
 
 def test_a_driver_that_hangs_holds_up_no_scrape(idle_gpus: StandIn, program: Program) -> None:

@@ -50,6 +50,9 @@ def test_files_say_what_runs_now_and_nothing_is_written_twice(directory: Path, j
     job_map.write({"1": [f"{RUN}.3"]})
     assert files(directory) == {"1": f"{RUN}.3\n"}
     assert (directory / "1").stat().st_ino == before
+    (directory / "1").unlink()
+    job_map.write({"1": [f"{RUN}.3"]})
+    assert files(directory) == {"1": f"{RUN}.3\n"}, "somebody had cleaned up"
     job_map.close()
     assert files(directory) == {}
     job_map._fd = os.open(directory, os.O_RDONLY)
