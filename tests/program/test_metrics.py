@@ -400,16 +400,22 @@ def test_a_run_writes_the_file_as_long_as_it_lasts(idle_gpus: StandIn, program: 
     assert [*program.directory.glob("*.prom*")] == []
 
 
-def test_a_resumed_run_writes_its_file_again_wherever_it_is_resumed(idle_gpus: StandIn, program: Program) -> None:
+@pytest.mark.parametrize("args", [[], ["--textfile", "other.prom"]])
+def test_a_resumed_run_writes_its_file_again_or_another_where_it_is_resumed(
+    idle_gpus: StandIn, program: Program, args: list[str]
+) -> None:
     idle_gpus.show([a_gpu(0)])
     run = program.start("-q", "--textfile", "sgs.prom")
     program.feed(run, f"{HOLD}\n")
     until(lambda: b"1 running" in program.run("status").stdout, "it runs")
     run.send_signal(signal.SIGTERM)
     assert run.wait(timeout=120) == 143
-    path = program.directory / "sgs.prom"
-    assert not path.exists()
-    resumed = program.start("-q", "--resume", stdin=subprocess.DEVNULL)
+    elsewhere = program.directory / "elsewhere"
+    elsewhere.mkdir()
+    path = elsewhere / "other.prom" if args else program.directory / "sgs.prom"
+    assert not (program.directory / "sgs.prom").exists()
+    [run_id] = [row["run"] for row in json.loads(program.run("history", "--json").stdout)]
+    resumed = program.start("-q", "--resume", run_id, *args, stdin=subprocess.DEVNULL, cwd=elsewhere)
     until(path.exists, "it is written again")
     (program.directory / "go").touch()
     assert resumed.wait(timeout=120) == 0

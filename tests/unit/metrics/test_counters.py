@@ -151,7 +151,7 @@ def test_time_counts_as_idle_while_a_gpu_stays_leased_and_its_utilisation_is_0()
 
 def test_nothing_is_known_of_a_long_gap_or_of_what_is_not_told() -> None:
     counters = GpuCounters()
-    for at, look in [(0.0, IDLE), (100.0, IDLE), (101.0, IDLE._replace(utilization=None, throttled=None))]:
+    for at, look in [(0.0, IDLE), (10.5, IDLE), (11.5, IDLE._replace(utilization=None, throttled=None))]:
         counters.feed(at, [look])
     assert counters.idle_leased == {("0", "GPU-0", "bob"): 0.0}
     assert set(counters.throttled.values()) == {0.0}

@@ -68,6 +68,7 @@ def test_units_are_base_units() -> None:
     found = all_of(seen())
     gpu = (("gpu", "0"), ("uuid", "GPU-0"))
     assert found["sgs_gpu_utilization_ratio"][gpu] == 0.93
+    assert found["sgs_gpu_memory_copy_ratio"][gpu] == 0.4
     assert found["sgs_gpu_sm_clock_hertz"][gpu] == 1_410_000_000
     assert found["sgs_job_gpu_utilization_ratio"][("run", "r"), ("job", "4"), ("gpu", "0")] == 0.93
     assert found["sgs_jobs"][("run", "r"), ("state", "not_started")] == 2

@@ -3,13 +3,16 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from simple_gpu_scheduler import events
+from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
+from simple_gpu_scheduler.metrics import runs
 from simple_gpu_scheduler.metrics.counters import JobTotals, RunFold
 from simple_gpu_scheduler.metrics.families import JobGpu, SeenJob
 from simple_gpu_scheduler.metrics.runs import ActiveRun, Journals, seen_run
@@ -43,12 +46,13 @@ def past(run: str) -> Path:
     return write(run, events.JobsRead((job(1),)), *ended(job(1)), DONE)
 
 
-def test_a_journal_that_is_over_is_read_once(reads: Callable[[], int]) -> None:
+def test_a_journal_that_is_over_is_read_once(reads: Callable[[], int], monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [past(f"20261118-{number:06}-2b4a4e") for number in range(20)]
     totals = JobTotals()
     journals = Journals(totals)
     assert journals.read() == []
     assert (totals.outcomes["succeeded"], reads()) == (20, sum(path.stat().st_size for path in paths))
+    monkeypatch.setattr(os, "open", lambda *_: pytest.fail("a journal is opened again"))
     for _ in range(3):
         journals.read()
     assert (totals.outcomes["succeeded"], reads()) == (20, 0)
@@ -105,6 +109,29 @@ def test_a_journal_of_another_user_or_of_no_known_form_is_left_alone() -> None:
     totals = JobTotals()
     Journals(totals).read()
     assert sum(totals.outcomes.values()) == 0
+
+
+def test_a_run_that_takes_long_to_answer_is_asked_once_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    continued = Event()
+
+    def ask(journal: str, request: dict[str, object]) -> dict[str, object]:
+        assert request == {"do": "status"}
+        asked.append(journal)
+        if journal == "slow" and len(asked) == 2:
+            continued.wait()
+        if journal == "gone":
+            raise UserError("it has ended")
+        return {"counts": {}}
+
+    monkeypatch.setattr(runs, "ask", ask)
+    statuses = runs.Statuses()
+    assert statuses.ask(["quick"]).keys() == {"quick"}
+    assert statuses.ask(["slow", "quick", "gone"]).keys() == {"quick"}
+    assert statuses.ask(["slow"]) == {}
+    assert asked.count("slow") == 1
+    continued.set()
+    assert statuses.ask(["slow"]).keys() == {"slow"}
 
 
 def folded(*happened: events.Event) -> ActiveRun:
