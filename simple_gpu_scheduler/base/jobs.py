@@ -6,11 +6,11 @@ written, where GPUs come from or what a process is.
 
 from simple_gpu_scheduler.base.values import Literal, NamedTuple
 
-Kind = Literal["succeeded", "failed", "timed out", "killed", "not started"]
+Kind = Literal["succeeded", "failed", "timed out", "stalled", "killed", "not started"]
 # What became of a job: how its last attempt ended, unless it was cancelled.
-Fate = Literal["succeeded", "failed", "timed out", "killed", "not started", "cancelled"]
+Fate = Literal["succeeded", "failed", "timed out", "stalled", "killed", "not started", "cancelled"]
 # Why we end an attempt; empty while we do not.
-Ending = Literal["", "timed out", "stopped", "cancelled"]
+Ending = Literal["", "timed out", "stalled", "stopped", "cancelled"]
 
 
 class Place(NamedTuple):
@@ -22,6 +22,13 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         return f"line {self.line} of {self.input}" if self.input else f"line {self.line}"
+
+
+class Patience(NamedTuple):
+    """For how long an attempt may do nothing, 0 without limit; beyond it the user is warned, or the attempt ended."""
+
+    seconds: float
+    ends: bool = False
 
 
 class Job(NamedTuple):
@@ -43,6 +50,8 @@ class Job(NamedTuple):
     after: tuple[int, ...] = ()
     label: str = ""
     mem_auto: bool = False
+    stall: Patience | None = None
+    idle: Patience | None = None
 
 
 class GpuCap(NamedTuple):
@@ -77,7 +86,7 @@ class Attempt(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended. `code` is the exit code or the signal; `reason` says why it was not started."""
+    """How an attempt ended. `code` is the exit code or the signal; `reason` says why it was not started or ended."""
 
     kind: Kind
     code: int = 0

@@ -4,7 +4,7 @@ It knows the keys and the form of their values, not where in a line they are, no
 """
 
 from simple_gpu_scheduler.base.stdlib import re
-from simple_gpu_scheduler.base.units import parse_duration, parse_size
+from simple_gpu_scheduler.base.units import parse_duration, parse_patience, parse_size
 from simple_gpu_scheduler.base.values import Any, Callable, Mapping
 
 AUTO = "auto"  # the value of `mem` that is found out
@@ -53,6 +53,8 @@ KEYS: Mapping[str, Callable[[str], object]] = {
     "gpus": _count,
     "mem": parse_mem,
     "timeout": parse_duration,
+    "stall": parse_patience,
+    "idle": parse_patience,
     "time": parse_duration,
     "retries": _count,
     "priority": _priority,

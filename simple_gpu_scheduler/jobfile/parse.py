@@ -20,6 +20,7 @@ LONGEST_COMMAND = 131_071
 LONGEST_LINE = LONGEST_COMMAND + 64 * 1024
 
 _OPTIONS = b"#:"
+_TO_NOTICE = frozenset(("stall", "idle"))
 
 _CHOICE = b"CUDA_VISIBLE_DEVICES="
 # An assignment, or an argument of `env`, of a GPU's name or of another variable. Hiding all GPUs, as with -1, disturbs
@@ -40,14 +41,20 @@ class LineParser:
     """Turns the lines of one run into jobs, one after another."""
 
     def __init__(
-        self, totals: Callable[[], Sequence[float] | None], cap: GpuCap | None = None, mem: int | str | None = None
+        self,
+        totals: Callable[[], Sequence[float] | None],
+        cap: GpuCap | None = None,
+        mem: int | str | None = None,
+        lack_of: Callable[[str], str] = lambda _option: "",
     ) -> None:
         """`totals` gives the memory of each GPU of the run; it is called only for lines that state their needs.
 
         None means that it is not known yet, and then the needs are not checked. `mem` is that of lines without one.
+        `lack_of` says what the run lacks for `stall` or `idle`.
         """
         self._totals = totals
         self._cap = cap
+        self._lack_of = lack_of
         self._of_run: dict[str, Any] = {} if mem is None else {"mem": mem}
         self._input = ""
         self._count = 0
@@ -120,7 +127,11 @@ class LineParser:
         return options | {"after": tuple(dict.fromkeys(self._numbers[name] for name in names))}
 
     def _check_need(self, settings: dict[str, Any]) -> None:
-        """Refuse what could never start."""
+        """Refuse what could never start, or never be noticed."""
+        for name in settings.keys() & _TO_NOTICE:
+            lack = settings[name].seconds and self._lack_of(name)
+            if lack:
+                raise ValueError(f"{name}: {lack}")
         gpus, mem = settings.get("gpus", 1), settings.get("mem", 0)
         if mem == AUTO:
             mem = 0

@@ -5,11 +5,20 @@ order, the engine places and processes, and the sinks how things are shown.
 """
 
 from simple_gpu_scheduler.base.errors import Broken
-from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.base.stdlib import Empty, signal
 from simple_gpu_scheduler.base.text import show_job
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Callable, Iterable, Mapping
-from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine, Refused, Unstoppable
+from simple_gpu_scheduler.engines.protocol import (
+    NEVER,
+    Began,
+    Diagnosed,
+    Ended,
+    Exited,
+    ForEngine,
+    Refused,
+    Unstoppable,
+)
 from simple_gpu_scheduler.events import (
     AllRead,
     InputEnded,
@@ -54,6 +63,7 @@ def resume(state: State, left: "Resumption") -> None:
     for each in left.survivors:
         state.scheduler.resume(each.attempt, each.excused, now)
         attempts.resume(state, each.attempt, each.began_at, each.ended_at)
+        _watch(state, each.attempt, each.log)
     # Before jobs that are dropped at once: those have their own events.
     state.publish(left.as_event(state.runtimes()))
     for job, next_attempt in left.waiting:
@@ -79,6 +89,8 @@ def run(state: State) -> None:
         if message is not None:
             receive(state, message)
         attempts.enforce_deadlines(state)
+        if state.watched:
+            _check_stalls(state)
         start_what_fits(state)
         _resume_reader(state)
     state.engine.close()
@@ -110,7 +122,7 @@ def _is_over(state: State) -> bool:
 
 def _next_message(state: State) -> Message | None:
     now = state.clock.now()
-    wake = min(attempts.next_deadline(state), gpu_watch.next_wake(state))
+    wake = min(attempts.next_deadline(state), gpu_watch.next_wake(state), state.watch_at)
     if history.is_awaited(state):
         wake = min(wake, state.peaks_due)
     if state.starts:
@@ -170,12 +182,15 @@ def _on_engine(state: State, message: ForEngine) -> None:
             _on_refused(state, report)
         elif isinstance(report, Unstoppable):
             attempts.cannot_end(state, report.attempt)
+        elif isinstance(report, Diagnosed):
+            _on_diagnosed(state, report)
         else:
             _on_began(state, report)
 
 
 def _on_began(state: State, report: Began) -> None:
     attempts.began(state, report.attempt)
+    _watch(state, report.attempt, state.rules.log_of(report.attempt.job))
     state.scheduler.begin(report.attempt, state.clock.now())
     state.publish(JobBegan(report.attempt, report.where))
 
@@ -223,6 +238,8 @@ def _on_ended(state: State, ended: Ended) -> None:
 def _outcome(run: UnderWay, ended: Ended) -> Outcome | None:
     if run.ending == "timed out":
         return Outcome("timed out")
+    if run.ending == "stalled":
+        return Outcome("stalled", reason=run.why)
     if run.ending and ended.outcome is None:  # nothing says how it ended, but we ended it: it must not run again
         return Outcome("killed", signal.SIGTERM)
     return ended.outcome
@@ -289,7 +306,29 @@ def _start(state: State, choice: Choice, now: float) -> bool:
         state.engine.release(attempt)
         return False
     state.scheduler.start(choice, now)
-    state.publish(JobStarted(attempt, state.rules.log_of(attempt.job)))
+    log = state.rules.log_of(attempt.job)
+    state.publish(JobStarted(attempt, log))
     state.start_limit = state.start_limit.started(len(state.attempts), now)
     attempts.start(state, attempt)
+    _watch(state, attempt, log)
     return True
+
+
+def _watch(state: State, attempt: Attempt, log: str) -> None:
+    failures, job = state.rules.failures, attempt.job
+    if state.rules.watches and (failures.stall or failures.idle or job.stall or job.idle):
+        from . import stalls  # noqa: PLC0415 - few runs watch their jobs
+
+        stalls.watch(state, attempt, log)
+
+
+def _check_stalls(state: State) -> None:
+    from . import stalls  # noqa: PLC0415 - as above
+
+    stalls.check(state)
+
+
+def _on_diagnosed(state: State, report: Diagnosed) -> None:
+    from . import stalls  # noqa: PLC0415 - as above
+
+    stalls.diagnosed(state, report)

@@ -6,7 +6,7 @@ wait, and why.
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Waiting
-from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job, Key
+from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job, Key, Patience
 from simple_gpu_scheduler.base.values import Any, Callable, NamedTuple
 from simple_gpu_scheduler.engines.protocol import NEVER, ForEngine, World
 from simple_gpu_scheduler.events import Noticed
@@ -25,12 +25,15 @@ from simple_gpu_scheduler.system.signals import Signalled
 class RunRules(NamedTuple):
     """`reads_all`: the whole input is read first, since the order depends on it.
 
-    `log_of` is the log file of a job that starts now; empty if it has none.
+    `watches`: jobs that may not stall are watched, as they run. `log_of` is the log file of a job that starts now;
+    empty if it has none. All that it prints goes there only if the run `sees_output`.
     """
 
     failures: FailureOptions = FailureOptions()
     reads_all: bool = False
     run_id: bytes = b""
+    watches: bool = True
+    sees_output: bool = True
     log_of: Callable[[Job], str] = lambda _job: ""
 
 
@@ -50,7 +53,8 @@ class UnderWay(NamedTuple):
     """An attempt that was started.
 
     It began at `began` by the loop's clock and at `began_at` by the wall clock, or waits in a cluster's queue. `ending`
-    is why we end it; `ended` is when its main process ended, if processes that it left behind are still being ended.
+    is why we end it, `why` in words; `ended` is when its main process ended, if processes that it left behind are still
+    being ended.
     """
 
     attempt: Attempt
@@ -58,10 +62,27 @@ class UnderWay(NamedTuple):
     began_at: float
     ending: Ending = ""
     ended: float | None = None
+    why: str = ""
 
     def runtime(self, now: float) -> float:
         """How long its main process has been running, or ran."""
         return 0.0 if self.began is None else max(0.0, (self.ended or now) - self.began)
+
+
+class Watched(NamedTuple):
+    """What is known of an attempt that may not stall: which of these it has been told for, and what is being told.
+
+    Its log was like `seen` when last looked at, and has not changed since `quiet_since`; None if it shows nothing.
+    """
+
+    stall: Patience | None
+    idle: Patience | None
+    since: float
+    log: str
+    seen: tuple[int, int]
+    quiet_since: float | None
+    told: frozenset[str] = frozenset()
+    found: tuple[tuple[str, bool], ...] = ()  # reasons, and whether it is to end; until it is diagnosed
 
 
 class State:
@@ -92,6 +113,9 @@ class State:
         # the timeout or, once they are being ended, the end of the grace period.
         self.attempts: dict[Key, UnderWay] = {}
         self.due: dict[Key, float] = {}
+        self.watched: dict[Key, Watched] = {}
+        self.watch_at = NEVER  # when to look at these
+        self.has_told_of_blindness = False
         self.quarantine = Quarantine(rules.failures.quarantine)
         self.start_limit = StartLimit()
         self.waiting = Waiting()

@@ -38,7 +38,8 @@ _HELP = """Run each line of FILES, or of stdin, as a shell command, with CUDA_VI
 A GPU is free when nothing else computes on it and no other scheduler, of any user, has leased it. Until one is free,
 jobs wait, and a message says why. By default, each GPU runs one job at a time.
 
-After a command, `#:` sets options for that job only: gpus, mem, timeout, time, retries, priority, label, name, after.
+After a command, `#:` sets options for that job only: gpus, mem, timeout, stall, idle, time, retries, priority, label,
+name, after.
 
 The exit code is 0 if every job succeeded, 1 if some did not, and 2 for bad input.
 

@@ -80,14 +80,17 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     machine = MachineOfRun(options.wants, os.environ, is_patient=not options.execution.runs_nothing)
     options = options._replace(execution=_checked(options.execution))
     layout = plan_layout(options, resumed.run_id if resumed else "")
+    lack_of = _lack_of(options, layout, machine)
     cap = read_machine_file().cap
     typed = gather.open_typed(options.input, resumed.state if resumed else None)
     gather.refuse_programs(typed, options.execution.shell)
     open_inputs = [each for _, each in typed]
     mem = options.wants.mem
-    gather.refuse_errors(open_inputs, LineParser(lambda: _totals(machine), cap, mem), by_null=options.input.null)
+    gather.refuse_errors(
+        open_inputs, LineParser(lambda: _totals(machine), cap, mem, lack_of), by_null=options.input.null
+    )
     gather.keep_input(open_inputs, options.records.joblog)
-    parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals, cap, mem), resumed)
+    parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals, cap, mem, lack_of), resumed)
     opened = _open(options, layout, typed, machine, keeper, resumed)
     inputs = [each._asdict() for each in opened.gathered.inputs]
     publisher = opened.outlets.publisher
@@ -101,6 +104,21 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     except Exception:  # a bug, whose report must not be overdrawn
         publisher.close_first()
         raise
+
+
+def _lack_of(options: Options, layout: Layout, machine: MachineOfRun) -> Callable[[str], str]:
+    """A function that says what the run lacks for `stall` or `idle`; what is given is checked now."""
+
+    def lack_of(name: str) -> str:
+        from .sight import lack  # noqa: PLC0415 - few runs ask for it
+
+        return lack(name, options, layout, machine.if_known)
+
+    if options.failures.stall or options.failures.idle:
+        from .sight import check  # noqa: PLC0415 - as above
+
+        check(options.failures, lack_of)
+    return lack_of
 
 
 def _totals(machine: MachineOfRun) -> Sequence[float] | None:
@@ -351,7 +369,14 @@ def _build(
         at_once=machine.cap.gpus if machine.cap else None,
     )
     rules = Rules(failures.retries, failures.retry_delay, 0 if how.dry_run else order.delay)
-    run_rules = RunRules(failures, order.policy.name != "fifo", run_id.encode(), outlets.logs.of)
+    run_rules = RunRules(
+        failures,
+        order.policy.name != "fifo",
+        run_id.encode(),
+        watches=not how.runs_nothing,
+        sees_output=outlets.layout.logs_all,
+        log_of=outlets.logs.of,
+    )
     policy = order.policy.make()
     estimates, load_history = find_estimates(how, policy, inbox)
     scheduler = Scheduler(limits, policy, rules, estimates, order.label)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.base.jobs import GpuCap, Job, Place
+from simple_gpu_scheduler.base.jobs import GpuCap, Job, Patience, Place
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.options import KEYS
 from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LineParser, Refusal, chooses_gpus
@@ -49,7 +49,7 @@ def test_blank_lines_and_comments_start_no_job_and_take_no_number(line: bytes) -
 def test_all_options_are_read() -> None:
     _, named = parse(
         b"true #: name=first",
-        b"x #: gpus=2 mem=10G timeout=4h time=90 retries=3 priority=-1 name=big after=first label=ada",
+        b"x #: gpus=2 mem=10G timeout=4h time=90 retries=3 priority=-1 name=big after=first label=ada stall=30m idle=0",
     )
     assert named == Job(
         2,
@@ -59,6 +59,8 @@ def test_all_options_are_read() -> None:
         mem=10 * 2**30,
         timeout=14400,
         time=90,
+        stall=Patience(1800),
+        idle=Patience(0),
         retries=3,
         priority=-1,
         name="big",
@@ -161,7 +163,10 @@ def test_a_name_given_again_means_the_later_job() -> None:
         (b"gpu=2", "unknown option 'gpu'; did you mean gpus?"),
         (
             b"xyz=2",
-            "unknown option 'xyz'; the options are gpus, mem, timeout, time, retries, priority, label, name, after",
+            (
+                "unknown option 'xyz'; the options are gpus, mem, timeout, stall, idle, time, retries, priority, "
+                "label, name, after"
+            ),
         ),
         (b"gpus", "'gpus' has no value; write gpus=VALUE"),
         (b"gpus=", "'gpus=' has no value; write gpus=VALUE"),
@@ -173,6 +178,7 @@ def test_a_name_given_again_means_the_later_job() -> None:
         (b"gpus=-1", "gpus: '-1' is not a whole number (0 or more)"),
         (b"gpus=1 gpus=2", "'gpus' is given twice"),
         (b"gpus=5", "gpus=5: this run has only 4 GPUs"),
+        (b"stall=30m:kill", "stall: '30m:kill' is not understood; write 30m to be warned, or 30m:end to end the job"),
         (b"timeout=5x", "timeout: '5x' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         (b"gpus=1 # note", "a comment cannot follow options; put it on its own line"),
         (b"mem=lots", "mem: 'lots' is not a size; write 512M or 10G, or auto"),
@@ -302,3 +308,15 @@ def test_a_command_that_chooses_its_gpus(command: str) -> None:
 )
 def test_a_command_that_leaves_its_gpus_as_they_are(command: str) -> None:
     assert not chooses_gpus(command.encode())
+
+
+def test_a_line_that_asks_for_what_the_run_cannot_see_is_refused() -> None:
+    parser = LineParser(lambda: None, lack_of=lambda name: "it is not measured" if name == "idle" else "")
+    lines = b"a #: idle=1m", b"#: idle=1m:end", b"b", b"#: idle=0", b"c #: stall=1m"
+    parsed = [parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1)]
+    assert [each.problem for each in parsed if isinstance(each, Refusal)] == [
+        "idle: it is not measured",
+        "idle: it is not measured",
+        "the defaults in line 2 are invalid",
+    ]
+    assert parsed[4] == Job(4, b"c", Place(5), stall=Patience(60), idle=Patience(0))

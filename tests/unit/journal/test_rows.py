@@ -33,6 +33,7 @@ KEPT = (
     ),
     *("timeout=1h30m", "timeout=0.1", "timeout=0", "timeout=0.000000000000001s", "time=2d", "time=12345.678h"),
     *("retries=0", "retries=2", "priority=-3", "priority=7", "label=ada", "label=\u00e9:1"),
+    *("stall=30m", "stall=1.5s:end", "stall=0:end", "idle=0", "idle=12345.678h:end"),
 )
 commands = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map(b"".join)
 options = st.lists(st.sampled_from(NAMED + KEPT), max_size=4).map(" ".join)

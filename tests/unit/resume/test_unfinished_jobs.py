@@ -190,7 +190,7 @@ def test_an_unfinished_job_resumes_with_its_next_attempt(records: Any, begin: Ne
     assert not left.ended
 
 
-@pytest.mark.parametrize("outcome", ["failed", "killed", "timed out", "not started"])
+@pytest.mark.parametrize("outcome", ["failed", "killed", "timed out", "stalled", "not started"])
 @pytest.mark.parametrize("failed_too", [False, True])
 def test_what_did_not_succeed_is_left_only_when_it_is_asked_for(outcome: str, failed_too: bool) -> None:
     left = what_is_left(state_of(started(1), ended(1, outcome)), {}, failed_too=failed_too)
