@@ -20,7 +20,7 @@ from simple_gpu_scheduler.system.leftovers import Process, is_hidden, read_proce
 from simple_gpu_scheduler.system.marks import Family
 from simple_gpu_scheduler.system.usage import Usage, usage_by_session
 
-from . import Gpu
+from . import DEFAULT_MAX_USED, Gpu
 from .beat import PAUSE, Beat
 from .looks import Looks
 from .nvml import Nvml
@@ -269,7 +269,8 @@ class _Meter:
         return key
 
     def _held(self, meters: Meters, processes: Mapping[int, int | None]) -> Mapping[Key, int] | None:
-        if meters.processes is None or _UNKNOWN in [self._known[pid] for pid in processes]:
+        is_told = processes or (meters.used or 0) <= DEFAULT_MAX_USED  # a container may show none of them
+        if meters.processes is None or not is_told or _UNKNOWN in [self._known[pid] for pid in processes]:
             return None
         held: dict[Key, int] = {}
         for pid, memory in processes.items():

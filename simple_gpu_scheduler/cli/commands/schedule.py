@@ -88,6 +88,7 @@ def _run(line: CommandLine, keeper: "KeeperClient | None") -> int:
     _refuse_what_is_no_file(typed["files"])
     inputs.check_input(typed)
     resumed = resume.resumed_run(typed, line.typed, _read_again)
+    textfile = records.take_textfile(typed)
     how = execution.take_execution(typed)
     options = Options(
         gpus.take_wants(typed),
@@ -102,7 +103,12 @@ def _run(line: CommandLine, keeper: "KeeperClient | None") -> int:
         resume.take_resume(typed),
         line.argv,
     )
-    return run_jobs(options, keeper, resumed)
+    if not textfile:
+        return run_jobs(options, keeper, resumed)
+    from simple_gpu_scheduler.metrics.beside import metrics_file  # noqa: PLC0415 - few runs have such a file
+
+    with metrics_file(textfile, options.wants):
+        return run_jobs(options, keeper, resumed)
 
 
 def _read_again(argv: Sequence[str]) -> CommandLine:
