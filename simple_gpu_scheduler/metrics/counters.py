@@ -11,7 +11,7 @@ from simple_gpu_scheduler.journal.read import Record
 
 from . import MetricSample
 
-OUTCOMES = ("succeeded", "failed", "timed_out", "killed", "not_started", "cancelled")
+OUTCOMES = ("succeeded", "failed", "timed_out", "stalled", "killed", "not_started", "cancelled")
 _MINUTE, _HOUR, _DAY = 60.0, 3600.0, 86400.0
 _BOUNDS = (1.0, 10.0, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 4 * _HOUR, 12 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY)
 _EVERY_BIT = (1 << 64) - 1

@@ -4,11 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler import events
-from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.base.jobs import Attempt, Fate, Job, Outcome, Place
 from simple_gpu_scheduler.base.measurement import GpuUse, Measurement
+from simple_gpu_scheduler.base.values import get_args
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.journal.records import encode
-from simple_gpu_scheduler.metrics.counters import Buckets, GpuCounters, GpuLook, JobTotals, RunFold
+from simple_gpu_scheduler.metrics.counters import OUTCOMES, Buckets, GpuCounters, GpuLook, JobTotals, RunFold, word
 from tests.support.runs import began
 
 RUN = "20261118-180219-2b4a4e"
@@ -51,22 +52,24 @@ def count_and_sum(buckets: Buckets) -> tuple[float, float]:
 
 
 def test_jobs_are_counted_by_how_they_ended() -> None:
-    jobs = [job(number) for number in range(1, 7)]
-    happened = [read(*jobs), *map(started, jobs[:5])]
+    jobs = [job(number) for number in range(1, 8)]
+    happened = [read(*jobs), *map(started, [*jobs[:5], jobs[6]])]
     for each, outcome in zip(
         jobs, (Outcome("succeeded"), FAILED, Outcome("timed out"), Outcome("killed", 9)), strict=False
     ):
         happened.append(ended(each, outcome))
     happened.append(ended(jobs[4], Outcome("killed", 15), is_cancelled=True))
+    happened.append(ended(jobs[6], Outcome("stalled", 0, "its GPU was at 0 % for 15 min")))
     happened.append(events.JobDropped(jobs[5], "job 2 did not succeed"))
-    happened.append(events.LineRefused(Place(7), "what is this?", 7))
+    happened.append(events.LineRefused(Place(8), "what is this?", 8))
     totals, run = fold(*happened)
     assert totals.outcomes == {
-        "succeeded": 1, "failed": 1, "timed_out": 1, "killed": 1, "cancelled": 1, "not_started": 2,
+        "succeeded": 1, "failed": 1, "timed_out": 1, "stalled": 1, "killed": 1, "cancelled": 1, "not_started": 2,
     }  # fmt: skip
     assert run.running == {}
-    assert count_and_sum(totals.runtimes) == (5, 200.0)
-    assert totals.gpu_seconds == 200.0
+    assert count_and_sum(totals.runtimes) == (6, 240.0)
+    assert totals.gpu_seconds == 240.0
+    assert {*OUTCOMES} == {word(fate) for fate in get_args(Fate)}
 
 
 def test_a_retried_job_is_one_job_and_two_attempts_and_waited_once() -> None:
