@@ -113,7 +113,7 @@ def _on(attempts: Iterable[PlacedAttempt], place: Place) -> list[Times]:
 
 
 def _find(
-    url: str, known: series.Known, wanted: Sequence[PlacedAttempt], selector: str
+    url: str, known: series.KnownGpus, wanted: Sequence[PlacedAttempt], selector: str
 ) -> dict[Place, list[series.ExportedGpu]]:  # fmt: skip
     """What it has of each GPU of these attempts."""
     places = sorted({place for each in wanted for place in each.places})
@@ -126,7 +126,7 @@ def _find(
     return found
 
 
-def _nothing(url: str, known: series.Known, places: Sequence[Place], selector: str) -> str:
+def _nothing(url: str, known: series.KnownGpus, places: Sequence[Place], selector: str) -> str:
     where = f" with {{{safe(selector)}}}" if selector else ""
     if not known.gpus:
         return f"{url} has no series of GPUs at the time of the run{where}: neither {_METRICS.replace(', ', ' nor ')}"

@@ -17,6 +17,7 @@ Column = Mapping[float, float]  # values by when they were read
 _LONGEST = 2.5  # intervals between readings
 _USUAL_INTERVAL, _LONGEST_INTERVAL = 15.0, 300.0
 _P95 = 0.95
+_ANEW = 0.5  # a counter that has fallen below this part of its value began anew
 
 
 class ReadGpu(NamedTuple):
@@ -48,8 +49,16 @@ def gpu_of(means: Mapping[str, Column], maxima: Mapping[str, Column]) -> ReadGpu
         most = tuple([value if top is None else top for value, top in zip(values, highest, strict=True)])
         points.append(CurvePoint(since, at - since, values, most))
         before = at
-    counter = sorted(means.get("energy", {}).items())
-    return ReadGpu(points, ends, counter, interval, _total(means))
+    return ReadGpu(points, ends, _counter(means.get("energy", {})), interval, _total(means))
+
+
+def _counter(column: Column) -> list[tuple[float, float]]:
+    """Without readings that are a little lower than the one before: of two exporters, one reads later."""
+    counter: list[tuple[float, float]] = []
+    for at, value in sorted(column.items()):
+        if not counter or not counter[-1][1] * _ANEW <= value < counter[-1][1]:
+            counter.append((at, value))
+    return counter
 
 
 def _total(means: Mapping[str, Column]) -> int | None:
@@ -95,7 +104,7 @@ def use_of(name: str, gpu: ReadGpu, points: Sequence[CurvePoint], times: Times, 
         energy=energy,
         by_power=counted is None and energy is not None,
         shared=shared,
-        of_gpu=tuple(each for each in of_gpu if told[each] is not None),
+        of_gpu=[each for each in of_gpu if told[each] is not None],
     )
 
 

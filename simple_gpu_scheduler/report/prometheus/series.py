@@ -31,6 +31,10 @@ class Exporter(NamedTuple):
     uuid: str
     metrics: Mapping[str, ExportedMetric]
 
+    def __hash__(self) -> int:
+        """There is one of each name."""
+        return hash(self.name)
+
 
 DCGM = Exporter(
     "dcgm-exporter",
@@ -91,7 +95,7 @@ def exported_gpu(exporter: Exporter, labels: Mapping[str, str]) -> ExportedGpu |
     return ExportedGpu(exporter, *(labels.get(name, "") for name in names))
 
 
-class Known(NamedTuple):
+class KnownGpus(NamedTuple):
     """What a Prometheus has series of: each GPU, and its quantities."""
 
     gpus: Mapping[ExportedGpu, frozenset[str]]
@@ -129,7 +133,7 @@ def _shown(texts: Sequence[str]) -> str:
     return ", ".join(texts[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def know(series: Iterable[Mapping[str, str]]) -> Known:
+def know(series: Iterable[Mapping[str, str]]) -> KnownGpus:
     """What these series are of."""
     quantities = {metric.name: (exporter, name) for exporter in EXPORTERS for name, metric in exporter.metrics.items()}
     found: dict[ExportedGpu, set[str]] = {}
@@ -138,7 +142,7 @@ def know(series: Iterable[Mapping[str, str]]) -> Known:
         gpu = exported_gpu(exporter, labels) if exporter else None
         if gpu is not None:
             found.setdefault(gpu, set()).add(quantity)
-    return Known({gpu: frozenset(names) for gpu, names in found.items()})
+    return KnownGpus({gpu: frozenset(names) for gpu, names in found.items()})
 
 
 def is_same_host(one: str, other: str) -> bool:
