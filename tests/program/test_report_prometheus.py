@@ -81,8 +81,9 @@ SERIES = [
     *of_dcgm("0", half, "gpubox.example.org"), *of_dcgm("1", lambda _at: 50, "gpubox.example.org"),
     *of_dcgm("0", lambda _at: 7, "other", UUID="GPU-cccccccc"), *of_dcgm("1", lambda _at: 7, "other", UUID="GPU-d"),
     *of_ours("0", half, "mine"), *of_ours("1", lambda _at: 50, "mine"),
+    *of_dcgm("0", half, "both"), *of_ours("1", lambda _at: 50, "both"),
 ]  # fmt: skip
-EXPORTERS = pytest.mark.parametrize("host", ["gpubox", "mine"], ids=["dcgm-exporter", "our own"])
+EXPORTERS = pytest.mark.parametrize("host", ["gpubox", "mine", "both"], ids=["dcgm-exporter", "our own", "both"])
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +192,25 @@ def test_maxima_within_a_step_are_found_in_a_long_run(record: Recording, tmp_pat
     assert gpu["utilization"]["max"] == 100
     assert gpu["utilization"]["mean"] == pytest.approx(10, abs=0.01)
     assert not {"energy", "memory", "power", "of_gpu"} & gpu.keys()
+
+
+def test_a_run_of_days_is_asked_for_in_several_pieces(record: Recording, tmp_path: Path) -> None:
+    days = 50 * 3600.0  # more points than Prometheus gives at once
+    labels = {"gpu": "0", "UUID": UUID["0"], "Hostname": HOST, "instance": "x:9400"}
+    at = times(60, START - 120, days + 240)
+    counter = [(each, 200_000 * (each - START + 10_000)) for each in at]
+    server = record([
+        Recorded("DCGM_FI_DEV_GPU_UTIL", labels, [(each, 30.0) for each in at]),
+        Recorded("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", labels, counter),
+    ])  # fmt: skip
+    journal = tmp_path / "days.jsonl"
+    lines = [began(host=HOST), read(1), started(0, 1), ended(days, 1, runtime=days), over(days)]
+    journal.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    journal.chmod(0o600)
+    gpu = figures(reported(server.url, str(journal), cwd=tmp_path), 1)
+    assert gpu["seconds"] == pytest.approx(days, abs=61)
+    assert gpu["utilization"]["mean"] == 30
+    assert gpu["energy"] == pytest.approx(200 * days, rel=1e-4)
 
 
 def test_a_running_job_has_figures_until_now(record: Recording, program: Program) -> None:
@@ -337,6 +357,12 @@ class TestWhatGoesWrong:
         assert got.startswith(f"simple_gpu_scheduler report: {server.url} ")
         assert said in got
         assert len(server.asked) == 1
+
+    def test_what_prometheus_itself_finds_wrong_is_shown(self, prometheus: RecordedPrometheus, tmp_path: Path) -> None:
+        how = ["--prometheus", prometheus.url, "--selector", 'gpu=~"("']
+        got = refusal(a_run(tmp_path), *how, cwd=tmp_path)
+        assert f"{prometheus.url} refused the query: " in got
+        assert "missing closing )" in got
 
     def test_nobody_is_there(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:

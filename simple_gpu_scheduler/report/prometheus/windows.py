@@ -28,10 +28,9 @@ def windows_of(attempts: Iterable[Times], step: int) -> list[Window]:
         if found:
             at = max(at, found[-1][1] + step)
         while at <= last:
-            if found and at <= found[-1][0] + longest:
-                found[-1] = found[-1][0], min(last, found[-1][0] + longest)
-            else:
-                found.append((at, min(last, at + longest)))
+            if not found or at > found[-1][0] + longest:
+                found.append((at, at))
+            found[-1] = found[-1][0], min(last, found[-1][0] + longest)
             at = found[-1][1] + step
     return found
 

@@ -36,8 +36,9 @@ class Answers:
         self._values = values or {NAMES[0]: 0.5, NAMES[1]: 200.0}
         self.asked: list[str] = []
 
-    def series(self, match: str, _start: float, _end: float) -> list[dict[str, str]]:
+    def series(self, match: str, start: float, end: float) -> list[dict[str, str]]:
         self.asked.append(match)
+        self.times = (start, end)
         return [{**self._labels, "__name__": name} for name in self._values]
 
     def query_range(self, query: str, start: float, end: float, step: float) -> list[SeriesAnswer]:
@@ -77,7 +78,8 @@ class TestAsking:
         answers = Answers()
         found = collected(answers, basis(began(host="box"), *map(read, jobs), *times, over(2020)))
         assert len(answers.asked) == 1 + len(NAMES)
-        assert len(found.measured) == 100
+        assert answers.times == (START + 20, START + 2020)
+        assert (len(found.measured), found.notes) == (100, [])
 
     def test_maxima_are_asked_for_only_where_steps_have_several_readings(self) -> None:
         long = 86400.0
@@ -97,6 +99,7 @@ class TestAsking:
         report = build(collected(Answers(), of).into(of))
         assert report["jobs"][0]["measured"]["gpus"][0]["utilization"] == {"mean": 50, "max": 50, "p95": 50}
         assert report["use"]["energy"] == pytest.approx(200 * 300)
+        assert report["jobs"][0]["measured"]["gpus"][0]["by_power"] is True
         assert report["lanes"][0]["utilization"] == [50] * 300
 
     def test_own_curves_of_other_gpus_stay(self) -> None:

@@ -68,6 +68,12 @@ class TestFigures:
         assert found.idle == 20
         assert use(read(0, *[10] * 96, *[90] * 4), 0, 1000).utilization == Figures(pytest.approx(13.2), 90, 10)
 
+    @pytest.mark.parametrize(("low", "p95"), [(95, 10), (94, 90)])
+    def test_of_the_time_a_twentieth_may_be_above_the_95th_percentile(self, low: int, p95: float) -> None:
+        found = use(read(0, *[10] * low, *[90] * (100 - low), every=1), 0, 100).utilization
+        assert found is not None
+        assert found.p95 == p95
+
     def test_the_mean_is_over_time(self) -> None:
         gpu = gpu_of({"utilization": {0.0: 9.0, 10.0: 100.0, 30.0: 25.0}}, {})
         assert use(gpu, 0, 30).utilization == Figures(50, 100, 100)
@@ -88,6 +94,7 @@ class TestFigures:
         assert found.shared == 7 + 1 + 1
         assert found.of_gpu == ["energy", "power", "utilization"]
         assert use(read(1, 1, 1, power=power), 0, 20, ((-100, 0), (20, 50))).shared == 0
+        assert use(read(1, 1, 1, power=power), 0, 20, ((4, 6), (8, 9))).shared == 3
 
     def test_without_utilisation_nothing_is_idle(self) -> None:
         found = use(gpu_of({"temperature": {0.0: 50.0, 10.0: 60.0}}, {}), 0, 10)
