@@ -21,7 +21,7 @@ FLOORS = (
     ("inputs", "display", "remote"),
     ("notify", "engines", "resume"),
     ("run",),
-    ("report", "simulation", "hypersearch", "doctor"),
+    ("report", "simulation", "hypersearch", "doctor", "metrics"),
     ("api", "cli"),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS, 1) for room in rooms}

@@ -16,8 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from drawing import draw
-from photographing import photographs
+from photographing import NIGHT, PICTURES, photographs
 
+from tests.support.night import RUN as RUN_OF_NIGHT
+from tests.support.night import night
 from tests.support.nvml import GIB, Gpu, StandIn, a_gpu
 from tests.support.terminal import Terminal
 from tests.support.until import until
@@ -210,7 +212,13 @@ def main() -> None:
     with workplace() as (directory, environment):
         sweep(directory, environment)
         write("summary.svg", summary(directory, environment).encode())
-        for name, picture in photographs(write_page(directory, environment)):
+        for name, picture in photographs(write_page(directory, environment), PICTURES):
+            write(name, picture)
+    with workplace() as (directory, environment):
+        runs = directory / "state" / "simple_gpu_scheduler" / "runs"
+        runs.mkdir(parents=True, mode=0o700)
+        night(120, 4).write(runs / f"{RUN_OF_NIGHT}.jsonl")
+        for name, picture in photographs(write_page(directory, environment), NIGHT):
             write(name, picture)
 
 

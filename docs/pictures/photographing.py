@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.ui import WebDriverWait
 
-WIDTH, HEIGHT = 1280, 1800
+WIDTH, HEIGHT = 1280, 3600
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars"
@@ -20,24 +20,30 @@ FLAGS = (
 # The names of the pictures, and where on the page each begins and ends.
 LIGHT, DARK = "light", "dark"
 PICTURES = {
-    "report.png": (LIGHT, "[0, edge('#timeline', 'bottom') + 16]"),
-    "report-dark.png": (DARK, "[0, edge('#timeline', 'bottom') + 16]"),
+    "report.png": (LIGHT, "only('utilization') || [0, edge('#timeline', 'bottom') + 16]"),
+    "report-dark.png": (DARK, "only('utilization') || [0, edge('#timeline', 'bottom') + 16]"),
     "sweep.png": (LIGHT, "[edge('#sweep', 'top') - 16, edge('#sweep table', 'top') - 8]"),
+}
+NIGHT = {
+    "night.png": (LIGHT, "[edge('#use', 'top') - 16, edge('#timeline', 'bottom') + 16]"),
+    "night-dark.png": (DARK, "[edge('#use', 'top') - 16, edge('#timeline', 'bottom') + 16]"),
 }
 EDGES = """
 const edge = (selector, side) =>
   Math.round(document.querySelector(selector).getBoundingClientRect()[side] + window.scrollY);
+const only = (meter) =>
+  document.querySelectorAll('#timeline .toggle').forEach((each) => each.dataset.meter === meter || each.click());
 return """
 
 
-def photographs(page: Path) -> Iterator[tuple[str, bytes]]:
+def photographs(page: Path, pictures: Mapping[str, tuple[str, str]]) -> Iterator[tuple[str, bytes]]:
     """Each picture with its file's name."""
     with browser_in(page.parent) as browser:
         tell = browser.execute_cdp_cmd
         size = {"width": WIDTH, "height": HEIGHT, "deviceScaleFactor": 1, "mobile": False}
         tell("Emulation.setDeviceMetricsOverride", size)
         tell("Emulation.setTimezoneOverride", {"timezoneId": "UTC"})
-        for name, (theme, edges) in PICTURES.items():
+        for name, (theme, edges) in pictures.items():
             tell("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": theme}]})
             browser.get(page.as_uri())
             WebDriverWait(browser, 20).until(lambda each: each.execute_script("return document.body.dataset.ready"))

@@ -6,11 +6,11 @@ written, where GPUs come from or what a process is.
 
 from simple_gpu_scheduler.base.values import Literal, NamedTuple
 
-Kind = Literal["succeeded", "failed", "timed out", "killed", "not started"]
+Kind = Literal["succeeded", "failed", "timed out", "stalled", "killed", "not started"]
 # What became of a job: how its last attempt ended, unless it was cancelled.
-Fate = Literal["succeeded", "failed", "timed out", "killed", "not started", "cancelled"]
+Fate = Literal["succeeded", "failed", "timed out", "stalled", "killed", "not started", "cancelled"]
 # Why we end an attempt; empty while we do not.
-Ending = Literal["", "timed out", "stopped", "cancelled"]
+Ending = Literal["", "timed out", "stalled", "stopped", "cancelled"]
 
 
 class Place(NamedTuple):
@@ -24,8 +24,18 @@ class Place(NamedTuple):
         return f"line {self.line} of {self.input}" if self.input else f"line {self.line}"
 
 
+class Patience(NamedTuple):
+    """For how long an attempt may do nothing, 0 without limit; beyond it the user is warned, or the attempt ended."""
+
+    seconds: float
+    ends: bool = False
+
+
 class Job(NamedTuple):
-    """One command to run, with its options. An option that is `None` leaves it to the setting of the run."""
+    """One command to run, with its options. An option that is `None` leaves it to the setting of the run.
+
+    With `mem_auto`, jobs of its kind tell how much memory it needs: `mem` is that where it waits or runs, if known.
+    """
 
     number: int
     command: bytes
@@ -39,6 +49,9 @@ class Job(NamedTuple):
     name: str = ""
     after: tuple[int, ...] = ()
     label: str = ""
+    mem_auto: bool = False
+    stall: Patience | None = None
+    idle: Patience | None = None
 
 
 class GpuCap(NamedTuple):
@@ -55,12 +68,16 @@ Key = tuple[int, int]  # of an attempt: the number of its job, and its own
 
 
 class Attempt(NamedTuple):
-    """One run of a job, and where: the ids of its GPUs and the run-wide numbers of its slots."""
+    """One run of a job, and where: the ids of its GPUs and the run-wide numbers of its slots.
+
+    If it runs `alone`, no other attempt of the run is on its GPUs.
+    """
 
     job: Job
     number: int
     gpus: tuple[str, ...]
     slots: tuple[int, ...]
+    alone: bool = False
 
     @property
     def key(self) -> Key:
@@ -69,7 +86,7 @@ class Attempt(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended. `code` is the exit code or the signal; `reason` says why it was not started."""
+    """How an attempt ended. `code` is the exit code or the signal; `reason` says why it was not started or ended."""
 
     kind: Kind
     code: int = 0

@@ -63,6 +63,19 @@ class Measurement(NamedTuple):
     cpu: CpuUse = CpuUse()
 
 
+class Stillness(NamedTuple):
+    """Since when an attempt has been doing nothing new, by the loop's clock and as far as was `seen`.
+
+    `constant`: since when the utilisation of none of its GPUs has changed, or, if it has no GPU, since when it has used
+    no CPU time. `idle`: since when all its GPUs have been at 0; None if they are not. `levels` are their utilisations.
+    """
+
+    seen: float
+    constant: float
+    idle: float | None = None
+    levels: Sequence[float] = ()
+
+
 class CurvePoint(NamedTuple):
     """A piece of a curve: from when, for how long there are readings, each quantity's mean and maximum."""
 

@@ -63,6 +63,8 @@ def show_outcome(outcome: Outcome) -> str:
         return f"was killed by {_signal_name(outcome.code)}"
     if outcome.kind == "not started":
         return f"was not started: {outcome.reason}"
+    if outcome.kind == "stalled" and outcome.reason:
+        return f"stalled ({outcome.reason})"
     return outcome.kind
 
 

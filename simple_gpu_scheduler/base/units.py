@@ -1,5 +1,7 @@
 """Durations, sizes and energy: read as people type them (`1h30m`, `10G`), shown alike everywhere (`1 h 30 min`)."""
 
+from .jobs import Patience
+
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 # A bare number below the first is meant in GiB; one from the second on in MiB, as nvidia-smi shows memory.
 _SURELY_GIB, _SURELY_MIB = 64, 1024
@@ -8,7 +10,8 @@ _LARGE = ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 _ALONE = ((2 * 86400, 86400, "d"), (6000, 3600, "h"), (120, 60, "min"))
 _AXES = ((3 * 86400, 86400, "d"), (3 * 3600, 3600, "h"), (300, 60, "min"))
 _BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_MOST_DIGITS = 15
+_MOST_DIGITS = _DECIMALS = 15
+_SHORTEST_PATIENCE = 1.0  # GPUs are read once a second
 
 
 def parse_duration(text: str) -> float:
@@ -25,6 +28,35 @@ def parse_duration(text: str) -> float:
     if number or not text:
         raise ValueError(f"'{text}' is not a duration; write 90, 90s, 5m, 1h30m or 2d")
     return seconds
+
+
+def write_duration(seconds: float) -> str:
+    """The shortest text that `parse_duration` reads as this."""
+    if seconds == int(seconds):
+        for unit in ("d", "h", "m"):
+            if seconds and seconds % _SECONDS[unit] == 0:
+                return f"{int(seconds) // _SECONDS[unit]}{unit}"
+        return f"{int(seconds)}s"
+    shortest = repr(float(seconds))
+    if "e" in shortest or len(shortest.partition(".")[2]) > _DECIMALS:
+        return f"{seconds:.{_DECIMALS}f}s"
+    return f"{shortest}s"
+
+
+def parse_patience(text: str) -> Patience:
+    """A duration, as `30m`, or `30m:end`; a ValueError says how to write one."""
+    duration, colon, then = text.partition(":")
+    if colon and then != "end":
+        raise ValueError(f"'{text}' is not understood; write 30m to be warned, or 30m:end to end the job")
+    seconds = parse_duration(duration)
+    if 0 < seconds < _SHORTEST_PATIENCE:
+        raise ValueError(f"'{text}' is too short: GPUs are read once a second; write 1s or more, or 0 for no limit")
+    return Patience(seconds, bool(colon))
+
+
+def write_patience(patience: Patience) -> str:
+    """The shortest text that `parse_patience` reads as this."""
+    return f"{write_duration(patience.seconds)}{':end' if patience.ends else ''}"
 
 
 def parse_size(text: str) -> int:

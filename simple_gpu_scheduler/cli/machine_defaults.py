@@ -14,6 +14,7 @@ MAY_HAVE = (
     "gpus",
     "jobs-per-gpu",
     "cpu-slots",
+    "mem",
     "free-memory",
     "max-used-memory",
     "max-utilization",

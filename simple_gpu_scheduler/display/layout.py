@@ -30,6 +30,11 @@ class Layout(NamedTuple):
     output: Mode = "inherit"
     logged: tuple[int, ...] = ()
 
+    @property
+    def logs_all(self) -> bool:
+        """Whether all that jobs print goes to logs."""
+        return self.logged == _BOTH
+
     def introduction(self, directory: str, *, is_named: bool, is_recorded: bool) -> str:
         """What to tell the user if this layout was not requested explicitly."""
         if not self.logged or is_named or (self.output in ("group", "tag") and is_recorded):

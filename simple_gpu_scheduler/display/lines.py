@@ -20,6 +20,7 @@ from simple_gpu_scheduler.events import (
     Noticed,
     Paused,
     RunEnded,
+    StallSeen,
     StatusAsked,
     StopAsked,
     Waited,
@@ -47,6 +48,7 @@ class EventWords:
             JobStarted: self._started,
             JobEnded: self._ended,
             JobDropped: _dropped,
+            StallSeen: _stall,
             LeftBehind: self._left_behind,
             LineRefused: _refused,
             StopAsked: _stopping,
@@ -130,11 +132,11 @@ def _left(jobs: int) -> str:
 
 
 def _summary(event: RunEnded) -> str:
-    if event.all_read and not any((*event[:4], event.cancelled, event.interrupted)):
+    if event.all_read and not any((*event[:4], event.cancelled, event.interrupted, event.stalled)):
         return "no commands were read"
     numbers = (
         f"{event.succeeded} succeeded, {event.failed} failed, {event.timed_out} timed out, "
-        f"{event.not_started} not started"
+        f"{f'{event.stalled} stalled, ' if event.stalled else ''}{event.not_started} not started"
     )
     numbers += f", {event.cancelled} cancelled" if event.cancelled else ""
     numbers += f", {event.interrupted} interrupted" if event.interrupted else ""
@@ -154,6 +156,17 @@ def _set_aside(event: GpuSetAside) -> str:
 
 def _returned(event: GpuReturned) -> str:
     return f"gpu {event.gpu} is back in use: no job that failed there succeeded elsewhere"
+
+
+def _stall(event: StallSeen) -> str:
+    attempt = event.attempt
+    number = attempt.job.number
+    if event.ends:  # its end follows
+        return ""
+    more = f"more is in its log: {PROGRAM} logs {number}; " if event.log else ""
+    where = f" on {show_gpus(attempt.gpus)}" if attempt.gpus else ""
+    which = f"{show_job(attempt.job)}{where}"
+    return f"{which} seems stalled: {event.reason}; {more}to end it: {PROGRAM} cancel {number}"
 
 
 def _dropped(event: JobDropped) -> str:

@@ -12,7 +12,7 @@ from simple_gpu_scheduler.base.clock import SystemClock
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome, outcome_of
-from simple_gpu_scheduler.base.measurement import CpuUse, Measured, Measurement
+from simple_gpu_scheduler.base.measurement import CpuUse, Measured, Measurement, Stillness
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.events import Noticed
 from simple_gpu_scheduler.gpus import LookCame
@@ -27,14 +27,22 @@ from simple_gpu_scheduler.scheduling.slots import Rooms
 from simple_gpu_scheduler.system import processes
 from simple_gpu_scheduler.system.job_environment import own, unbuffered
 from simple_gpu_scheduler.system.marks import TREE, Family, mark
+from simple_gpu_scheduler.system.threads import start_thread
 
-from .protocol import Ended, Exited, ForEngine, Refused, Report, Setting, Tended, Unstoppable, World
+from .protocol import Diagnosed, Ended, Exited, ForEngine, Refused, Report, Setting, Tended, Unstoppable, World
 
 if TYPE_CHECKING:  # loaded where there is NVML
     from simple_gpu_scheduler.gpus.sampler import Sampler
 
 _STDOUT = 1
 _WITHOUT_KEEPER = "the keeper process was killed; its jobs continue, and a new keeper starts the next ones"
+
+
+class _Stacks(NamedTuple):
+    """What the processes of an attempt are doing."""
+
+    key: Key
+    lines: Sequence[str]
 
 
 class _Outlived(NamedTuple):
@@ -175,6 +183,9 @@ class LocalEngine:
             return [self._survivor_exited(message, now)]
         if isinstance(message, _Outlived):
             return self._outlived(message, now)
+        if isinstance(message, _Stacks):
+            attempt = self._survivors.get(message.key) or self._started.get(message.key, (None, 0))[0]
+            return [Diagnosed(attempt, message.lines)] if attempt else ()
         if isinstance(message, messages.Obeyed):
             self._untold.discard(key_of(message.attempt))
         elif isinstance(message, LeaseCame):
@@ -204,6 +215,26 @@ class LocalEngine:
     def measured(self, key: Key) -> Measured | None:
         """See `Engine`."""
         return self._sampler.use(key) if self._sampler else None
+
+    def stillness(self, key: Key) -> Stillness | None:
+        """See `Engine`."""
+        return self._sampler.stillness(key) if self._sampler else None
+
+    def diagnose(self, attempt: Attempt) -> None:
+        """See `Engine`. It is done in a thread, since it takes seconds."""
+        from simple_gpu_scheduler.system.stacks import stacks_of  # noqa: PLC0415 - few jobs stall
+
+        def look() -> None:
+            try:
+                pids = survivors.find_alive(self._traces).get(attempt.key, ())
+                self._put(_Stacks(attempt.key, stacks_of(pids, self._setting.environment)))
+            except Exception as error:  # noqa: BLE001 - a bug, which the loop raises
+                self._put(Broken(error))
+
+        try:
+            start_thread(look)
+        except RuntimeError:  # no more threads can be started
+            self._put(_Stacks(attempt.key, ()))
 
     def _outlived(self, outlived: _Outlived, now: float) -> Sequence[Report]:
         """A keeper that never worked has run nothing."""

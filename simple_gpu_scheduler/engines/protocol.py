@@ -8,7 +8,7 @@ only some time after it was started, and the engine reports that with `Began`.
 from simple_gpu_scheduler.base.clock import Clock
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import Attempt, Key, Outcome
-from simple_gpu_scheduler.base.measurement import Measured
+from simple_gpu_scheduler.base.measurement import Measured, Stillness
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Callable, Mapping, NamedTuple, Protocol, Sequence
 
 if TYPE_CHECKING:  # only named here; an engine loads what it uses
@@ -76,7 +76,14 @@ class Unstoppable(NamedTuple):
     attempt: Attempt
 
 
-Report = Began | Exited | Ended | Refused | Unstoppable
+class Diagnosed(NamedTuple):
+    """What the processes of an attempt are doing, as was asked: lines of text."""
+
+    attempt: Attempt
+    lines: Sequence[str]
+
+
+Report = Began | Exited | Ended | Refused | Unstoppable | Diagnosed
 
 
 class Tended(NamedTuple):
@@ -124,6 +131,12 @@ class Engine(Protocol):
 
     def measured(self, key: Key) -> Measured | None:
         """What an attempt has done to its GPUs and the CPU so far, as far as that is known."""
+
+    def stillness(self, key: Key) -> Stillness | None:
+        """Since when an attempt has been doing nothing new; None if that is not known."""
+
+    def diagnose(self, attempt: Attempt) -> None:
+        """Find out what its processes are doing; the answer is a `Diagnosed`, unless it ends before."""
 
     def close(self) -> None:
         """Nothing will be started any more."""

@@ -127,6 +127,12 @@ class Simulated:
     def measured(self, _key: Key) -> None:
         """Nothing runs."""
 
+    def stillness(self, _key: Key) -> None:
+        """As above."""
+
+    def diagnose(self, _attempt: Attempt) -> None:
+        """As above."""
+
     def _end_at(self, at: float, ended: Ended) -> None:
         self._count += 1
         self._ending[ended.attempt.key] = self._count

@@ -104,6 +104,19 @@ class CurvesDrawn(NamedTuple):
     curves: Sequence[Curve]
 
 
+class StallSeen(NamedTuple):
+    """An attempt has stalled, for this reason, and continues unless it `ends` because of that.
+
+    What is known was written to its `log`, if it has one; `written` is from where to where, which it did not print.
+    """
+
+    attempt: Attempt
+    reason: str
+    ends: bool = False
+    log: str = ""
+    written: tuple[int, int] | None = None
+
+
 class JobEnded(NamedTuple):
     """An attempt has ended and no process of it is left; `is_final` unless the job is retried.
 
@@ -251,6 +264,7 @@ class RunEnded(NamedTuple):
     left: int = 0
     cancelled: int = 0
     interrupted: int = 0
+    stalled: int = 0
 
 
 Event = (
@@ -264,6 +278,7 @@ Event = (
     | JobStarted
     | JobBegan
     | AttemptMeasured
+    | StallSeen
     | CurvesDrawn
     | JobEnded
     | StartRefused

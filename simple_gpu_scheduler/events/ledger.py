@@ -37,6 +37,7 @@ _STATES: Mapping[Fate, State] = {
     "failed": "failed",
     "killed": "failed",
     "timed out": "failed",
+    "stalled": "failed",
     "not started": "not started",
     "cancelled": "cancelled",
 }
@@ -86,11 +87,12 @@ class Counts(NamedTuple):
     not_started: int = 0
     cancelled: int = 0
     interrupted: int = 0
+    stalled: int = 0
 
     @property
     def unsuccessful(self) -> int:
         """Jobs that ended without success."""
-        return self.failed + self.timed_out + self.not_started + self.cancelled
+        return self.failed + self.timed_out + self.stalled + self.not_started + self.cancelled
 
     @property
     def total(self) -> int:
@@ -103,7 +105,7 @@ class Counts(NamedTuple):
             "waiting": self.waiting,
             "running": self.running,
             "succeeded": self.succeeded,
-            "failed": self.failed + self.timed_out,
+            "failed": self.failed + self.timed_out + self.stalled,
             "not started": self.not_started,
             "cancelled": self.cancelled,
             "interrupted": self.interrupted,
@@ -170,12 +172,14 @@ class Ledger:
             fates["not started"] + len(self.refused),
             fates["cancelled"],
             len(self.interrupted),
+            fates["stalled"],
         )
 
     @property
     def failed(self) -> int:
         """How many jobs ran under this scheduler and failed, which is what `--halt` counts."""
-        return self._fates["failed"] + self._fates["killed"] + self._fates["timed out"] - self._failed_earlier
+        failed = [count for fate, count in self._fates.items() if _STATES[fate] == "failed"]
+        return sum(failed) - self._failed_earlier
 
     def state_of(self, number: int) -> State | None:
         """The state of a job; None if there is no such number."""
@@ -206,6 +210,7 @@ class Ledger:
             left=counts.waiting + counts.interrupted,
             cancelled=counts.cancelled,
             interrupted=counts.interrupted,
+            stalled=counts.stalled,
         )
 
     def exit_code(self, signal: int) -> int:

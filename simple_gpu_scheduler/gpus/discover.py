@@ -38,7 +38,7 @@ _VISIBLE = "CUDA_VISIBLE_DEVICES"
 class Wants(NamedTuple):
     """The sections "GPUs" and "When a GPU counts as free" of --help; without `names`, all GPUs.
 
-    `example` shows in error messages how to name some.
+    `example` shows in error messages how to name some. `mem` is that of jobs that do not say what they need.
     """
 
     names: tuple[str, ...] = ()
@@ -48,6 +48,7 @@ class Wants(NamedTuple):
     example: str = "--gpus 0 1"
     jobs_per_gpu: int = 1
     cpu_slots: int = 1
+    mem: int | str | None = None
 
 
 class Machine(NamedTuple):

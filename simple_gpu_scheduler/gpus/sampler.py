@@ -9,17 +9,18 @@ import time
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.jobs import Attempt, Key
-from simple_gpu_scheduler.base.measurement import CpuUse, Measured, Measurement
+from simple_gpu_scheduler.base.measurement import CpuUse, Measured, Measurement, Stillness
 from simple_gpu_scheduler.base.stdlib import Lock, deque
 from simple_gpu_scheduler.base.values import Callable, Mapping, NamedTuple, Sequence
 from simple_gpu_scheduler.measurements import GpuSample, Meters
 from simple_gpu_scheduler.measurements.accounts import GpuAccounts
 from simple_gpu_scheduler.measurements.cpu import CpuAccount
+from simple_gpu_scheduler.measurements.stillness import together
 from simple_gpu_scheduler.system.leftovers import Process, is_hidden, read_process
 from simple_gpu_scheduler.system.marks import Family
 from simple_gpu_scheduler.system.usage import Usage, usage_by_session
 
-from . import Gpu
+from . import DEFAULT_MAX_USED, Gpu
 from .beat import PAUSE, Beat
 from .looks import Looks
 from .nvml import Nvml
@@ -128,6 +129,19 @@ class Sampler:
                 use = self._accounts[gpu].use(key)
                 used += [use] if use else []
         return Measured(running.began, Measurement(tuple(used), running.cpu.use()), ())
+
+    def stillness(self, key: Key) -> Stillness | None:
+        """Since when an attempt has been doing nothing new; None if that is not known."""
+        running = self._running.get(key)
+        if running is None:
+            return None
+        if not running.attempt.gpus:
+            self._take_in_processes()
+            return running.cpu.stillness
+        gpus = [gpu for gpu in running.attempt.gpus if gpu in self._accounts]
+        for gpu in gpus:
+            self._take_in(gpu)
+        return together([self._accounts[gpu].stillness(key) for gpu in gpus])
 
     def meters(self, gpu: str) -> Meters | None:
         """The last reading of a GPU on which something runs."""
@@ -255,7 +269,8 @@ class _Meter:
         return key
 
     def _held(self, meters: Meters, processes: Mapping[int, int | None]) -> Mapping[Key, int] | None:
-        if meters.processes is None or _UNKNOWN in [self._known[pid] for pid in processes]:
+        is_told = processes or (meters.used or 0) <= DEFAULT_MAX_USED  # a container may show none of them
+        if meters.processes is None or not is_told or _UNKNOWN in [self._known[pid] for pid in processes]:
             return None
         held: dict[Key, int] = {}
         for pid, memory in processes.items():

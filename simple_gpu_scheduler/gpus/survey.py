@@ -10,7 +10,7 @@ from functools import partial
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.units import show_share
 from simple_gpu_scheduler.base.values import Callable, Iterable, Mapping, NamedTuple, Sequence
-from simple_gpu_scheduler.gpus.leases import LeaseError
+from simple_gpu_scheduler.gpus.leases import Holder, LeaseError
 from simple_gpu_scheduler.gpus.leases.directory import LeaseFiles
 from simple_gpu_scheduler.gpus.leases.lease import FileLease
 from simple_gpu_scheduler.measurements import Meters
@@ -38,6 +38,7 @@ class GpuReport(NamedTuple):
     reason: str
     is_silent: bool = False  # the driver does not answer
     recent: Sequence[float | None] = ()
+    holder: str = ""  # the user who has leased it
 
     @property
     def is_free(self) -> bool:
@@ -77,8 +78,10 @@ class GpuReport(NamedTuple):
 class Survey:
     """Looks at every GPU once, or again and again."""
 
-    def __init__(self, machine: Machine, wants: Wants) -> None:
+    def __init__(self, machine: Machine, wants: Wants, *, errors: bool = False) -> None:
+        """With `errors`, its meters tell of those since the last look, as only one survey of a process may ask."""
         nvml = machine.nvml
+        self._errors = errors
         self._gpus = machine.gpus
         self._nvml = nvml
         self._probe = NvmlProbe(nvml, Family(), wants.tolerance, wants.tolerated) if nvml else None
@@ -98,38 +101,38 @@ class Survey:
     def _examine(self, gpu: Gpu) -> "_Answers":
         if not (self._probe and self._nvml):
             return Reading(), [], Look(), Meters()
-        return *self._probe.examine(gpu), self._nvml.meters(gpu) or Meters()
+        return *self._probe.examine(gpu), self._nvml.meters(gpu, errors=self._errors) or Meters()
 
     def _report(self, gpu: Gpu) -> GpuReport:
-        leased, unleasable = _lease_of(gpu, self._files)
+        held, unleasable = _lease_of(gpu, self._files)
+        leased, holder = held or ("", "")
         name, inquiry = self._names.get(gpu.uuid, ""), self._inquiries[gpu]
         if not inquiry.is_answered(SILENCE - inquiry.age):
             sentence = silence(inquiry.age)
-            return GpuReport(
-                gpu, name, Reading(problem=sentence), Meters(), leased, unleasable, (), sentence, is_silent=True
-            )
+            report = GpuReport(gpu, name, Reading(problem=sentence), Meters(), leased, unleasable, (), sentence)
+            return report._replace(is_silent=True, holder=holder)
         reading, users, look, meters = self._inquiries.pop(gpu).get()
         is_ignored = look.reason and look.reason.by_occupancy and self._ignores
         seen = tuple(user for user in users if user.whose != "unseen")
         reason = look.reason.sentence if look.reason and not is_ignored else ""
         now, recent = time.monotonic(), self._recent[gpu.id]
         recent.add(now, reading.utilization)
-        return GpuReport(gpu, name, reading, meters, leased, unleasable, seen, reason, recent=recent.means(now))
+        report = GpuReport(gpu, name, reading, meters, leased, unleasable, seen, reason)
+        return report._replace(recent=recent.means(now), holder=holder)
 
 
 _Answers = tuple[Reading, list[User], Look, Meters]
 
 
-def _lease_of(gpu: Gpu, files: LeaseFiles) -> tuple[str, str]:
+def _lease_of(gpu: Gpu, files: LeaseFiles) -> tuple[Holder | None, str]:
     """Who has leased it, and what is wrong with its lease files."""
     lease = FileLease(files, gpu.id, gpu.lease_name, lambda _message: None)
     try:
-        holder = lease.holder()
+        return lease.holder(), ""
     except LeaseError as error:
-        return "", str(error)
+        return None, str(error)
     finally:
         lease.close()
-    return holder.sentence if holder else "", ""
 
 
 def _models(devices: Iterable[Device]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from simple_gpu_scheduler.base.values import TYPE_CHECKING, Mapping, NamedTuple,
 from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.parse import LineParser
 from simple_gpu_scheduler.journal import files
+from simple_gpu_scheduler.journal.records import read_options
 
 from . import PIPE_SUFFIX, InputOptions
 from .contents import Content, content_of
@@ -180,7 +181,8 @@ def mark_of(record: Mapping[str, object] | None) -> ReadMark | None:
     """How far an input was read, by the journal."""
     if not record:
         return None
-    return ReadMark(**{name: record[name] for name in ReadMark._fields if name in record})  # type: ignore[arg-type]
+    mark = ReadMark(**{name: record[name] for name in ReadMark._fields if name in record})  # type: ignore[arg-type]
+    return mark._replace(defaults=read_options(mark.defaults))
 
 
 def refuse_programs(typed: "Sequence[Typed]", shell: str) -> None:

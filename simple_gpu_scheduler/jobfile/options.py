@@ -4,9 +4,10 @@ It knows the keys and the form of their values, not where in a line they are, no
 """
 
 from simple_gpu_scheduler.base.stdlib import re
-from simple_gpu_scheduler.base.units import parse_duration, parse_size
+from simple_gpu_scheduler.base.units import parse_duration, parse_patience, parse_size
 from simple_gpu_scheduler.base.values import Any, Callable, Mapping
 
+AUTO = "auto"  # the value of `mem` that is found out
 NOT_IN_NAMES = r"\s,'\"`\\\x00-\x1f\x7f"
 _NOT_IN_NAMES = frozenset(" ,'\"`\\")
 _MOST_DIGITS = 9
@@ -16,6 +17,16 @@ def _count(text: str) -> int:
     if not _is_whole(text):
         raise ValueError(f"'{text}' is not a whole number (0 or more)")
     return int(text)
+
+
+def parse_mem(text: str) -> int | str:
+    """Bytes, or `AUTO`; a ValueError says how to write it."""
+    if text.lower() == AUTO:
+        return AUTO
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or auto") from None
 
 
 def _priority(text: str) -> int:
@@ -40,8 +51,10 @@ def _names(text: str) -> tuple[str, ...]:
 
 KEYS: Mapping[str, Callable[[str], object]] = {
     "gpus": _count,
-    "mem": parse_size,
+    "mem": parse_mem,
     "timeout": parse_duration,
+    "stall": parse_patience,
+    "idle": parse_patience,
     "time": parse_duration,
     "retries": _count,
     "priority": _priority,

@@ -10,7 +10,7 @@ from simple_gpu_scheduler.base.units import show_size
 from simple_gpu_scheduler.base.values import Any, Callable, NamedTuple, Sequence
 from simple_gpu_scheduler.events import ReadMark
 
-from .options import parse_options
+from .options import AUTO, parse_options
 from .shell_comments import find_comments
 
 # The kernel's MAX_ARG_STRLEN is 32 pages with the NUL at the end; a longer `sh -c COMMAND` cannot be started.
@@ -20,6 +20,7 @@ LONGEST_COMMAND = 131_071
 LONGEST_LINE = LONGEST_COMMAND + 64 * 1024
 
 _OPTIONS = b"#:"
+_TO_NOTICE = frozenset(("stall", "idle"))
 
 _CHOICE = b"CUDA_VISIBLE_DEVICES="
 # An assignment, or an argument of `env`, of a GPU's name or of another variable. Hiding all GPUs, as with -1, disturbs
@@ -39,17 +40,26 @@ class Refusal(NamedTuple):
 class LineParser:
     """Turns the lines of one run into jobs, one after another."""
 
-    def __init__(self, totals: Callable[[], Sequence[float] | None], cap: GpuCap | None = None) -> None:
+    def __init__(
+        self,
+        totals: Callable[[], Sequence[float] | None],
+        cap: GpuCap | None = None,
+        mem: int | str | None = None,
+        lack_of: Callable[[str], str] = lambda _option: "",
+    ) -> None:
         """`totals` gives the memory of each GPU of the run; it is called only for lines that state their needs.
 
-        None means that it is not known yet, and then the needs are not checked.
+        None means that it is not known yet, and then the needs are not checked. `mem` is that of lines without one.
+        `lack_of` says what the run lacks for `stall` or `idle`.
         """
         self._totals = totals
         self._cap = cap
+        self._lack_of = lack_of
+        self._of_run: dict[str, Any] = {} if mem is None else {"mem": mem}
         self._input = ""
         self._count = 0
         self._numbers: dict[str, int] = {}
-        self._defaults: dict[str, Any] = {}
+        self._defaults = dict(self._of_run)
         self._bad_default: Place | None = None
 
     @property
@@ -65,7 +75,7 @@ class LineParser:
     def begin(self, name: str, mark: ReadMark | None = None, *, all_new: bool = False) -> None:  # noqa: ARG002
         """The next lines come from another file, or from a mark in it: defaults end, names and numbers continue."""
         self._input = name
-        self._defaults = dict(mark.defaults) if mark else {}
+        self._defaults = self._of_run | (dict(mark.defaults) if mark else {})
         self._bad_default = None
 
     def parse(self, line: int, text: bytes, size: int) -> Job | Refusal | None:
@@ -75,7 +85,7 @@ class LineParser:
             return self._refuse(line, f"the line has {size:,} bytes; no command with its options is that long")
         if not stripped:
             return None
-        if b"#" not in stripped:
+        if b"#" not in stripped and not self._of_run:
             return self._job(text, line, self._defaults)
         if stripped.startswith(b"#") and b"\n" not in stripped:
             return None if _is_comment(stripped) else self._default(stripped, line)
@@ -103,7 +113,7 @@ class LineParser:
         except ValueError as error:
             self._bad_default = Place(line, self._input)
             return self._refuse(line, str(error), is_bad_option=True)
-        self._defaults = self._defaults | options if options else {}
+        self._defaults = self._defaults | options if options else dict(self._of_run)
         return None
 
     def _resolved(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -117,8 +127,14 @@ class LineParser:
         return options | {"after": tuple(dict.fromkeys(self._numbers[name] for name in names))}
 
     def _check_need(self, settings: dict[str, Any]) -> None:
-        """Refuse what could never start."""
+        """Refuse what could never start, or never be noticed."""
+        for name in settings.keys() & _TO_NOTICE:
+            lack = settings[name].seconds and self._lack_of(name)
+            if lack:
+                raise ValueError(f"{name}: {lack}")
         gpus, mem = settings.get("gpus", 1), settings.get("mem", 0)
+        if mem == AUTO:
+            mem = 0
         if gpus <= 1 and not mem:
             return
         if self._cap and gpus > self._cap.gpus:
@@ -143,6 +159,8 @@ class LineParser:
             return self._refuse(line, "the command contains a NUL byte, which separates jobs only with --null")
         if self._bad_default:  # without the intended default, what this line needs is unknown
             return self._refuse(line, f"the defaults in {self._bad_default} are invalid", is_bad_option=True)
+        if settings.get("mem") == AUTO:
+            settings = settings | {"mem": None, "mem_auto": True}
         self._count += 1
         return Job(self._count, command, Place(line, self._input), **settings)
 

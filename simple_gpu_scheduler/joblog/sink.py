@@ -112,6 +112,6 @@ def row(event: JobEnded, host: bytes = _HERE) -> bytes:
 
 
 def _codes(outcome: Outcome) -> tuple[int, int]:
-    if outcome.kind == "timed out":
+    if outcome.kind in ("timed out", "stalled"):
         return -1, _SIGTERM
     return (0, outcome.code) if outcome.kind == "killed" else (outcome.code, 0)

@@ -4,6 +4,7 @@ It knows neither what fields mean nor which may be missing. A long journal has m
 type are checked without a call.
 """
 
+from simple_gpu_scheduler.base.units import parse_patience
 from simple_gpu_scheduler.base.values import Any, Callable, Mapping
 
 _MOST = 10**40  # more than any option can say
@@ -43,6 +44,17 @@ def _is_text(value: object) -> bool:
 
 def _is_length(value: object) -> bool:
     return type(value) in (float, int) and 0 <= value < _MOST  # type: ignore[operator] # mypy cannot see why
+
+
+def _is_patience(value: object) -> bool:
+    try:
+        return isinstance(value, str) and parse_patience(value) is not None
+    except ValueError:
+        return False
+
+
+def _are_defaults(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_patience(value[name]) for name in _PATIENCES if name in value)
 
 
 def _is_yes_or_no(value: object) -> bool:
@@ -94,9 +106,14 @@ def _is_one_of(*words: str) -> Check:
 _COMMON: Mapping[str, Check | type] = {"at": float, "job": int, "attempt": int}
 _TEXTS = dict.fromkeys(("source", "name", "command", "problem", "reason", "why", "log", "sentence", "label"), str)
 _COUNTS = dict.fromkeys(
-    ("succeeded", "failed", "timed_out", "not_started", "code", "left", "cancelled", "interrupted"), int
+    ("succeeded", "failed", "timed_out", "not_started", "code", "left", "cancelled", "interrupted", "stalled"), int
 )
-_OPTIONS = dict.fromkeys(("gpus", "mem", "retries", "priority"), int) | dict.fromkeys(("timeout", "time"), _is_length)
+_OPTIONS: Mapping[str, Check | type] = {
+    **dict.fromkeys(("gpus", "mem", "retries", "priority"), int),
+    **dict.fromkeys(("timeout", "time"), _is_length),
+    "mem_auto": _is_yes_or_no,
+}
+_PATIENCES = dict.fromkeys(("stall", "idle"), _is_patience)
 FIELDS: Mapping[str, Mapping[str, Check | type]] = {
     "run began": {
         **_COMMON,
@@ -106,21 +123,36 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
         "inputs": _are_tables_with("kind", "path"),
         "is_resumed": _is_yes_or_no,
     },
-    "job read": {**_COMMON, **_TEXTS, **_OPTIONS, "line": int, "digest": _is_digest, "after": _are_numbers},
+    "job read": {
+        **_COMMON,
+        **_TEXTS,
+        **_OPTIONS,
+        **_PATIENCES,
+        "line": int,
+        "digest": _is_digest,
+        "after": _are_numbers,
+    },
     "read up to": {
         **_TEXTS,
         **dict.fromkeys(("device", "inode", "offset", "crc", "line", "unfinished"), int),
         "at": float,
-        "defaults": lambda value: isinstance(value, dict),
+        "defaults": _are_defaults,
         "holds": _are_numbers,
     },
     "input ended": {"at": float, "path": str},
     "line refused": {**_COMMON, **_TEXTS, "line": int, "digest": _is_digest},
-    "job started": {**_COMMON, "gpus": _are_texts, "slots": _are_numbers, "log": str},
+    "job started": {
+        **_COMMON,
+        "gpus": _are_texts,
+        "slots": _are_numbers,
+        "log": str,
+        "mem": int,
+        "alone": _is_yes_or_no,
+    },
     "job began": {**_COMMON, "where": str},
     "job ended": {
         **_COMMON,
-        "outcome": _is_one_of("succeeded", "failed", "timed out", "killed", "not started"),
+        "outcome": _is_one_of("succeeded", "failed", "timed out", "stalled", "killed", "not started"),
         "code": int,
         "started": float,
         "runtime": float,
@@ -128,6 +160,7 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
         "reason": str,
         **dict.fromkeys(("interrupted", "cancelled"), _is_yes_or_no),
     },
+    "stall seen": {**_COMMON, "reason": str, "ends": _is_yes_or_no},
     "attempt measured": {**_COMMON, "gpus": _are_measured, "cpu": _is_measured},
     "job exited": {**_COMMON, "status": int},
     "keeper alone": {"at": float, "running": _are_running},

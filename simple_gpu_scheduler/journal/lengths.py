@@ -1,4 +1,7 @@
-"""Lengths of jobs in this user's earlier runs, from the newest journals, as many as can be read in a moment."""
+"""Lengths of jobs in this user's earlier runs, and their peaks of memory if asked for.
+
+They come from the newest journals, as many as can be read in a moment.
+"""
 
 import os
 from io import BytesIO
@@ -6,8 +9,9 @@ from itertools import islice
 
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.stdlib import deque, suppress
-from simple_gpu_scheduler.base.values import Any, Iterable, Iterator, Mapping
+from simple_gpu_scheduler.base.values import Any, Iterable, Iterator, Mapping, NamedTuple
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, RUNS_KEPT, PastLengths
+from simple_gpu_scheduler.scheduling.peaks import recorded_peak
 from simple_gpu_scheduler.scheduling.templates import template_of
 
 from . import files
@@ -18,10 +22,17 @@ _MOST_BYTES = 32 * 2**20
 _AT_ONCE = 2_000
 _ENDED = b'{"event":"job ended"'
 _READ = b'{"event":"job read"'
+_MEASURED = b'{"event":"attempt measured"'
 _SUCCEEDED = b'"succeeded"'
 
 
-def past_lengths(environment: Mapping[str, str]) -> PastLengths:
+class _Success(NamedTuple):
+    template: str
+    length: float
+    peak: int | None
+
+
+def past_lengths(environment: Mapping[str, str], *, with_peaks: bool = False) -> PastLengths:
     """Read the journals; unreadable ones are skipped."""
     newest: list[tuple[str, int]] = []
     left = _MOST_BYTES
@@ -31,7 +42,7 @@ def past_lengths(environment: Mapping[str, str]) -> PastLengths:
             left -= os.stat(path).st_size
         if left <= 0:
             break
-    return PastLengths(history_of(_read(newest[::-1])))
+    return history_of(_read(newest[::-1]), with_peaks=with_peaks)
 
 
 def _read(parts: list[tuple[str, int]]) -> Iterator[bytes]:
@@ -41,40 +52,55 @@ def _read(parts: list[tuple[str, int]]) -> Iterator[bytes]:
             yield files.read(path, most)
 
 
-def history_of(journals: Iterable[bytes]) -> dict[str, list[float]]:
+def history_of(journals: Iterable[bytes], *, with_peaks: bool = False) -> PastLengths:
     """How long the newest successes of each template took, oldest first; journals must come oldest first.
 
     A journal may lack its beginning. Unreadable lines are skipped, and jobs whose reading is missing. It is used when a
     run starts, so only relevant lines are parsed, and only used fields are checked.
     """
-    found: dict[str, deque[float]] = {}
+    lengths: dict[str, deque[float]] = {}
+    peaks: dict[str, deque[float]] = {}
     for journal in journals:
-        for template, length in _successes(journal):
-            found.setdefault(template, deque(maxlen=RUNS_KEPT)).append(length)
-    return {template: list(runs) for template, runs in found.items()}
+        for template, length, peak in _successes(journal, with_peaks=with_peaks):
+            lengths.setdefault(template, deque(maxlen=RUNS_KEPT)).append(length)
+            if peak is not None:
+                peaks.setdefault(template, deque(maxlen=RUNS_KEPT)).append(peak)
+    return PastLengths(_listed(lengths), _listed(peaks) if with_peaks else None)
 
 
-def _successes(journal: bytes) -> Iterator[tuple[str, float]]:
+def _listed(found: Mapping[str, Iterable[float]]) -> dict[str, list[float]]:
+    return {template: list(values) for template, values in found.items()}
+
+
+def _successes(journal: bytes, *, with_peaks: bool) -> Iterator[_Success]:
     commands: dict[int, str] = {}
-    for record in _telling(journal):
+    gpus: dict[int, Any] = {}
+    measured: dict[int, Record] = {}  # of attempts whose end comes next
+    for record in _telling(journal, with_peaks=with_peaks):
         number = record.get("job")
         if type(number) is not int:
             continue
         if record["event"] == "job read":
             command = record.get("command")
             if type(command) is str:
-                commands[number] = command
+                commands[number], gpus[number] = command, record.get("gpus", 1)
+        elif record["event"] == "attempt measured":
+            measured[number] = record
         elif number in commands and record.get("outcome") == "succeeded":
             length: Any = record.get("runtime")
+            what = measured.pop(number, {})
+            is_its = what and what.get("attempt") == record.get("attempt")
+            peak = recorded_peak(what.get("gpus"), gpus[number]) if is_its else None
             if type(length) in (float, int) and 0 <= length < MOST_SECONDS:
-                yield template_of(commands[number]), length
+                yield _Success(template_of(commands[number]), length, peak)
 
 
-def _telling(journal: bytes) -> Iterator[Record]:
+def _telling(journal: bytes, *, with_peaks: bool) -> Iterator[Record]:
+    kinds = (_READ, _MEASURED) if with_peaks else _READ
     lines = (
         line
         for line in BytesIO(journal)  # which makes no copy
-        if line.startswith(_READ) or (line.startswith(_ENDED) and _SUCCEEDED in line)
+        if line.startswith(kinds) or (line.startswith(_ENDED) and _SUCCEEDED in line)
     )
     while some := [*islice(lines, _AT_ONCE)]:  # all of them at once would take a hundred megabytes
         yield from read_records(b"".join(some)).records

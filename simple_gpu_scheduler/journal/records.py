@@ -8,13 +8,15 @@ can be separated from the next one written after it.
 from _json import encode_basestring_ascii as quote
 
 from simple_gpu_scheduler import events
-from simple_gpu_scheduler.base.jobs import Job
+from simple_gpu_scheduler.base.jobs import Job, Patience
 from simple_gpu_scheduler.base.measurement import Figures, GpuUse, Measurement
+from simple_gpu_scheduler.base.units import parse_patience, write_patience
 from simple_gpu_scheduler.base.values import Any, Callable, Iterable, Mapping
 
 # The options of a job, written if they are not the default; `after` and `name` are written separately.
-OPTIONS = ("gpus", "mem", "timeout", "time", "retries", "priority", "label")
+OPTIONS = ("gpus", "mem", "mem_auto", "timeout", "time", "retries", "priority", "label", "stall", "idle")
 _DEFAULTS = Job._field_defaults
+_PATIENCES = ("stall", "idle")
 _DIGITS = 3
 
 
@@ -49,7 +51,18 @@ def text(data: bytes) -> str:
 
 def option_values(job: Job) -> dict[str, Any]:
     """The options of a job that are not the default, except its name and dependencies."""
-    return {name: value for name in OPTIONS if (value := getattr(job, name)) != _DEFAULTS[name]}
+    return _written({name: value for name in OPTIONS if (value := getattr(job, name)) != _DEFAULTS[name]})
+
+
+def _written(options: Mapping[str, Any]) -> dict[str, Any]:
+    """A patience is text, as it is typed."""
+    return {name: write_patience(value) if isinstance(value, Patience) else value for name, value in options.items()}
+
+
+def read_options(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Options that were written like this. A ValueError says what is wrong with one."""
+    options = {name: record[name] for name in OPTIONS if name in record}
+    return options | {name: parse_patience(options[name]) for name in _PATIENCES if name in options}
 
 
 def measurement_values(measurement: Measurement) -> dict[str, Any]:
@@ -87,7 +100,7 @@ def _value(value: Any) -> Any:
 def _job_read(job: Job, at: float) -> str:
     place = f',"source":{quote(job.place.input)}' if job.place.input else ""
     place += f',"digest":{quote(job.place.digest)}' if job.place.digest else ""
-    rest = "".join(f',"{name}":{_option(value)}' for name, value in option_values(job).items())
+    rest = "".join(f',"{name}":{_json(value)}' for name, value in option_values(job).items())
     if job.name:
         rest += f',"name":{quote(job.name)}'
     if job.after:
@@ -103,6 +116,7 @@ def _jobs_read(event: events.JobsRead, at: float) -> str:
     if not event.mark:
         return lines
     values = event.mark._asdict()
+    values["defaults"] = _written(values["defaults"])
     if values["holds"] is None:
         del values["holds"]
     if not values["unfinished"]:
@@ -120,10 +134,14 @@ def _line_refused(event: events.LineRefused, at: float) -> str:
 
 def _started(event: events.JobStarted, at: float) -> str:
     attempt = event.attempt
-    log = f',"log":{quote(event.log)}' if event.log else ""
+    rest = f',"log":{quote(event.log)}' if event.log else ""
+    if attempt.job.mem_auto and attempt.job.mem:
+        rest += f',"mem":{attempt.job.mem}'
+    if attempt.alone:
+        rest += ',"alone":true'
     return (
         f'{{"event":"job started","at":{at:.3f},"job":{attempt.job.number},"attempt":{attempt.number}'
-        f',"gpus":[{",".join(map(quote, attempt.gpus))}],"slots":[{",".join(map(str, attempt.slots))}]{log}}}\n'
+        f',"gpus":[{",".join(map(quote, attempt.gpus))}],"slots":[{",".join(map(str, attempt.slots))}]{rest}}}\n'
     )
 
 
@@ -156,18 +174,10 @@ def _left_behind(event: events.LeftBehind, at: float) -> str:
 
 def _run_ended(event: events.RunEnded, at: float) -> str:
     values = event._asdict()
-    for name in ("cancelled", "interrupted"):
+    for name in ("cancelled", "interrupted", "stalled"):
         if not values[name]:
             del values[name]
     return record("run ended", at, **values)
-
-
-def _option(value: float | str) -> str:
-    return quote(value) if isinstance(value, str) else _number(value)
-
-
-def _number(value: float) -> str:
-    return str(value) if isinstance(value, int) else repr(value)
 
 
 def _numbers(jobs: Iterable[Job]) -> list[int]:
@@ -184,6 +194,14 @@ _LINES: Mapping[type, Callable[[Any, float], str]] = {
         "job began", at, job=event.attempt.job.number, attempt=event.attempt.number, where=event.where
     ),
     events.AttemptMeasured: _measured,
+    events.StallSeen: lambda event, at: record(
+        "stall seen",
+        at,
+        job=event.attempt.job.number,
+        attempt=event.attempt.number,
+        reason=event.reason,
+        ends=event.ends,
+    ),
     events.JobEnded: _ended,
     events.JobDropped: lambda event, at: record(
         "job dropped", at, job=event.job.number, reason=event.reason, cancelled=event.is_cancelled

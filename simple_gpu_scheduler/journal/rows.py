@@ -4,8 +4,9 @@ It does not know which runs there are, whether one is active, or how rows are pr
 """
 
 from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
-from simple_gpu_scheduler.base.values import Iterable, Iterator, Mapping, NamedTuple, Sequence
-from simple_gpu_scheduler.jobfile.options import parse_options
+from simple_gpu_scheduler.base.units import write_duration
+from simple_gpu_scheduler.base.values import Any, Iterable, Iterator, Mapping, NamedTuple, Sequence
+from simple_gpu_scheduler.jobfile.options import AUTO, parse_options
 from simple_gpu_scheduler.jobfile.parse import split_options
 from simple_gpu_scheduler.jobfile.split import LineCutter
 
@@ -26,7 +27,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 _MARK = "#: "
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_NUMBER = 10**15  # the parser accepts one digit less
-_DECIMALS = 15
 
 
 class RunRow(NamedTuple):
@@ -202,10 +202,14 @@ def _pieces(job: Job, after: Sequence[str], *, by_null: bool) -> list[bytes]:
 
 
 def _option_words(job: Job, after: Sequence[str]) -> str:
-    words = [f"{key}={_WRITTEN.get(key, str)(value)}" for key, value in option_values(job).items()]
+    words = [_option_word(key, value) for key, value in option_values(job).items()]
     words += [f"name={job.name}"] if job.name else []
     words += [f"after={','.join(after)}"] if after else []
     return " ".join(words)
+
+
+def _option_word(key: str, value: Any) -> str:
+    return f"mem={AUTO}" if key == "mem_auto" else f"{key}={_WRITTEN.get(key, str)(value)}"
 
 
 def _ways(job: Job, words: str, *, can_be_default: bool) -> Iterator[list[bytes]]:
@@ -240,16 +244,4 @@ def _size(size: int) -> str:
     return str(size) if size < _LONGEST_NUMBER else f"{size / 2**40!r}T"
 
 
-def _duration(seconds: float) -> str:
-    if seconds == int(seconds):
-        for unit, width in (("d", 86400), ("h", 3600), ("m", 60)):
-            if seconds and seconds % width == 0:
-                return f"{int(seconds) // width}{unit}"
-        return f"{int(seconds)}s"
-    shortest = repr(float(seconds))
-    if "e" in shortest or len(shortest.partition(".")[2]) > _DECIMALS:
-        return f"{seconds:.{_DECIMALS}f}s"
-    return f"{shortest}s"
-
-
-_WRITTEN = {"mem": _size, "timeout": _duration, "time": _duration}
+_WRITTEN = {"mem": _size, "timeout": write_duration, "time": write_duration}

@@ -7,13 +7,13 @@ caller decides what that means.
 from simple_gpu_scheduler.base.errors import BAD_INPUT
 from simple_gpu_scheduler.base.jobs import Job, Key, Outcome, Place, outcome_of
 from simple_gpu_scheduler.base.stdlib import bisect_left
-from simple_gpu_scheduler.base.values import Any, Callable, Iterable, Mapping, NamedTuple, get_args
+from simple_gpu_scheduler.base.values import Callable, Iterable, Mapping, NamedTuple, get_args
 from simple_gpu_scheduler.events.ledger import State, state_after
 
 from . import VERSION
 from .fields import is_sound
 from .read import Contents, Record, read_records
-from .records import OPTIONS
+from .records import read_options
 
 # The states of jobs that `--resume` runs. If their run is active, an interrupted one waits until it is resumed.
 UNFINISHED = ("waiting", "running", "interrupted")
@@ -28,7 +28,7 @@ def is_refusal(began: Record, ended: Record) -> bool:
 
 def may_have_no_job(ended: Record) -> bool:
     """Whether each line of a run that has finished may have been wrong, by how it ended."""
-    ran = any(ended.get(name) for name in ("succeeded", "failed", "timed_out", "left"))
+    ran = any(ended.get(name) for name in ("succeeded", "failed", "timed_out", "stalled", "left"))
     return ended.get("code") == BAD_INPUT and bool(ended.get("all_read")) and not ran
 
 
@@ -139,7 +139,15 @@ class RunState:
             "noticed": self._noticed,
             "run ended": lambda record: setattr(self, "ended", record),
             **dict.fromkeys(
-                ("attempt measured", "left behind", "stop asked", "neighbour came", "gpu set aside", "gpu returned"),
+                (
+                    "stall seen",
+                    "attempt measured",
+                    "left behind",
+                    "stop asked",
+                    "neighbour came",
+                    "gpu set aside",
+                    "gpu returned",
+                ),
                 lambda _record: None,
             ),
         }
@@ -334,12 +342,11 @@ def state_of(contents: Contents) -> RunState:
 
 
 def _job(record: Record) -> Job:
-    options: dict[str, Any] = {name: record[name] for name in OPTIONS if name in record}
     return Job(
         record["job"],
         record["command"].encode("utf-8", "surrogateescape"),
         Place(record["line"], record.get("source", ""), record.get("digest", "")),
         name=record.get("name", ""),
         after=tuple(record.get("after", ())),
-        **options,
+        **read_options(record),
     )

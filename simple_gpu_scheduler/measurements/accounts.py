@@ -5,10 +5,11 @@ twice between attempts that follow each other. A state such as the temperature h
 """
 
 from simple_gpu_scheduler.base.jobs import Key
-from simple_gpu_scheduler.base.measurement import GPU_CURVE, Curve, CurvePoint, Figures, GpuUse
+from simple_gpu_scheduler.base.measurement import GPU_CURVE, Curve, CurvePoint, Figures, GpuUse, Stillness
 from simple_gpu_scheduler.base.values import Any, Sequence
 
 from . import GpuSample, Meters
+from .stillness import Level
 from .thinning import Thinning
 
 # Readings come once a second. After a longer gap, only this much of it is known.
@@ -56,6 +57,7 @@ class _Account:
         self.counts = self.computes = False  # how the energy was found
         self.quantities = {name: Quantity() for name in ("memory_copy", "memory", "device_memory", *_STATES)}
         self.utilization = Quantity()
+        self.level = Level()
         self.seconds_at = [0.0] * 101  # of each per cent of utilisation
         self.throttled: dict[str, float] | None = None
         self.traffic: dict[str, float] = {}
@@ -99,6 +101,11 @@ class GpuAccounts:
             return None
         now = {name: value for name, value in zip(GPU_CURVE, account.now, strict=False) if value is not None}
         return _use(self.gpu, account)._replace(now=now)
+
+    def stillness(self, key: Key) -> Stillness | None:
+        """Since when it has been doing nothing new here; None if that is not known."""
+        account = self._accounts.get(key)
+        return account.level.stillness if account else None
 
     @property
     def last(self) -> GpuSample | None:
@@ -171,6 +178,7 @@ def _note(account: _Account, key: Key, sample: GpuSample, seconds: float, *, is_
             account.of_gpu.add("utilization")
         else:
             utilization = min(100.0, sample.shares.get(key, 0.0))
+    account.level.feed(sample.at, seconds, utilization)
     if utilization is not None:
         account.utilization.add(utilization, seconds)
         account.seconds_at[round(utilization)] += seconds

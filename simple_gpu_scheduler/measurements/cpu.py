@@ -1,8 +1,9 @@
 """What the processes of an attempt used: readings while it runs, and what the kernel says when it has ended."""
 
-from simple_gpu_scheduler.base.measurement import CPU, CpuUse, Curve, CurvePoint
+from simple_gpu_scheduler.base.measurement import CPU, CpuUse, Curve, CurvePoint, Stillness
 from simple_gpu_scheduler.base.values import Any
 
+from .stillness import CpuTime
 from .thinning import Thinning
 
 _FINEST = 10.0
@@ -14,6 +15,7 @@ class CpuAccount:
     def __init__(self, began: float) -> None:
         self._began = self._last = began
         self._seen = CpuUse()
+        self._time = CpuTime(began)
         self._curve = Thinning(finest=_FINEST)
 
     def feed(self, at: float, used: CpuUse) -> None:
@@ -23,12 +25,18 @@ class CpuAccount:
         if elapsed > 0:
             self._last = at
             cores = ((self._seen.seconds or 0.0) - before) / elapsed
+            self._time.feed(at, cores)
             values = cores, used.peak_memory
             self._curve.add(CurvePoint(at - elapsed - self._began, elapsed, values, values))
 
     def use(self, at_end: CpuUse = CpuUse()) -> CpuUse:  # noqa: B008 - a value, which nobody changes
         """What it has used so far, and what was told at its end."""
         return merged(self._seen, at_end)
+
+    @property
+    def stillness(self) -> Stillness | None:
+        """Since when it has used no CPU time; None if that is not known."""
+        return self._time.stillness
 
     @property
     def curve(self) -> Curve:

@@ -32,11 +32,12 @@ class Numbers(NamedTuple):
     not_started: int = 0
     cancelled: int = 0
     interrupted: int = 0
+    stalled: int = 0
 
 
 def numbers_of(end: RunEnded) -> Numbers:
     """Those of the summary."""
-    return Numbers(end.succeeded, end.failed, end.timed_out, end.not_started, end.cancelled, end.interrupted)
+    return Numbers(*[getattr(end, name) for name in Numbers._fields])
 
 
 class Told(NamedTuple):

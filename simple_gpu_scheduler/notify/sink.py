@@ -215,14 +215,7 @@ class News:
     def numbers(self) -> Numbers:
         """Counts of ended jobs, as in the summary."""
         counts = self._ledger.counts()
-        return Numbers(
-            counts.succeeded,
-            counts.failed,
-            counts.timed_out,
-            counts.not_started,
-            counts.cancelled,
-            counts.interrupted,
-        )
+        return Numbers(*[getattr(counts, name) for name in Numbers._fields])
 
     def _ended(self, event: JobEnd) -> None:
         number = told(event).job.number

@@ -47,6 +47,9 @@ class Grouped:
             end = os.fstat(fd).st_size if printed.end is None else printed.end
             start = after_header(fd, printed.start)
             if start != UNKNOWN:
+                for since, until in printed.gaps:
+                    self._stdout.copy(fd, start, since)
+                    start = max(start, until)
                 self._stdout.copy(fd, start, end)
         finally:
             os.close(fd)

@@ -13,7 +13,7 @@ from simple_gpu_scheduler.base.jobs import Attempt, Outcome
 from simple_gpu_scheduler.base.stdlib import re, suppress
 from simple_gpu_scheduler.base.text import show_command, show_gpus, show_job, show_outcome
 from simple_gpu_scheduler.base.units import show_duration
-from simple_gpu_scheduler.base.values import Iterator
+from simple_gpu_scheduler.base.values import Iterable, Iterator
 
 # At most this much is read to show a job's last output.
 TAIL = 8192
@@ -24,9 +24,10 @@ _BLOCK = 1 << 20
 _MARK = "[simple_gpu_scheduler] "
 _COMMAND, _ENDED = f"{_MARK}command: ", f"{_MARK}ended "
 _HEADER = f"{_MARK}job ".encode()
+REMARK = f"{_MARK}| ".encode()
 # Compiled when first needed, as by `status` for a run with logs.
 _RUN = rb"\[simple_gpu_scheduler\] job [^\n]* of run (\S+), attempt \d"
-_OWN = r"(?m)^\[simple_gpu_scheduler\] (?:job \d|command: |ended ).*\n?"
+_OWN = r"(?m)^\[simple_gpu_scheduler\] (?:job \d|command: |ended |\| ).*\n?"
 # Colours and the like: what a terminal takes as commands.
 _ESCAPES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
 
@@ -88,6 +89,36 @@ def open_to_read(path: str) -> int:
 def open_to_finish(path: str) -> int:
     """Open an existing log for reading and appending; may raise OSError."""
     return _open_plain(path, os.O_RDWR | os.O_APPEND)
+
+
+def write_remark(path: str, lines: Iterable[str]) -> tuple[int, int]:
+    """Write these in the middle of an attempt's output; from where to where. May raise OSError."""
+    fd = open_to_finish(path)
+    try:
+        size = os.fstat(fd).st_size
+        is_torn = size and os.pread(fd, 1, size - 1) != b"\n"
+        texts = [REMARK + line.encode("utf-8", "backslashreplace") + b"\n" for line in lines]
+        written = os.write(fd, (b"\n" if is_torn else b"") + b"".join(texts))
+        end = os.lseek(fd, 0, os.SEEK_CUR)  # the job may have printed meanwhile
+        return end - written, end
+    finally:
+        os.close(fd)
+
+
+def without_remarks(lines: bytes) -> bytes:
+    """Whole lines, without those of ours."""
+    if REMARK not in lines:
+        return lines
+    return b"".join([line for line in lines.splitlines(keepends=True) if not line.startswith(REMARK)])
+
+
+def state_of_file(path: str) -> tuple[int, int]:
+    """What changes whenever something is printed to a log; of one that is not there, zeros."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
 
 
 def _open_plain(path: str, flags: int) -> int:
@@ -164,8 +195,15 @@ def read_tail(path: str, most: int = TAIL, run: str = "") -> str:
         return ""
     try:
         start, end = part_of(fd, run)
-        at = max(start, end - most)
-        return output_of(os.pread(fd, end - at, at).decode("utf-8", "backslashreplace"))
+        while True:
+            at = max(start, end - most)
+            data = os.pread(fd, end - at, at)
+            if at > start and REMARK in data:  # the line that is cut may be ours
+                data = data.partition(b"\n")[2]
+            text = output_of(data.decode("utf-8", "backslashreplace"))
+            if text.strip() or at == start or REMARK not in data:
+                return text
+            most *= 4  # all of it is ours
     finally:
         os.close(fd)
 

@@ -8,8 +8,8 @@ import time
 
 from simple_gpu_scheduler.base.jobs import Attempt, Job, Key
 from simple_gpu_scheduler.base.stdlib import suppress
-from simple_gpu_scheduler.base.values import Callable, NamedTuple, Protocol
-from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, RunResumed, StartRefused
+from simple_gpu_scheduler.base.values import Callable, NamedTuple, Protocol, Sequence
+from simple_gpu_scheduler.events import Event, JobEnded, JobStarted, RunResumed, StallSeen, StartRefused
 from simple_gpu_scheduler.events.publisher import SinkTroubleError
 from simple_gpu_scheduler.system.writer import write_all
 
@@ -19,7 +19,7 @@ from .log_file import UNKNOWN, footer, newest_header, open_to_finish
 class Printed(NamedTuple):
     """The output of one attempt: from where to where in its log; to the end of the log if unknown.
 
-    With `cut_at`, the log is not needed from there on.
+    With `cut_at`, the log is not needed from there on. What is in the `gaps` was not printed by the attempt.
     """
 
     attempt: Attempt
@@ -27,6 +27,7 @@ class Printed(NamedTuple):
     start: int
     end: int | None = None
     cut_at: int | None = None
+    gaps: Sequence[tuple[int, int]] = ()
 
     def cut(self) -> None:
         """Remove what is not needed; what an earlier run left in the log stays."""
@@ -67,12 +68,15 @@ class Logs:
         self._firsts: dict[int, int] = {}  # where the first attempt of a job begins, if succeeding deletes them all
         self._earlier_logs: dict[Key, str] = {}  # the logs of attempts that an earlier scheduler had started
         self._to_retry: set[Key] = set()  # whose end may be reported again, as final
+        self._gaps: dict[Key, list[tuple[int, int]]] = {}
         self._complained: set[str] = set()
 
     def take(self, event: Event, /) -> None:
         """One event."""
         if isinstance(event, JobStarted) and event.log:
             self._start(event.attempt, event.log)
+        elif isinstance(event, StallSeen) and event.written:
+            self._gaps.setdefault(event.attempt.key, []).append(event.written)
         elif isinstance(event, StartRefused):
             self._take_back(event.attempt)
         elif isinstance(event, RunResumed):
@@ -114,7 +118,8 @@ class Logs:
             self._relay.ended(printed)
 
     def _end(self, event: JobEnded, log: str) -> None:
-        printed = Printed(event.attempt, log, self._starts.pop(event.attempt.key, UNKNOWN))
+        key = event.attempt.key
+        printed = Printed(event.attempt, log, self._starts.pop(key, UNKNOWN), gaps=self._gaps.pop(key, ()))
         fd = None
         try:
             fd = open_to_finish(log)

@@ -14,7 +14,7 @@ from simple_gpu_scheduler.base.values import Callable, NamedTuple
 from simple_gpu_scheduler.system.inbox import SystemInbox
 from simple_gpu_scheduler.system.threads import need_thread
 
-from .log_file import UNKNOWN, after_header, open_to_read
+from .log_file import UNKNOWN, after_header, open_to_read, without_remarks
 from .sink import Printed
 from .stdout import Stdout
 
@@ -148,7 +148,8 @@ class _Followed:
             self._kept += rest
             return self.rest() if len(self._kept) > _LONGEST_LINE else b""
         whole, self._kept = self._kept + lines + newline, rest
-        return tagged(whole, self._tag)
+        whole = without_remarks(whole)
+        return tagged(whole, self._tag) if whole else b""
 
     def rest(self) -> bytes:
         """The unfinished line."""

@@ -16,6 +16,7 @@ COLOURS = {
     "succeeded": "#2f76b0",
     "failed": "#c74408",
     "timed out": "#e3ac3b",
+    "stalled": "#b3446c",
     "killed": "#8b3f9e",
     "not started": "#4a5260",
     "cancelled": "#a9b1bd",

@@ -116,7 +116,8 @@ def _gpu(report: Report, job: Report, gpu: Report) -> list[str]:
 def blocks(values: Iterable[float | None]) -> str:
     """A small curve of values up to 100; a blank where there is none."""
     return "".join(
-        " " if value is None else BLOCKS[min(len(BLOCKS) - 1, int(value * len(BLOCKS) / _FULL))] for value in values
+        " " if value is None else BLOCKS[max(0, min(len(BLOCKS) - 1, int(value * len(BLOCKS) / _FULL)))]
+        for value in values
     )
 
 

@@ -12,6 +12,7 @@ STATES = (
     "succeeded",
     "failed",
     "timed out",
+    "stalled",
     "killed",
     "not started",
     "cancelled",
@@ -19,7 +20,7 @@ STATES = (
     "running",
     "waiting",
 )
-FAILED = ("failed", "timed out", "killed")
+FAILED = ("failed", "timed out", "stalled", "killed")
 CPU = "cpu"
 _LONGEST = 5
 

@@ -1,7 +1,6 @@
 """A report -> four pictures (PNG) for a paper: what each GPU did over time, of a run or of one job.
 
-Up to three GPUs share a picture of the width of a column; each of more has a strip of its own, across two columns,
-since nobody can follow eight lines that cross.
+Each GPU has a strip of its own, since nobody can follow lines that cross. Up to four GPUs fit the width of a column.
 """
 
 import io
@@ -13,10 +12,10 @@ from simple_gpu_scheduler.base.units import axis_unit
 from simple_gpu_scheduler.base.values import Any, NamedTuple
 
 _COLUMN, _TWO_COLUMNS, _DPI, _POINTS = 3.5, 7.0, 300, 8
-_HEIGHT, _STRIP, _AROUND, _MOST_HEIGHT = 2.2, 0.42, 0.6, 9.0  # inches
-_MOST_TOGETHER = 3
-# Safe for the colour-blind (Okabe and Ito), and told apart by their dashes without any colour.
-_LINES = (("#0072B2", "-"), ("#D55E00", (0, (4, 1.2))), ("#009E73", (0, (1.2, 1))))
+_LEAST_HEIGHT, _STRIP, _AROUND, _MOST_HEIGHT = 2.2, 0.42, 0.6, 9.0  # inches
+_MOST_IN_COLUMN = 4
+_LONGEST_NAME = 13
+_COLOUR, _GRID = "#0072B2", "#d0d0d0"
 _EMPTY = 0.05  # of the height, above what is highest
 
 
@@ -52,39 +51,30 @@ def draw_pictures(report: Mapping[str, Any]) -> dict[str, bytes]:
 
 
 def _draw(figure_of: Any, picture: PaperPicture, lanes: Sequence[Mapping[str, Any]], begin: float, since: str) -> bytes:
-    is_together = len(lanes) <= _MOST_TOGETHER
-    width = _COLUMN if is_together else _TWO_COLUMNS
-    height = _HEIGHT if is_together else min(_MOST_HEIGHT, _AROUND + _STRIP * len(lanes))
+    width = _COLUMN if len(lanes) <= _MOST_IN_COLUMN else _TWO_COLUMNS
+    height = min(_MOST_HEIGHT, max(_LEAST_HEIGHT, _AROUND + _STRIP * len(lanes)))
     figure = figure_of(figsize=(width, height), dpi=_DPI, layout="constrained")
-    strips = figure.subplots(1 if is_together else len(lanes), 1, sharex=True, squeeze=False)[:, 0]
+    strips = figure.subplots(len(lanes), 1, sharex=True, squeeze=False)[:, 0]
     end = max(lane["from"] + lane["step"] * len(lane["seconds"]) for lane in lanes)
     size, unit = axis_unit(end - begin)
-    for number, lane in enumerate(lanes):
-        axes = strips[0 if is_together else number]
-        colour, dashes = _LINES[number if is_together else 0]
+    for axes, lane in zip(strips, lanes, strict=True):
         edges = [(lane["from"] + lane["step"] * at - begin) / size for at in range(len(lane["seconds"]) + 1)]
         values = [float("nan") if value is None else value for value in lane[picture.curve]]
-        label = safe(f"GPU {lane['gpu']}")
-        axes.stairs(values, edges, baseline=None, color=colour, linestyle=dashes, linewidth=0.9, label=label)
-    for axes in strips:
+        axes.stairs(values, edges, baseline=None, color=_COLOUR, linewidth=0.9)
         _lay_out(axes, picture, _reach(picture, lanes), (end - begin) / size)
-    if is_together:
-        strips[0].set_ylabel(picture.label, fontsize=_POINTS)
         if len(lanes) > 1:
-            strips[0].legend(
-                fontsize=_POINTS, frameon=False, ncols=len(lanes), loc="lower left", bbox_to_anchor=(0, 1), borderpad=0
-            )
-    else:
-        figure.supylabel(picture.label, fontsize=_POINTS)
-        for axes, lane in zip(strips, lanes, strict=True):
-            axes.set_ylabel(
-                safe(f"GPU {lane['gpu']}"), fontsize=_POINTS, rotation=0, ha="left", va="center", parse_math=False
-            )
+            axes.set_ylabel(_label(lane["gpu"]), fontsize=_POINTS, rotation=0, ha="left", va="center", parse_math=False)
             axes.yaxis.set_label_coords(1.01, 0.5)
+    figure.supylabel(picture.label, fontsize=_POINTS)
     strips[-1].set_xlabel(f"time since {since} started ({unit})", fontsize=_POINTS)
     made = io.BytesIO()
     figure.savefig(made, format="png")
     return made.getvalue()
+
+
+def _label(gpu: str) -> str:
+    """Short enough for a paper; that of a MIG instance is a UUID."""
+    return "GPU " + (safe(gpu) if len(gpu) <= _LONGEST_NAME else safe(gpu[: _LONGEST_NAME - 1]) + "…")
 
 
 def _lay_out(axes: Any, picture: PaperPicture, reach: tuple[float, float], end: float) -> None:
@@ -93,9 +83,10 @@ def _lay_out(axes: Any, picture: PaperPicture, reach: tuple[float, float], end: 
     if picture.most is not None:
         axes.set_yticks([picture.least, picture.most])
     else:
-        axes.locator_params(axis="y", nbins=4)
+        axes.locator_params(axis="y", nbins=3)
     axes.tick_params(labelsize=_POINTS, width=0.6, length=2.5)
-    axes.grid(axis="y", linewidth=0.4, color="#d0d0d0")
+    axes.grid(axis="y", linewidth=0.4, color=_GRID)
+    axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -203,7 +203,7 @@ def _not_started(report: Report) -> list[str]:
 
 
 def _how(job: Report) -> str:
-    return show_outcome(Outcome(job["state"], job["code"] or 0))
+    return show_outcome(Outcome(job["state"], job["code"] or 0, job["reason"] or ""))
 
 
 def _waits(report: Report) -> list[str]:

@@ -12,6 +12,7 @@ from .lanes import GpuLane
 from .measured import Measured
 from .timeline import Span
 
+_LEAST, _MUCH, _MOST_OF_IT = 2.0, 60.0, 0.8  # of a second or two only a reading is known
 _CPU_SUMS = ("seconds", "read", "written")
 
 
@@ -143,9 +144,14 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def worst(jobs: Iterable[Mapping[str, Any]], most: int) -> list[int]:
-    """The jobs that wasted the most time of GPUs, the worst first."""
-    found = [(job["measured"]["wasted"], job["job"]) for job in jobs if job["measured"] and job["measured"]["wasted"]]
+    """The jobs that wasted much time of GPUs, or most of what they held; the worst first."""
+    found = [(job["measured"]["wasted"], job["job"]) for job in jobs if job["measured"] and _is_waste(job["measured"])]
     return [number for _, number in sorted(found, key=lambda each: (-each[0], each[1]))[:most]]
+
+
+def _is_waste(measured: Measured) -> bool:
+    wasted, held = measured["wasted"] or 0.0, measured["held"] or 0.0
+    return wasted >= _MUCH or wasted >= max(_LEAST, _MOST_OF_IT * held)
 
 
 def throttled_seconds(measured: Measured) -> float | None:

@@ -11,8 +11,6 @@ Report = Mapping[str, Any]
 
 NOTHING = "-"
 _MOST = 5
-_LEAST = 60.0  # less of a GPU's time is no waste to speak of, unless it is much of the job's
-_MUCH = 0.5
 _NARROW = 80
 _DISPENSABLE = ("PEAK MEMORY", "ENERGY", "HELD", "AT 0 %")
 _SIDES = {"JOB": ">", "WASTED": ">", "HELD": ">", "USED": ">", "AT 0 %": ">", "PEAK MEMORY": ">", "ENERGY": ">"}
@@ -23,7 +21,7 @@ def gpu_use(report: Report, jobs: Mapping[int, Report], width: int | None, most:
     use = report["use"]
     if use is None:
         return []
-    found = [jobs[number] for number in report["worst"] if is_waste(jobs[number]["measured"])][:_MOST]
+    found = [jobs[number] for number in report["worst"][:_MOST]]
     lines = [f"GPU USE  {sentence(use)}"]
     if not found:
         return lines
@@ -49,12 +47,6 @@ def sentence(use: Report) -> str:
 def gpu_time(seconds: float) -> str:
     """Seconds of GPUs: `9.1 GPU-hours`, or a duration where that is less than a tenth."""
     return f"{seconds / 3600:.1f} GPU-hours" if seconds >= 360 else show_in_one_unit(seconds)  # noqa: PLR2004 - a tenth
-
-
-def is_waste(measured: Report) -> bool:
-    """Whether so much was wasted that somebody wants to know."""
-    wasted, held = measured["wasted"] or 0.0, measured["held"] or 0.0
-    return bool(wasted >= _LEAST or wasted >= _MUCH * held > 0)
 
 
 def _row(job: Report) -> tuple[str, ...]:

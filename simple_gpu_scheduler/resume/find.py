@@ -120,7 +120,7 @@ def is_done(path: str, *, failed_too: bool) -> bool:
         return False
     if how == "refused" or not failed_too:
         return True
-    if counts.get("failed") or counts.get("timed_out"):
+    if any(counts.get(name) for name in ("failed", "timed_out", "stalled")):
         return False
     # A refused line is counted like a job that was not started, but cannot be retried.
     return not (counts.get("not_started") and _has_unstarted(path))

@@ -73,7 +73,7 @@ def what_is_left(state: RunState, alive: Mapping[Key, int], *, failed_too: bool)
         elif each.state in UNFINISHED or (failed_too and each.state in ("failed", "not started")):
             waiting.append((job, _next_attempt(each, failed_too=failed_too)))
         else:
-            ended.append((job, _fate(each), NextAttempt(each.attempts + 1, each.attempts)))
+            ended.append((job, _fate(each), NextAttempt(each.attempts + 1, each.attempts, each.state == "failed")))
     lengths = tuple(each.length for each in state.jobs.values() if each.exited is None and each.state == "succeeded")
     return Resumption(tuple(waiting), tuple(survivors), tuple(ended), tuple(state.refused), lengths, failed_too)
 
@@ -82,7 +82,7 @@ def _next_attempt(each: JobState, *, failed_too: bool) -> NextAttempt:
     """Interrupted attempts do not count; and retrying failed jobs starts afresh."""
     interrupted = each.interrupted + (each.state == "running")
     fresh = failed_too and each.state in ("failed", "not started")
-    return NextAttempt(each.attempts + 1, each.attempts if fresh else interrupted)
+    return NextAttempt(each.attempts + 1, each.attempts if fresh else interrupted, fresh and each.state == "failed")
 
 
 def _fate(each: JobState) -> Fate:

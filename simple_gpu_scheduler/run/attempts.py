@@ -92,6 +92,12 @@ def cancel(state: State, key: Key) -> bool:
     return True
 
 
+def end_stalled(state: State, key: Key, why: str) -> None:
+    """End one that has stalled."""
+    run = state.attempts[key] = state.attempts[key]._replace(why=why)
+    _end(state, [run], "stalled", force=False)
+
+
 def next_deadline(state: State) -> float:
     """When the next attempt must be ended."""
     return min(state.due.values()) if state.due else NEVER

@@ -8,11 +8,16 @@ from simple_gpu_scheduler.scheduling import Dropped
 from .state import State, UnderWay
 
 
-def conclude(state: State, run: UnderWay, outcome: Outcome) -> tuple[JobEnded, tuple[Dropped, ...]]:
-    """Publish the end of an attempt. Returns the event, and the jobs that will never start because of it."""
+def conclude(
+    state: State, run: UnderWay, outcome: Outcome, peak: int | None = None
+) -> tuple[JobEnded, tuple[Dropped, ...]]:
+    """Publish the end of an attempt. Returns the event, and the jobs that will never start because of it.
+
+    `peak` is the most memory that it used on one of its GPUs, if that is known and matters.
+    """
     now, attempt = state.clock.now(), run.attempt
     interrupted = run.ending == "stopped" and outcome.kind != "succeeded"
-    verdict = state.scheduler.end(attempt, outcome, now, is_interrupted=interrupted)
+    verdict = state.scheduler.end(attempt, outcome, now, is_interrupted=interrupted, peak=peak)
     event = JobEnded(
         attempt,
         outcome,

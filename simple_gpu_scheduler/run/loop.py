@@ -5,11 +5,20 @@ order, the engine places and processes, and the sinks how things are shown.
 """
 
 from simple_gpu_scheduler.base.errors import Broken
-from simple_gpu_scheduler.base.jobs import Job, Outcome, Place
+from simple_gpu_scheduler.base.jobs import Attempt, Job, Outcome, Place
 from simple_gpu_scheduler.base.stdlib import Empty, signal
 from simple_gpu_scheduler.base.text import show_job
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Callable, Iterable, Mapping
-from simple_gpu_scheduler.engines.protocol import NEVER, Began, Ended, Exited, ForEngine, Refused, Unstoppable
+from simple_gpu_scheduler.engines.protocol import (
+    NEVER,
+    Began,
+    Diagnosed,
+    Ended,
+    Exited,
+    ForEngine,
+    Refused,
+    Unstoppable,
+)
 from simple_gpu_scheduler.events import (
     AllRead,
     InputEnded,
@@ -28,7 +37,7 @@ from simple_gpu_scheduler.scheduling.backfill import Choice
 from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from simple_gpu_scheduler.system.signals import Signalled
 
-from . import attempts, ends, gpu_watch, requests, stop
+from . import attempts, ends, gpu_watch, history, requests, stop
 from .state import Message, State, UnderWay
 
 if TYPE_CHECKING:
@@ -54,6 +63,7 @@ def resume(state: State, left: "Resumption") -> None:
     for each in left.survivors:
         state.scheduler.resume(each.attempt, each.excused, now)
         attempts.resume(state, each.attempt, each.began_at, each.ended_at)
+        _watch(state, each.attempt, each.log)
     # Before jobs that are dropped at once: those have their own events.
     state.publish(left.as_event(state.runtimes()))
     for job, next_attempt in left.waiting:
@@ -79,11 +89,10 @@ def run(state: State) -> None:
         if message is not None:
             receive(state, message)
         attempts.enforce_deadlines(state)
+        if state.watched:
+            _check_stalls(state)
         start_what_fits(state)
         _resume_reader(state)
-        if state.load_history and state.scheduler.asks_lengths:
-            state.load_history()
-            state.load_history = None
     state.engine.close()
     ends.give_up_retries(state)
     state.publish(state.ledger.summary(state.clock.now() - began, state.signal))
@@ -113,7 +122,9 @@ def _is_over(state: State) -> bool:
 
 def _next_message(state: State) -> Message | None:
     now = state.clock.now()
-    wake = min(attempts.next_deadline(state), gpu_watch.next_wake(state))
+    wake = min(attempts.next_deadline(state), gpu_watch.next_wake(state), state.watch_at)
+    if history.is_awaited(state):
+        wake = min(wake, state.peaks_due)
     if state.starts:
         wake = min(wake, state.scheduler.next_wake(now))
         start = state.start_limit.next_try(len(state.attempts), now)
@@ -171,12 +182,15 @@ def _on_engine(state: State, message: ForEngine) -> None:
             _on_refused(state, report)
         elif isinstance(report, Unstoppable):
             attempts.cannot_end(state, report.attempt)
+        elif isinstance(report, Diagnosed):
+            _on_diagnosed(state, report)
         else:
             _on_began(state, report)
 
 
 def _on_began(state: State, report: Began) -> None:
     attempts.began(state, report.attempt)
+    _watch(state, report.attempt, state.rules.log_of(report.attempt.job))
     state.scheduler.begin(report.attempt, state.clock.now())
     state.publish(JobBegan(report.attempt, report.where))
 
@@ -208,11 +222,14 @@ def _on_ended(state: State, ended: Ended) -> None:
         ends.interrupt(state, ended.attempt, ended.why)
         state.engine.release(ended.attempt)
         return
-    event, dropped = ends.conclude(state, run, outcome)
+    peak = history.peak(state, run.attempt, ended.measured)
+    event, dropped = ends.conclude(state, run, outcome, peak)
     # After the event: when another scheduler gets the GPU, the end must have been recorded.
     state.engine.release(run.attempt)
     if ended.beyond_us or (ended.swept and not run.ending):  # a job that we ended had no time to clean up
         state.publish(LeftBehind(run.attempt, ended.swept, ended.beyond_us, ended.server))
+    if outcome.kind == "succeeded":
+        history.tell_nothing_learned(state, run.attempt, peak)
     if run.ending != "cancelled" and run.attempt.slots:  # otherwise it says nothing about a GPU of ours
         gpu_watch.ended(state, event, dropped)
     stop.check_failures(state)
@@ -221,6 +238,8 @@ def _on_ended(state: State, ended: Ended) -> None:
 def _outcome(run: UnderWay, ended: Ended) -> Outcome | None:
     if run.ending == "timed out":
         return Outcome("timed out")
+    if run.ending == "stalled":
+        return Outcome("stalled", reason=run.why)
     if run.ending and ended.outcome is None:  # nothing says how it ended, but we ended it: it must not run again
         return Outcome("killed", signal.SIGTERM)
     return ended.outcome
@@ -254,16 +273,17 @@ _ON: Mapping[type, Callable[[State, Any], object]] = {
     Noticed: lambda state, message: state.publish(message),
     Broken: _raise,
     Signalled: _on_signal,
-    PastLengths: lambda state, message: state.scheduler.add_history(message.history),
+    PastLengths: history.arrived,
     Asked: lambda state, asked: asked.reply(requests.answer(state, asked.request) if asked.take() else _WITHDRAWN),
 }
 
 
 def start_what_fits(state: State) -> None:
     """Ask the scheduler until it would start nothing more."""
+    history.ask(state)
     if not state.ledger.is_stopping:
         gpu_watch.review(state)
-    if state.starts:
+    if state.starts and not history.is_awaited(state):
         _start_all(state, state.clock.now())
         stop.check_gpus(state)
     gpu_watch.tend(state)
@@ -286,7 +306,29 @@ def _start(state: State, choice: Choice, now: float) -> bool:
         state.engine.release(attempt)
         return False
     state.scheduler.start(choice, now)
-    state.publish(JobStarted(attempt, state.rules.log_of(attempt.job)))
+    log = state.rules.log_of(attempt.job)
+    state.publish(JobStarted(attempt, log))
     state.start_limit = state.start_limit.started(len(state.attempts), now)
     attempts.start(state, attempt)
+    _watch(state, attempt, log)
     return True
+
+
+def _watch(state: State, attempt: Attempt, log: str) -> None:
+    failures, job = state.rules.failures, attempt.job
+    if state.rules.watches and (failures.stall or failures.idle or job.stall or job.idle):
+        from . import stalls  # noqa: PLC0415 - few runs watch their jobs
+
+        stalls.watch(state, attempt, log)
+
+
+def _check_stalls(state: State) -> None:
+    from . import stalls  # noqa: PLC0415 - as above
+
+    stalls.check(state)
+
+
+def _on_diagnosed(state: State, report: Diagnosed) -> None:
+    from . import stalls  # noqa: PLC0415 - as above
+
+    stalls.diagnosed(state, report)

@@ -1,5 +1,6 @@
 """The command line of a run as values: one for each section of --help, each defined by its room."""
 
+from simple_gpu_scheduler.base.jobs import Patience
 from simple_gpu_scheduler.base.values import NamedTuple, Sequence
 from simple_gpu_scheduler.display import DisplayOptions
 from simple_gpu_scheduler.engines import ENGINES
@@ -17,6 +18,8 @@ class FailureOptions(NamedTuple):
     """The section "Failures and time limits" of --help; times are in seconds."""
 
     timeout: float | None = None
+    stall: Patience | None = None
+    idle: Patience | None = None
     grace: float = 10.0
     retries: int = 0
     retry_delay: float = 0.0

@@ -62,6 +62,10 @@ def _show(state: State, attempt: Attempt, runtime: float) -> Answer:
     }
     if log := state.rules.log_of(job):
         shown["log"] = log
+    if attempt.gpus and job.mem:
+        shown["mem"] = job.mem
+    if attempt.alone:
+        shown["alone"] = True
     if job.time is not None:
         shown["estimate"] = job.time
     if measured := state.engine.measured(attempt.key):

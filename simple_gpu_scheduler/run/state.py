@@ -6,7 +6,7 @@ wait, and why.
 
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Waiting
-from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job, Key
+from simple_gpu_scheduler.base.jobs import Attempt, Ending, Job, Key, Patience
 from simple_gpu_scheduler.base.values import Any, Callable, NamedTuple
 from simple_gpu_scheduler.engines.protocol import NEVER, ForEngine, World
 from simple_gpu_scheduler.events import Noticed
@@ -25,20 +25,36 @@ from simple_gpu_scheduler.system.signals import Signalled
 class RunRules(NamedTuple):
     """`reads_all`: the whole input is read first, since the order depends on it.
 
-    `log_of` is the log file of a job that starts now; empty if it has none.
+    `watches`: jobs that may not stall are watched, as they run. `log_of` is the log file of a job that starts now;
+    empty if it has none. All that it prints goes there only if the run `sees_output`.
     """
 
     failures: FailureOptions = FailureOptions()
     reads_all: bool = False
     run_id: bytes = b""
+    watches: bool = True
+    sees_output: bool = True
     log_of: Callable[[Job], str] = lambda _job: ""
+
+
+class EarlierRuns(NamedTuple):
+    """What earlier runs tell: how to ask for it, with or without peaks, so that it comes as a message.
+
+    `has_lengths`: those were read before. `unmeasured` says why this run does not learn how much memory jobs need; None
+    if nobody need know.
+    """
+
+    load: Callable[[bool], object] = lambda _with_peaks: None
+    has_lengths: bool = True
+    unmeasured: str | None = ""
 
 
 class UnderWay(NamedTuple):
     """An attempt that was started.
 
     It began at `began` by the loop's clock and at `began_at` by the wall clock, or waits in a cluster's queue. `ending`
-    is why we end it; `ended` is when its main process ended, if processes that it left behind are still being ended.
+    is why we end it, `why` in words; `ended` is when its main process ended, if processes that it left behind are still
+    being ended.
     """
 
     attempt: Attempt
@@ -46,10 +62,27 @@ class UnderWay(NamedTuple):
     began_at: float
     ending: Ending = ""
     ended: float | None = None
+    why: str = ""
 
     def runtime(self, now: float) -> float:
         """How long its main process has been running, or ran."""
         return 0.0 if self.began is None else max(0.0, (self.ended or now) - self.began)
+
+
+class Watched(NamedTuple):
+    """What is known of an attempt that may not stall: which of these it has been told for, and what is being told.
+
+    Its log was like `seen` when last looked at, and has not changed since `quiet_since`; None if it shows nothing.
+    """
+
+    stall: Patience | None
+    idle: Patience | None
+    since: float
+    log: str
+    seen: tuple[int, int]
+    quiet_since: float | None
+    told: frozenset[str] = frozenset()
+    found: tuple[tuple[str, bool], ...] = ()  # reasons, and whether it is to end; until it is diagnosed
 
 
 class State:
@@ -62,23 +95,27 @@ class State:
         world: World,
         publisher: Publisher,
         stop_reading: Callable[[], bool] = lambda: True,
-        load_history: Callable[[], object] | None = None,
+        history: EarlierRuns = EarlierRuns(),  # noqa: B008 - a value, which nobody changes
     ) -> None:
-        """`stop_reading` closes inputs that may continue, and returns whether something had arrived by then.
-
-        `load_history` puts the lengths of earlier runs on the inbox; it is called as soon as lengths matter.
-        """
+        """`stop_reading` closes inputs that may continue, and returns whether something had arrived by then."""
         self.rules = rules
         self.scheduler = scheduler
         self.engine, self.inbox, self.clock, self.read_more = world
         self.publish: Callable[[Any], None] = publisher.publish  # hands an event to the ledger and all sinks
         self.ledger = publisher.ledger
         self.stop_reading = stop_reading
-        self.load_history = load_history
+        self.history = history
+        self.asked_lengths = history.has_lengths
+        self.asked_peaks = False
+        self.peaks_due = float("-inf")  # until when the peaks of earlier runs are awaited
+        self.has_told_of_peaks = history.unmeasured is None  # that jobs run alone since nobody knows what they need
         # The attempts under way, in the order in which they were started, and the next deadline of those that have one:
         # the timeout or, once they are being ended, the end of the grace period.
         self.attempts: dict[Key, UnderWay] = {}
         self.due: dict[Key, float] = {}
+        self.watched: dict[Key, Watched] = {}
+        self.watch_at = NEVER  # when to look at these
+        self.has_told_of_blindness = False
         self.quarantine = Quarantine(rules.failures.quarantine)
         self.start_limit = StartLimit()
         self.waiting = Waiting()

@@ -30,10 +30,14 @@ class Verdict(NamedTuple):
 
 
 class NextAttempt(NamedTuple):
-    """Where a job resumes that was tried before: its next attempt, and how many earlier ones do not count."""
+    """Where a job resumes that was tried before: its next attempt, and how many earlier ones do not count.
+
+    `has_failed`: even if that does not count, since it is tried afresh.
+    """
 
     attempt: int = 1
     excused: int = 0
+    has_failed: bool = False
 
 
 AT_FIRST = NextAttempt()

@@ -40,15 +40,15 @@ def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, front: Front 
     if front and front.now == now and front.rooms is rooms:
         return _choose_passing(front, lineup, slots)
     for waiting in lineup.in_order(now, (slots.load, len(lineup))):
-        gpus, mem, _, _ = waiting.kind
+        gpus, mem, _, _, alone = waiting.kind
         if not gpus:
             if has_cpu:
                 return Choice(waiting, slots.attempt(waiting.job, waiting.attempt))
             continue
-        positions = slots.with_places(rooms, mem)
+        positions = slots.with_places(rooms, mem, alone=alone)
         if len(positions) >= gpus:
-            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions))
-        if slots.within_reach(rooms, mem) >= gpus:
+            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions, alone=alone))
+        if slots.within_reach(rooms, mem, alone=alone) >= gpus:
             return _choose_passing(Front(waiting, now, rooms), lineup, slots)
     return None
 
@@ -56,13 +56,13 @@ def choose(lineup: Lineup, slots: Slots, rooms: Rooms, now: float, front: Front 
 def _choose_passing(front: Front, lineup: Lineup, slots: Slots) -> Choice | None:
     """The first job that may start ahead: it is known to end before the first can start, or needs none of its GPUs."""
     wide, now, rooms = front
-    kept = slots.keep(rooms, wide.kind[0], wide.kind[1], now)
+    kept = slots.keep(rooms, wide.kind[0], wide.kind[1], now, alone=wide.kind[4])
     gap = Gap(len(slots.open), kept.start - now if kept.is_known else -1.0, slots.beyond(kept), slots.has_cpu())
     for waiting in lineup.passing(gap, now, (slots.load, len(lineup))):
-        gpus, mem, _, _ = waiting.kind
+        gpus, mem, _, _, alone = waiting.kind
         if not gpus:
             return Choice(waiting, slots.attempt(waiting.job, waiting.attempt), front)
-        positions = slots.with_places(rooms, mem, NOTHING if waiting.estimate <= gap.seconds else kept)
+        positions = slots.with_places(rooms, mem, NOTHING if waiting.estimate <= gap.seconds else kept, alone=alone)
         if len(positions) >= gpus:
-            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions), front)
+            return Choice(waiting, slots.attempt(waiting.job, waiting.attempt, positions, alone=alone), front)
     return None

@@ -9,6 +9,7 @@ from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.base.stdlib import deque
 from simple_gpu_scheduler.base.values import Callable, Iterable, Mapping, NamedTuple, Sequence
 
+from .peaks import PeakHistory
 from .templates import template_of_job
 
 # Seconds: from the epoch to the year 4147. Anything larger is milliseconds, or nonsense.
@@ -23,9 +24,10 @@ History = Mapping[str, Sequence[float]]
 
 
 class PastLengths(NamedTuple):
-    """Lengths from earlier runs, which arrive during the run."""
+    """Lengths from earlier runs, which arrive during the run; with `peaks` of memory, if these were asked for."""
 
     history: History
+    peaks: PeakHistory | None = None
 
 
 def own_estimate(job: Job) -> float:

@@ -10,6 +10,7 @@ from simple_gpu_scheduler.base.values import Callable, Iterable, Iterator, Named
 from simple_gpu_scheduler.scheduling.policies import Heads, Kind, Load, Policy, WaitingJob
 
 from .estimates import UNKNOWN, Estimates, History
+from .peaks import PeakHistory, Peaks
 from .slots import Need
 
 Label = Callable[[Job], str]
@@ -32,11 +33,14 @@ class Lineup:
     Lengths are looked up only where they matter: for the policy, or once a job needs several GPUs or declares memory.
     """
 
-    def __init__(self, policy: Policy, estimates: Estimates, label: Label, need: Callable[[Job], Need]) -> None:
+    def __init__(
+        self, policy: Policy, estimates: Estimates, label: Label, need: Callable[[Job], Need], peaks: Peaks
+    ) -> None:
         self._policy = policy
         self._estimates = estimates
         self._label = label
         self._need = need
+        self._peaks = peaks
         self.by_length = policy.by_length
         self._queues: dict[Kind, list[WaitingJob]] = {}
         self._heads: dict[Kind, WaitingJob] = {}  # the first of each queue
@@ -51,10 +55,14 @@ class Lineup:
     def add(self, job: Job, attempt: int, since: float) -> None:
         """Add a job."""
         length, estimate = 0.0, UNKNOWN
-        gpus, mem = self._need(job)
+        (gpus, mem), alone = self._need(job), False
+        if job.mem_auto and gpus:
+            mem, alone = self._peaks.claim(job, gpus)
+            job = job._replace(mem=mem or None)
+            self._peaks.join(job)
         if self.by_length:
             length, estimate = self._estimates.take_in(job)
-        elif gpus > 1 or mem:  # from now on jobs may start ahead of others
+        elif gpus > 1 or mem or alone:  # from now on jobs may start ahead of others
             self.by_length = True
             self._place_anew(list(self._here))
             length, estimate = self._estimates.take_in(job)
@@ -62,7 +70,7 @@ class Lineup:
         if estimate == UNKNOWN:  # a guess is no length
             roughly += _NO_LENGTH
         label = self._label(job) if self._policy.by_label else ""
-        kind = (gpus, mem, roughly, label)
+        kind = (gpus, mem, roughly, label, alone)
         rank = self._policy.rank(job, since, length)
         self._push(WaitingJob(rank, job.number, attempt, job, since, length, estimate, kind))
 
@@ -112,6 +120,19 @@ class Lineup:
         """The lengths from earlier runs have arrived."""
         self._place_anew(self._estimates.add_history(history))
 
+    def learn_peak(self, job: Job, peak: float) -> None:
+        """A job has succeeded, and how much memory it needed is known."""
+        if self._peaks.is_asked:
+            self._place_anew(self._peaks.learn(job, peak))
+
+    def add_peaks(self, history: PeakHistory) -> None:
+        """The peaks from earlier runs have arrived."""
+        self._place_anew(self._peaks.add_history(history))
+
+    def claim_anew(self) -> None:
+        """There are fewer GPUs now: a job may need all that the others have."""
+        self._place_anew(self._peaks.waiting())
+
     def estimate_of(self, job: Job) -> float:
         """The length of a running job, as far as is known by now."""
         return self._estimates.estimate_of(job)
@@ -138,9 +159,10 @@ class Lineup:
 
     @property
     def most(self) -> Need:
-        """The most GPUs that a job needs, and the most memory; each 0 if none needs any."""
+        """The most GPUs that a job needs, and the most memory that must be free; each 0 if none needs any."""
         if self._most is None:
-            self._most = (max([0, *(kind[0] for kind in self._queues)]), max([0, *(kind[1] for kind in self._queues)]))
+            gpus, mems = [kind[0] for kind in self._queues], [kind[1] for kind in self._queues if not kind[4]]
+            self._most = (max([0, *gpus]), max([0, *mems]))
         return self._most
 
     def _push(self, waiting: WaitingJob) -> None:
@@ -156,6 +178,8 @@ class Lineup:
 
     def _leave(self, number: int) -> WaitingJob:
         waiting = self._here.pop(number)
+        if waiting.job.mem_auto and waiting.kind[0]:
+            self._peaks.leave(waiting.job)
         self.cpu_jobs -= not waiting.kind[0]
         return waiting
 

@@ -15,6 +15,7 @@ from . import AT_FIRST, Dropped, NextAttempt, Rules, Verdict
 from .backfill import Choice, Front, choose
 from .dependencies import Dependencies
 from .estimates import UNKNOWN, Estimates, History, own_estimate
+from .peaks import PeakHistory, Peaks
 from .queues import Label, Lineup
 from .slots import Limits, Need, Rooms, Slots
 
@@ -58,7 +59,8 @@ class Scheduler:
     ) -> None:
         self._slots = Slots(limits)
         self._rules = rules
-        self._lineup = Lineup(policy, estimates or Estimates(), label, self._slots.need)
+        self._peaks = Peaks(self._slots.largest, shares=self._slots.are_shared)
+        self._lineup = Lineup(policy, estimates or Estimates(), label, self._slots.need, self._peaks)
         self._delayed: list[_Delayed] = []
         self._dependencies = Dependencies()
         self._running: dict[tuple[int, int], _Running] = {}
@@ -93,11 +95,11 @@ class Scheduler:
         """A job ended before; others may depend on it. `next_attempt`: where it resumes if it is retried."""
         self._dependencies.remember(job, succeeded=succeeded)
         if not succeeded:
-            self._next_attempts[job.number] = next_attempt
+            self._continue_at(job, next_attempt)
 
     def resume(self, attempt: Attempt, excused: int, now: float) -> None:
         """An attempt of an earlier scheduler is still running. It takes no slot here; `end` it like any other."""
-        self._next_attempts[attempt.job.number] = NextAttempt(attempt.number, excused)
+        self._continue_at(attempt.job, NextAttempt(attempt.number, excused))
         self._running[attempt.key] = _Running(attempt, now, None)
 
     def begin(self, attempt: Attempt, now: float) -> None:
@@ -120,10 +122,16 @@ class Scheduler:
         """Whether lengths matter."""
         return self._lineup.by_length
 
-    def add_history(self, history: History) -> None:
-        """Take in how long such jobs took in earlier runs."""
+    @property
+    def asks_peaks(self) -> bool:
+        """Whether it matters how much memory jobs need."""
+        return self._peaks.is_asked
+
+    def add_history(self, history: History, peaks: PeakHistory | None = None) -> None:
+        """Take in how long such jobs took in earlier runs, and how much memory they needed."""
         self._front = None
         self._lineup.add_history(history)
+        self._lineup.add_peaks(peaks or {})
         for attempt, since, waiting in self._running.values():
             if waiting:
                 self._slots.expect(attempt, since + self._lineup.estimate_of(attempt.job))
@@ -132,7 +140,7 @@ class Scheduler:
         """Add a job. The jobs returned can never start."""
         self._now = max(self._now, now)
         if next_attempt != AT_FIRST:
-            self._next_attempts[job.number] = next_attempt
+            self._continue_at(job, next_attempt)
         if not job.after:
             self._line_up(job, now)
             return ()
@@ -193,6 +201,8 @@ class Scheduler:
     def lose(self, gpu: str) -> None:
         """A GPU is at fault, and will not be used any more."""
         self._slots.lose(gpu)
+        self._front = None
+        self._lineup.claim_anew()
 
     def drop_unfit(self) -> tuple[Dropped, ...]:
         """The waiting jobs that can never start since GPUs are at fault."""
@@ -230,25 +240,40 @@ class Scheduler:
         start = self._no_start_before if self._lineup and self._no_start_before > now else _NEVER
         return min(self._delayed[0].due if self._delayed else _NEVER, start)
 
-    def end(self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False) -> Verdict:
-        """An attempt has ended, and nothing of it is left. What depends on one that `is_interrupted` keeps waiting."""
+    def end(
+        self, attempt: Attempt, outcome: Outcome, now: float, *, is_interrupted: bool = False, peak: float | None = None
+    ) -> Verdict:
+        """An attempt has ended, and nothing of it is left. What depends on one that `is_interrupted` keeps waiting.
+
+        `peak` is the most memory that it used on one of its GPUs, if that was measured.
+        """
         self._now = now
         job, running = attempt.job, self._leave(attempt, now)
         succeeded = outcome.kind == "succeeded"
         if running.waiting:
             self._lineup.learn(running.waiting, now - running.since, succeeded=succeeded)
         if succeeded:
+            if peak is not None and attempt.gpus and running.waiting:  # of others, only the rest was seen
+                self._lineup.learn_peak(job, peak)
             if job.name:  # no job can depend on one without a name
                 self._dependencies.remember(job, succeeded=True)
                 for released in self._dependencies.release(job.number):
                     self._line_up(released, self._since.pop(released.number, now))
             return Verdict(retries=False)
         since = running.arrived
+        if not is_interrupted:
+            self._peaks.distrust(job)
         if not is_interrupted and self._has_retries(attempt, outcome):
             heappush(self._delayed, _Delayed(now + self._rules.retry_delay, job.number, job, attempt.number + 1, since))
             return Verdict(retries=True)
         self._since[job.number] = since
         return Verdict(retries=False, dropped=() if is_interrupted else self._drop(job, "")[1:])
+
+    def _continue_at(self, job: Job, next_attempt: NextAttempt) -> None:
+        """An earlier scheduler tried a job."""
+        self._next_attempts[job.number] = next_attempt
+        if next_attempt.has_failed or next_attempt.attempt - 1 > next_attempt.excused:
+            self._peaks.distrust(job)
 
     def _leave(self, attempt: Attempt, now: float) -> _Running:
         self._front = None

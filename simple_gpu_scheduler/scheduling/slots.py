@@ -48,6 +48,7 @@ class Kept(NamedTuple):
     start: float
     gpus: Container[int]
     mem: int
+    alone: bool = False  # no other attempt may be there when it starts
 
     @property
     def is_known(self) -> bool:
@@ -72,9 +73,11 @@ class Slots:
         # The free slots of each GPU, in order.
         self._free = [list(range(gpu * per_gpu, (gpu + 1) * per_gpu)) for gpu in range(len(limits.gpus))]
         self.open = list(range(len(limits.gpus)))  # the GPUs that have a place, by position and in order
+        self.are_shared = per_gpu > 1
         self._ours: list[dict[Key, float]] = [{} for _ in limits.gpus]  # the attempts there, and until when if known
         self._place_from = [_LONG_AGO] * len(limits.gpus)  # from when each has a place, as far as known
         self._declared: list[dict[Key, int]] = [{} for _ in limits.gpus]
+        self._closed: set[int] = set()  # GPUs whose attempt is alone there; the rest of their slots are no places
         self.lost: set[str] = set()
         first_cpu = len(limits.gpus) * per_gpu
         self._free_cpu = list(range(first_cpu, first_cpu + limits.cpu_slots))
@@ -105,9 +108,12 @@ class Slots:
         more = max(0, self._at_once - outlived - len(held))
         return {gpu: rooms[gpu] for gpu in (*held, *idle[:more]) if gpu in rooms}
 
-    def with_places(self, rooms: Rooms, mem: int = 0, kept: Kept = NOTHING) -> list[int]:
+    def with_places(self, rooms: Rooms, mem: int = 0, kept: Kept = NOTHING, *, alone: bool = False) -> list[int]:
         """The GPUs, by position, that have a free place and memory, given others and what is reserved."""
         gpus = self.gpus
+        if alone:  # so large a GPU will do, whatever others use
+            empty = [at for at in self.open if gpus[at] in rooms and not self._ours[at] and self._totals[at] >= mem]
+            return [at for at in empty if at not in kept.gpus]
         if not mem and kept is NOTHING:
             return self.open if len(rooms) == len(gpus) else [at for at in self.open if gpus[at] in rooms]
         return [at for at in self.open if gpus[at] in rooms and self._has(at, rooms[gpus[at]], mem, kept)]
@@ -115,27 +121,38 @@ class Slots:
     def beyond(self, kept: Kept) -> int:
         """How many GPUs have a place besides what is reserved."""
         gpus, free = kept.gpus, self._free
-        return sum([at not in gpus or len(free[at]) > 1 for at in self.open])
+        return sum([at not in gpus or (len(free[at]) > 1 and not kept.alone) for at in self.open])
 
-    def keep(self, rooms: Rooms, gpus: int, mem: int, now: float) -> Kept:
+    def keep(self, rooms: Rooms, gpus: int, mem: int, now: float, *, alone: bool = False) -> Kept:
         """What to reserve for a job without room: GPUs that it can have at once, as early as is known.
 
         Of those free by then, the last to become free, so that others can use the first for longer. If it is unknown
-        when enough will be free, something on each.
+        when enough will be free, something on each; or for a job that must be alone, only those with the fewest jobs.
         """
         free_from: Sequence[float] = self._place_from
-        if mem or len(rooms) < len(self.gpus):
-            free_from = [self._free_from(at, rooms, mem) for at in range(len(self.gpus))]
+        if mem or alone or len(rooms) < len(self.gpus):
+            free_from = [self._free_from(at, rooms, mem, alone=alone) for at in range(len(self.gpus))]
         start = sorted(free_from)[gpus - 1]
         if start == _UNLIMITED or start <= now:  # or they are overdue, and may end at any moment
-            return Kept(_UNLIMITED, range(len(self.gpus)), mem)
+            kept = self._emptiest(rooms, gpus, mem) if alone else range(len(self.gpus))
+            return Kept(_UNLIMITED, kept, mem, alone)
         by_then = sorted([(time, at) for at, time in enumerate(free_from) if time <= start])
-        return Kept(start, {at for _, at in by_then[-gpus:]}, mem)
+        return Kept(start, {at for _, at in by_then[-gpus:]}, mem, alone)
 
-    def within_reach(self, rooms: Rooms, mem: int) -> int:
+    def _emptiest(self, rooms: Rooms, gpus: int, mem: int) -> Sequence[int]:
+        """So many GPUs of this size with the fewest attempts of ours. As nothing joins these, they stay so."""
+        ours = self._ours
+        can_have = [at for at, gpu in enumerate(self.gpus) if self._totals[at] >= mem and (gpu in rooms or ours[at])]
+        return sorted(can_have, key=lambda at: len(ours[at]))[:gpus]
+
+    def within_reach(self, rooms: Rooms, mem: int, *, alone: bool = False) -> int:
         """How many GPUs a wide job could have if all our own jobs ended."""
         if not mem and len(rooms) == len(self.gpus):
             return len(self.gpus)
+        if alone:
+            return sum(
+                self._totals[at] >= mem and (gpu in rooms or bool(self._ours[at])) for at, gpu in enumerate(self.gpus)
+            )
         return sum(
             self._all_but_ours(rooms[gpu]) >= mem if gpu in rooms else len(self._free[at]) < self._per_gpu
             for at, gpu in enumerate(self.gpus)
@@ -146,7 +163,12 @@ class Slots:
         large = [at for at, gpu in enumerate(self.gpus) if gpu not in self.lost and self._totals[at] >= mem]
         return min(len(large), self._at_once) >= gpus
 
-    def attempt(self, job: Job, number: int, positions: Sequence[int] = ()) -> Attempt:
+    def largest(self, gpus: int) -> float:
+        """The most memory that each of so many GPUs has; without limit if there are not so many, or it is unknown."""
+        totals = sorted([self._totals[at] for at, gpu in enumerate(self.gpus) if gpu not in self.lost], reverse=True)
+        return totals[gpus - 1] if gpus <= len(totals) else _UNLIMITED
+
+    def attempt(self, job: Job, number: int, positions: Sequence[int] = (), *, alone: bool = False) -> Attempt:
         """An attempt on as many of these GPUs as the job needs, emptiest first, or in a CPU slot.
 
         It names the first free slots, but takes none.
@@ -157,11 +179,11 @@ class Slots:
         chosen = positions[: job.gpus]
         if self._per_gpu > 1:
             chosen = sorted(sorted(positions, key=lambda at: -len(free[at]))[: job.gpus])
-        return Attempt(job, number, tuple([gpus[at] for at in chosen]), tuple([free[at][0] for at in chosen]))
+        return Attempt(job, number, tuple([gpus[at] for at in chosen]), tuple([free[at][0] for at in chosen]), alone)
 
     def take(self, attempt: Attempt, until: float = _UNLIMITED) -> None:
         """Take exactly the slots of an attempt; each must be free. `until` is its expected end, if known."""
-        job, number, gpus, slots = attempt
+        job, number, gpus, slots, alone = attempt
         if not gpus:
             self._free_cpu.remove(slots[0])
             return
@@ -171,7 +193,9 @@ class Slots:
             free, ours = self._free[at], self._ours[at]
             free.remove(slot)
             ours[key] = until
-            if not free:
+            if alone:
+                self._closed.add(at)
+            if alone or not free:
                 self.open.remove(at)
                 self._place_from[at] = until if self._per_gpu == 1 else min(ours.values())
             if job.mem:
@@ -181,15 +205,19 @@ class Slots:
         """Its expected end is now known better."""
         for at in {self._position(slot) for slot in attempt.slots if slot < self._first_cpu}:
             self._ours[at][attempt.key] = until
-            if not self._free[at]:
+            if not self._has_place(at):
                 self._place_from[at] = min(self._ours[at].values())
 
     def fits(self, attempt: Attempt, rooms: Rooms) -> bool:
         """Whether an attempt whose places are not taken yet still has the memory, after a closer look at its GPUs."""
         mem = attempt.job.mem
-        return not (attempt.gpus and mem) or all(  # `mem` of a CPU job means nothing
-            gpu in rooms and self._left(self._position(slot), rooms[gpu]) >= mem
-            for gpu, slot in zip(attempt.gpus, attempt.slots, strict=True)
+        return (
+            not (attempt.gpus and mem)
+            or attempt.alone
+            or all(  # `mem` of a CPU job means nothing
+                gpu in rooms and self._left(self._position(slot), rooms[gpu]) >= mem
+                for gpu, slot in zip(attempt.gpus, attempt.slots, strict=True)
+            )
         )
 
     def give_back(self, attempt: Attempt) -> None:
@@ -201,7 +229,8 @@ class Slots:
                 continue
             at = slot // self._per_gpu
             free = self._free[at]
-            if not free:
+            if not self._has_place(at):
+                self._closed.discard(at)
                 insort_right(self.open, at)
                 self._place_from[at] = _LONG_AGO
             insort_right(free, slot)
@@ -216,21 +245,26 @@ class Slots:
     def _position(self, slot: int) -> int:
         return slot // self._per_gpu
 
+    def _has_place(self, at: int) -> bool:
+        return bool(self._free[at]) and at not in self._closed
+
     def _has(self, at: int, room: Room, mem: int, kept: Kept) -> bool:
         is_kept = at in kept.gpus
-        if is_kept and len(self._free[at]) == 1:
+        if is_kept and (kept.alone or len(self._free[at]) == 1):
             return False
         needed = mem + (kept.mem if is_kept else 0)
         return not needed or self._left(at, room) >= needed
 
-    def _free_from(self, at: int, rooms: Rooms, mem: int) -> float:
+    def _free_from(self, at: int, rooms: Rooms, mem: int, *, alone: bool = False) -> float:
         """From when a GPU has a place and the memory, as far as is known."""
         ours = self._ours[at]
         if self.gpus[at] not in rooms:
             # All attempts there are ours, since others get in only after our last one has ended.
             return max(ours.values(), default=_UNLIMITED)
+        if alone:
+            return max(ours.values(), default=_LONG_AGO) if self._totals[at] >= mem else _UNLIMITED
         room = rooms[self.gpus[at]]
-        if self._free[at] and (not mem or self._left(at, room) >= mem):
+        if self._has_place(at) and (not mem or self._left(at, room) >= mem):
             return _LONG_AGO
         left = self._left(at, room)
         for until, key in sorted((until, key) for key, until in ours.items()):

@@ -21,7 +21,7 @@ from .simulate import Workload
 HISTORY = "history"
 _JOURNAL = '{"event":"'
 _APART = 1_000_003  # between the seeds of --repeat, so that the next --seed repeats no workload
-_OWN_ENDS = ("succeeded", "failed", "timed out")
+_OWN_ENDS = ("succeeded", "failed", "timed out", "stalled")
 
 
 class Scenario(NamedTuple):
@@ -133,7 +133,7 @@ def _workloads_of(name: str, states: Sequence[RunState], remarks: Sequence[str] 
 
 
 def jobs_of(state: RunState) -> list[WorkloadJob]:
-    """The GPU jobs of a run that ended by themselves or by their timeout."""
+    """The GPU jobs of a run that ended by themselves, by their timeout or because they stalled."""
     jobs = []
     for each in state.jobs.values():
         job, outcome = each.job, each.outcome

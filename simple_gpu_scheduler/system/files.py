@@ -17,10 +17,10 @@ _LONGEST = 60  # of a name of 255 bytes, leaving room for a suffix
 _REMOTE = ("nfs", "cifs", "smb", "fuse", "lustre", "beegfs", "gpfs", "afs", "ceph", "9p", "glusterfs", "pvfs")
 
 
-def replace_file(target: str, data: bytes) -> None:
+def replace_file(target: str, data: bytes, *, mode: int = 0o600) -> None:
     """Replace a file atomically, so that readers see the old or the new one. An OSError says why that failed.
 
-    A link is replaced and not followed.
+    A link is replaced and not followed. The new file has this mode, whatever the umask is.
     """
     directory, name = os.path.split(target)
     beside = os.path.join(directory, f"{name[:_LONGEST]}.{os.getpid()}.new")
@@ -28,6 +28,7 @@ def replace_file(target: str, data: bytes) -> None:
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(data)
+            os.fchmod(file.fileno(), mode)
         os.replace(beside, target)
     except BaseException:
         with suppress(OSError):

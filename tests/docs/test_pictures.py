@@ -17,7 +17,7 @@ from tests.support.nvml import GIB
 
 PICTURES = ROOT / "docs" / "pictures"
 DRAWINGS = ("live.svg", "summary.svg")
-PHOTOGRAPHS = ("report.png", "report-dark.png", "sweep.png")
+PHOTOGRAPHS = ("report.png", "report-dark.png", "sweep.png", "night.png", "night-dark.png")
 NAMESPACE = "http://www.w3.org/2000/svg"
 MOMENT = """\
 $ simple_gpu_scheduler --gpus 0-3 --logs logs jobs.txt

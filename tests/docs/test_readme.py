@@ -59,6 +59,7 @@ COMMANDS = [
                 "simulate",
                 "tune",
                 "doctor",
+                "metrics",
             ),
         )
     ),

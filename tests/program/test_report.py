@@ -265,7 +265,7 @@ def test_a_run_that_was_killed_and_resumed_is_shown_as_in_history(program: Progr
     call = [*SCHEDULER, "history", report["run"]["id"], "--json"]
     rows = json.loads(subprocess.run(call, check=True, capture_output=True, cwd=program.directory).stdout)
     rows = rows["jobs"] if isinstance(rows, dict) else rows
-    groups = {"timed out": "failed", "killed": "failed"}
+    groups = {"timed out": "failed", "stalled": "failed", "killed": "failed"}
     states = {row["job"]: {"refused": "not started"}.get(row["state"], row["state"]) for row in rows}
     assert {job["job"]: groups.get(job["state"], job["state"]) for job in report["jobs"]} == states
     assert {job["job"]: job["result"] for job in report["jobs"] if job["result"]} == {1: 3}

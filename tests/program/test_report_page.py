@@ -33,7 +33,7 @@ HOSTILE = (
     + "x"
     * 10_000
 )
-KINDS = ["succeeded"] * 40 + ["failed"] * 2 + ["timed out", "killed"]
+KINDS = ["succeeded"] * 40 + ["failed"] * 2 + ["timed out", "stalled", "killed"]
 
 
 def job(number: int, start: float | None = None, seconds: float = 60, state: str = "succeeded", **values) -> dict:
@@ -70,7 +70,7 @@ def report(jobs: list[dict], **values) -> dict:
                        "succeeded": states.count("succeeded"), "failed": states.count("failed"), "total": 6000.0}],
         "gpus": [{"gpu": gpu, "attempts": 1, "busy": 60.0, "share": 0.75} for gpu in gpus],
         "longest": [one["job"] for one in jobs[:2]],
-        "failures": [one["job"] for one in jobs if one["state"] in {"failed", "timed out", "killed"}],
+        "failures": [one["job"] for one in jobs if one["state"] in {"failed", "timed out", "stalled", "killed"}],
         "waits": [{"gpu": "1", "for": "alice python 11.2 GiB for 2 h", "from": BEGUN, "to": BEGUN + 90}],
         "metric": None, "parameters": [], "axes": values.get("parameters", []), "jobs": jobs,
     } | values  # fmt: skip
@@ -632,7 +632,7 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text_has_enough_contrast_with_its_background(view: Page, theme: str) -> None:
     view.theme(theme)
-    states = ["succeeded", "failed", "timed out", "killed", "running", "interrupted"]
+    states = ["succeeded", "failed", "timed out", "stalled", "killed", "running", "interrupted"]
     view.open(report([job(number, 100.0 * number, 90, state) for number, state in enumerate(states)]))
     style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
     for text, ground in (

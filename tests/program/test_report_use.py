@@ -120,7 +120,7 @@ def test_a_samples_file_that_is_damaged_is_read_as_far_as_it_goes(dark: Path) ->
 
 def test_a_real_run_tells_which_job_left_its_gpu_idle(program: Program, idle_gpus: StandIn) -> None:
     idle_gpus.show([a_gpu(0, utilization=80, power=250_000), a_gpu(1, power=60_000)])
-    jobs = "sleep 2.2; echo used $CUDA_VISIBLE_DEVICES\n" * 2
+    jobs = "sleep 3.2; echo used $CUDA_VISIBLE_DEVICES\n" * 2
     assert program.run("--gpus", "0", "1", "--output", "files", stdin=jobs).returncode == 0
     report = as_json(cwd=program.directory)
     idle = next(job for job in report["jobs"] if job["gpus"] == ["1"])
@@ -131,7 +131,7 @@ def test_a_real_run_tells_which_job_left_its_gpu_idle(program: Program, idle_gpu
     row = next(line for line in text.splitlines()[text.splitlines().index("") :] if " gpu 1 " in line)
     assert " 0 % " in row
     one = told(str(idle["job"]), cwd=program.directory)
-    assert "utilisation over 2." in one
+    assert "utilisation over 3." in one
     assert one.rstrip().endswith("| used 1")
 
 

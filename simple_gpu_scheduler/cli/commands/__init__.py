@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "history": ("history", "List past runs and their jobs."),
     "clean": ("clean", "Show what runs keep on disk, and delete it."),
     "report": ("report", "Summarise a run: as text, web page, chart or data."),
+    "metrics": ("metrics", "Print or serve metrics for Prometheus."),
     "stop": ("ask", "Stop a run when its running jobs have ended."),
     "pause": ("ask", "Start no more jobs for now."),
     "continue": ("ask", "Continue a paused run."),

@@ -74,7 +74,7 @@ def _sections() -> tuple[Section, ...]:
         Section(
             "Which jobs (may be combined)",
             (
-                _flag("failed", "Jobs that failed, were killed or timed out."),
+                _flag("failed", "Jobs that failed, were killed, timed out or stalled."),
                 _flag("waiting", "Jobs that wait, or were waiting or interrupted when their run ended."),
                 _flag("running", "Jobs that run, or were running when their run died."),
                 _flag("succeeded", "Jobs that succeeded."),

@@ -141,7 +141,7 @@ logs_command = Command(
     help=_HELP,
     argument=Argument("words", "[JOB]..."),
     others=(
-        Option(["--failed"], is_flag=True, help="All jobs that failed, were killed or timed out."),
+        Option(["--failed"], is_flag=True, help="All jobs that failed, were killed, timed out or stalled."),
         Option(["-f", "--follow"], is_flag=True, help="Keep printing what the job writes, until it has ended."),
         run_option("the newest run in this directory, or else of all"),
     ),

@@ -11,9 +11,9 @@ from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.stdlib import json
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe
 from simple_gpu_scheduler.base.values import Callable, NamedTuple
-from simple_gpu_scheduler.cli.declarations import Command, Option, Section, UsageError
+from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Section, UsageError
 from simple_gpu_scheduler.cli.options.order import choose_policy
-from simple_gpu_scheduler.cli.options.which_run import RUN, also_run, with_run
+from simple_gpu_scheduler.cli.options.which_run import also_run, with_run
 from simple_gpu_scheduler.display.table import width_of_stdout
 from simple_gpu_scheduler.journal.find import choose, find_job, is_elsewhere, look_at_records
 from simple_gpu_scheduler.journal.run_state import RunState
@@ -37,7 +37,8 @@ simple_gpu_scheduler report --metric val/acc --csv > sweep.csv
 simple_gpu_scheduler report --json | jq '.gpus[] | {gpu, share}'
 simple_gpu_scheduler report --prometheus http://localhost:9090 --html report.html
 """
-_HELP = """Summarise a run: what became of its jobs, how long they took, how busy the GPUs were, why jobs failed.
+_HELP = """Summarise a run: what became of its jobs, how long they took, how busy the GPUs were, which jobs wasted one,
+why jobs failed.
 
 RUN is a run ID, a prefix of it or of its last part, or a journal file; the default is the newest run
 in this directory, or else the newest of all. A number of up to 5 digits is a job of the newest run:
@@ -290,7 +291,7 @@ report_command = Command(
     "report",
     callback=_call,
     help=_HELP,
-    argument=RUN,
+    argument=Argument("run", "[RUN|JOB]", is_many=False),
     others=[also_run("the newest run in this directory, or else of all")],
     sections=_SECTIONS,
     examples=_EXAMPLES,

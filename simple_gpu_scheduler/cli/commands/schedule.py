@@ -38,7 +38,8 @@ _HELP = """Run each line of FILES, or of stdin, as a shell command, with CUDA_VI
 A GPU is free when nothing else computes on it and no other scheduler, of any user, has leased it. Until one is free,
 jobs wait, and a message says why. By default, each GPU runs one job at a time.
 
-After a command, `#:` sets options for that job only: gpus, mem, timeout, time, retries, priority, label, name, after.
+After a command, `#:` sets options for that job only: gpus, mem, timeout, stall, idle, time, retries, priority, label,
+name, after.
 
 The exit code is 0 if every job succeeded, 1 if some did not, and 2 for bad input.
 
@@ -87,6 +88,7 @@ def _run(line: CommandLine, keeper: "KeeperClient | None") -> int:
     _refuse_what_is_no_file(typed["files"])
     inputs.check_input(typed)
     resumed = resume.resumed_run(typed, line.typed, _read_again)
+    textfile = records.take_textfile(typed)
     how = execution.take_execution(typed)
     options = Options(
         gpus.take_wants(typed),
@@ -101,7 +103,12 @@ def _run(line: CommandLine, keeper: "KeeperClient | None") -> int:
         resume.take_resume(typed),
         line.argv,
     )
-    return run_jobs(options, keeper, resumed)
+    if not textfile:
+        return run_jobs(options, keeper, resumed)
+    from simple_gpu_scheduler.metrics.beside import metrics_file  # noqa: PLC0415 - few runs have such a file
+
+    with metrics_file(textfile, options.wants):
+        return run_jobs(options, keeper, resumed)
 
 
 def _read_again(argv: Sequence[str]) -> CommandLine:

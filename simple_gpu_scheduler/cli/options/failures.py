@@ -1,6 +1,6 @@
 """What happens when jobs fail or take too long."""
 
-from simple_gpu_scheduler.base.units import parse_duration
+from simple_gpu_scheduler.base.units import parse_duration, parse_patience
 from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any
 from simple_gpu_scheduler.cli.declarations import Option, Parsed, Section, Whole
 from simple_gpu_scheduler.scheduling.halt import parse_halt
@@ -9,11 +9,25 @@ if TYPE_CHECKING:
     from simple_gpu_scheduler.run.options import FailureOptions
 
 _DURATION = Parsed("duration", parse_duration)
+_PATIENCE = Parsed("duration", parse_patience)
 
 SECTION = Section(
     "Failures and time limits",
     (
         Option(["--timeout"], kind=_DURATION, help="Stop a job after this time: 90, 5m, 1h30m, 2d; 0: no limit."),
+        Option(
+            ["--stall"],
+            kind=_PATIENCE,
+            metavar="DURATION[:end]",
+            help="Warn about a job that has printed nothing for this time while the utilisation of its GPUs did not "
+            "change: 30m; 30m:end ends it.",
+        ),
+        Option(
+            ["--idle"],
+            kind=_PATIENCE,
+            metavar="DURATION[:end]",
+            help="Warn about a job whose GPUs have been at 0 % for this time: 15m; 15m:end ends it.",
+        ),
         Option(
             ["--grace"],
             kind=_DURATION,

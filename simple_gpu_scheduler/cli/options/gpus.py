@@ -7,6 +7,7 @@ from simple_gpu_scheduler.base.values import TYPE_CHECKING, Any, Sequence
 from simple_gpu_scheduler.cli.declarations import Option, Parsed, Section, UsageError, Whole
 from simple_gpu_scheduler.gpus import DEFAULT_FREE_FOR, DEFAULT_MAX_USED, Tolerance
 from simple_gpu_scheduler.gpus.names import looks_like_gpus, parse_gpus
+from simple_gpu_scheduler.jobfile.options import parse_mem
 from simple_gpu_scheduler.system.users import user_id
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ SLOTS = (
         kind=Whole(1, 100_000),
         metavar="N",
         help="How many jobs without a GPU (gpus=0) may run at a time.  [default: the number of CPU cores]",
+    ),
+    Option(
+        ["--mem"],
+        kind=Parsed("size", parse_mem),
+        metavar="SIZE|auto",
+        help="The memory that a job without mem= needs on each GPU; auto: a fifth more than such jobs needed before.",
     ),
 )
 
@@ -92,7 +99,8 @@ def take_wants(typed: dict[str, Any]) -> "Wants":
     tolerance = Tolerance(*(typed.pop(name) for name in _TOLERANCE))
     cpu_slots = typed.pop("cpu_slots", None) or len(os.sched_getaffinity(0))
     per_gpu = typed.pop("jobs_per_gpu", 1)
-    return Wants(names, ignores, tolerance, tolerated, jobs_per_gpu=per_gpu, cpu_slots=cpu_slots)
+    mem = typed.pop("mem", None)
+    return Wants(names, ignores, tolerance, tolerated, jobs_per_gpu=per_gpu, cpu_slots=cpu_slots, mem=mem)
 
 
 def _parse_gpus(given: tuple[tuple[str, ...], ...]) -> tuple[str, ...]:

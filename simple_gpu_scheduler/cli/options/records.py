@@ -23,6 +23,12 @@ SECTION = Section(
             help="Do not measure what jobs do to their GPUs and the CPU (see 'report').",
         ),
         Option(
+            ["--textfile"],
+            metavar="FILE.prom",
+            help="Write metrics to FILE.prom while the run lasts, for node_exporter's textfile collector (see "
+            "'metrics').",
+        ),
+        Option(
             ["--keep-runs"],
             kind=Whole(1),
             metavar="N",
@@ -36,6 +42,16 @@ SECTION = Section(
         ),
     ),
 )
+
+
+def take_textfile(typed: dict[str, Any]) -> str | None:
+    """The file of `--textfile`, taken out of all that was typed."""
+    textfile: str | None = typed.pop("textfile")
+    if textfile == "":
+        raise UsageError("--textfile is empty; is a shell variable unset?")
+    if textfile and (typed["no_journal"] or typed["dry_run"] or ENGINES[typed["engine"]].runs_nothing):
+        raise UsageError("--textfile shows what a journal records: leave out --no-journal, --dry-run and --engine.")
+    return textfile
 
 
 def take_records(typed: dict[str, Any], engine: str) -> RecordOptions:

@@ -130,7 +130,7 @@ def _follower(options: dict[str, Any]) -> "Resumed | None":
 def _absolute(options: dict[str, Any], typed: frozenset[str]) -> dict[str, Any]:
     """The paths that were typed, for another directory."""
     files = tuple([path if path == "-" else os.path.abspath(path) for path in options["files"]])
-    paths = {name: os.path.abspath(options[name]) for name in typed & {"follow", "joblog", "logs", "chdir"}}
+    paths = {name: os.path.abspath(options[name]) for name in typed & {"follow", "joblog", "logs", "chdir", "textfile"}}
     name, colon, path = options["policy"].partition(":")
     if colon and "policy" in typed and name == LEARNED:
         paths["policy"] = f"{LEARNED}:{os.path.abspath(path)}"

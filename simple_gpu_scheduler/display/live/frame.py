@@ -214,7 +214,8 @@ def _failures(picture: Picture, width: int) -> list[Line]:
 
 def _progress(picture: Picture, width: int) -> Line:
     counts = picture.counts
-    shown = (("failed", counts.failed + counts.timed_out, "red"), ("not started", counts.not_started, "yellow"))
+    failed = counts.failed + counts.timed_out + counts.stalled
+    shown = (("failed", failed, "red"), ("not started", counts.not_started, "yellow"))
     ended = counts.succeeded + counts.unsuccessful
     so_far = "" if picture.all_read else " so far"
     line: Line = [(f"{ended} of {counts.total} done{so_far}", "bold")]

@@ -9,6 +9,7 @@ const OUTCOMES = [
   "not started",
   "interrupted",
   "timed out",
+  "stalled",
   "killed",
   "failed",
 ];

@@ -37,7 +37,7 @@ function commandLine(run) {
   );
 }
 
-const FAILED = "failed, timed out or killed";
+const FAILED = "failed, timed out, stalled or killed";
 
 function toFailures() {
   return element("a", { href: "#failures" }, FAILED);

@@ -19,6 +19,7 @@ from ..measured import Measured, sound
 from ..numbers import Times
 from . import readings, series, windows
 from .api import PrometheusApi, SeriesAnswer
+from .selector import equal
 
 _MEAN, _MOST, _LAST = "avg_over_time(%s[{}])", "max_over_time(%s[{}])", "last_over_time(%s[{}])"
 _FAR = 1e18
@@ -120,7 +121,7 @@ def _find(
     try:
         found = {place: known.find(*place, is_selected=bool(selector)) for place in places}
     except ValueError as error:
-        raise UserError(f"{url}: {error}; choose with --selector, such as --selector 'instance=\"...\"'") from None
+        raise UserError(f"{url}: {error}; choose with --selector") from None
     if not any(found.values()):
         raise UserError(_nothing(url, known, places, selector))
     return found
@@ -131,7 +132,8 @@ def _nothing(url: str, known: series.KnownGpus, places: Sequence[Place], selecto
     if not known.gpus:
         return f"{url} has no series of GPUs at the time of the run{where}: neither {_METRICS.replace(', ', ' nor ')}"
     gpus = ", ".join(f"{gpu} of {host}" for gpu, host in places[:3]) + (", ..." if len(places) > 3 else "")  # noqa: PLR2004
-    how = "if one of these is the machine, choose it with --selector, such as --selector 'instance=\"...\"'"
+    example = safe(equal("instance", next(iter(known.gpus)).instance))
+    how = f"if that is the machine, choose it with --selector, such as --selector '{example}'"
     return f"{url} has no series{where} of GPU {safe(gpus)}; it has those of {known.shown()}; {how}"
 
 

@@ -24,7 +24,7 @@ class ExportedMetric(NamedTuple):
     factor: float = 1.0
 
 
-class Exporter(NamedTuple):
+class GpuExporter(NamedTuple):
     """A program that exports GPUs: how it calls the label of their UUIDs, and each quantity."""
 
     name: str
@@ -36,7 +36,7 @@ class Exporter(NamedTuple):
         return hash(self.name)
 
 
-DCGM = Exporter(
+DCGM = GpuExporter(
     "dcgm-exporter",
     "UUID",
     {
@@ -50,7 +50,7 @@ DCGM = Exporter(
         "energy": ExportedMetric("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 0.001),
     },
 )
-OURS = Exporter(
+OURS = GpuExporter(
     "simple_gpu_scheduler metrics",
     "uuid",
     {
@@ -69,7 +69,7 @@ EXPORTERS = (DCGM, OURS)  # of two that know a GPU, the first
 class ExportedGpu(NamedTuple):
     """A GPU as an exporter names it in its labels."""
 
-    exporter: Exporter
+    exporter: GpuExporter
     number: str
     uuid: str
     hostname: str
@@ -87,7 +87,7 @@ class ExportedGpu(NamedTuple):
         return safe("{" + ",".join(equal(name, value) for name, value in told.items() if value) + "}")
 
 
-def exported_gpu(exporter: Exporter, labels: Mapping[str, str]) -> ExportedGpu | None:
+def exported_gpu(exporter: GpuExporter, labels: Mapping[str, str]) -> ExportedGpu | None:
     """Which GPU a series is of; None for a MIG instance of one, which dcgm-exporter gives the UUID of the whole."""
     if labels.get("GPU_I_ID"):
         return None
@@ -163,7 +163,7 @@ def all_series(selector: str) -> str:
     return _braced([among("__name__", names), selector])
 
 
-def query(exporter: Exporter, quantity: str, gpus: Iterable[ExportedGpu], selector: str, over_time: str) -> str:
+def query(exporter: GpuExporter, quantity: str, gpus: Iterable[ExportedGpu], selector: str, over_time: str) -> str:
     """A quantity of these GPUs: the mean, say, of each step; `over_time` is `avg_over_time(%s[999ms])`.
 
     Several series of one GPU have the same value, or follow one another.
@@ -172,7 +172,7 @@ def query(exporter: Exporter, quantity: str, gpus: Iterable[ExportedGpu], select
     return f"max by ({', '.join(_LABELS)}) ({over_time % (exporter.metrics[quantity].name + chosen)})"
 
 
-def _matchers(exporter: Exporter, gpus: Sequence[ExportedGpu]) -> list[str]:
+def _matchers(exporter: GpuExporter, gpus: Sequence[ExportedGpu]) -> list[str]:
     if all(each.uuid for each in gpus):
         return [among(exporter.uuid, {each.uuid for each in gpus})]
     return [among("gpu", {each.number for each in gpus}), among("instance", {each.instance for each in gpus})]

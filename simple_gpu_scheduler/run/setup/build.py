@@ -25,7 +25,7 @@ from simple_gpu_scheduler.output.log_directory import stream_opener
 from simple_gpu_scheduler.remote.server import Server, serve
 from simple_gpu_scheduler.run import loop
 from simple_gpu_scheduler.run.options import ExecutionOptions, Options
-from simple_gpu_scheduler.run.state import RunRules, State
+from simple_gpu_scheduler.run.state import EarlierRuns, RunRules, State
 from simple_gpu_scheduler.scheduling import Rules
 from simple_gpu_scheduler.scheduling.estimates import Estimates, PastLengths
 from simple_gpu_scheduler.scheduling.policies import Policy
@@ -80,13 +80,17 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     machine = MachineOfRun(options.wants, os.environ, is_patient=not options.execution.runs_nothing)
     options = options._replace(execution=_checked(options.execution))
     layout = plan_layout(options, resumed.run_id if resumed else "")
+    lack_of = _lack_of(options, layout, machine)
     cap = read_machine_file().cap
     typed = gather.open_typed(options.input, resumed.state if resumed else None)
     gather.refuse_programs(typed, options.execution.shell)
     open_inputs = [each for _, each in typed]
-    gather.refuse_errors(open_inputs, LineParser(lambda: _totals(machine), cap), by_null=options.input.null)
+    mem = options.wants.mem
+    gather.refuse_errors(
+        open_inputs, LineParser(lambda: _totals(machine), cap, mem, lack_of), by_null=options.input.null
+    )
     gather.keep_input(open_inputs, options.records.joblog)
-    parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals, cap), resumed)
+    parser, by_joblog = _parser(options, LineParser(lambda: machine.get().totals, cap, mem, lack_of), resumed)
     opened = _open(options, layout, typed, machine, keeper, resumed)
     inputs = [each._asdict() for each in opened.gathered.inputs]
     publisher = opened.outlets.publisher
@@ -100,6 +104,21 @@ def run_jobs(options: Options, keeper: KeeperClient | None, resumed: "Resumed | 
     except Exception:  # a bug, whose report must not be overdrawn
         publisher.close_first()
         raise
+
+
+def _lack_of(options: Options, layout: Layout, machine: MachineOfRun) -> Callable[[str], str]:
+    """A function that says what the run lacks for `stall` or `idle`; what is given is checked now."""
+
+    def lack_of(name: str) -> str:
+        from .sight import lack  # noqa: PLC0415 - few runs ask for it
+
+        return lack(name, options, layout, machine.if_known)
+
+    if options.failures.stall or options.failures.idle:
+        from .sight import check  # noqa: PLC0415 - as above
+
+        check(options.failures, lack_of)
+    return lack_of
 
 
 def _totals(machine: MachineOfRun) -> Sequence[float] | None:
@@ -350,32 +369,48 @@ def _build(
         at_once=machine.cap.gpus if machine.cap else None,
     )
     rules = Rules(failures.retries, failures.retry_delay, 0 if how.dry_run else order.delay)
-    run_rules = RunRules(failures, order.policy.name != "fifo", run_id.encode(), outlets.logs.of)
+    run_rules = RunRules(
+        failures,
+        order.policy.name != "fifo",
+        run_id.encode(),
+        watches=not how.runs_nothing,
+        sees_output=outlets.layout.logs_all,
+        log_of=outlets.logs.of,
+    )
     policy = order.policy.make()
     estimates, load_history = find_estimates(how, policy, inbox)
     scheduler = Scheduler(limits, policy, rules, estimates, order.label)
-    return State(run_rules, scheduler, world, outlets.publisher, reader.stop, load_history)
+    history = EarlierRuns(load_history, policy.by_length, _why_unmeasured(options, opened, machine))
+    return State(run_rules, scheduler, world, outlets.publisher, reader.stop, history)
+
+
+def _why_unmeasured(options: Options, opened: OpenRun, machine: Machine) -> str | None:
+    """Why nobody will know how much memory jobs need; None if that does not matter."""
+    if options.execution.runs_nothing or options.wants.jobs_per_gpu == 1:
+        return None
+    if not (options.takes_samples and opened.record.path):
+        return "this run takes no samples"
+    return "" if machine.nvml else "this run does not use NVML"
 
 
 def find_estimates(
     execution: ExecutionOptions, policy: Policy, inbox: SystemInbox
-) -> tuple[Estimates, Callable[[], object] | None]:
+) -> tuple[Estimates, Callable[[bool], object]]:
     """The known lengths: read now if the order depends on them, otherwise a function to read them later."""
 
-    def read() -> PastLengths:
+    def read(*, with_peaks: bool) -> PastLengths:
         from simple_gpu_scheduler.journal.lengths import past_lengths  # noqa: PLC0415 - as above, with json
 
-        return past_lengths(os.environ)
+        return past_lengths(os.environ, with_peaks=with_peaks)
 
-    def tell() -> None:
-        inbox.put(read())
+    def tell(with_peaks: bool) -> None:
+        inbox.put(read(with_peaks=with_peaks))
 
-    def ask() -> None:
+    def ask(with_peaks: bool) -> None:
         with suppress(RuntimeError):  # no more threads can be started: then they stay unknown
-            start_thread(tell)
+            start_thread(lambda: tell(with_peaks))
 
     learns = not execution.dry_run  # whose jobs take no time
-    if policy.by_length:
-        return Estimates(read().history, learns=learns), None
+    known = read(with_peaks=False).history if policy.by_length else None
     # In simulated time, the moment of their arrival would be arbitrary.
-    return Estimates(learns=learns), tell if execution.runs_nothing else ask
+    return Estimates(known, learns=learns), tell if execution.runs_nothing else ask

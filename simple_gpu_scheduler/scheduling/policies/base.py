@@ -3,7 +3,8 @@
 from simple_gpu_scheduler.base.jobs import Job
 from simple_gpu_scheduler.base.values import Callable, Collection, NamedTuple, Protocol
 
-Kind = tuple[int, int, int, str]  # GPUs, memory on each, rough length, and the label if the policy asks for it
+# GPUs, memory on each, rough length, the label if the policy asks for it, and whether it shares its GPUs with no other.
+Kind = tuple[int, int, int, str, bool]
 
 
 class WaitingJob(NamedTuple):

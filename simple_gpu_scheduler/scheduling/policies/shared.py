@@ -93,7 +93,7 @@ class Fair(Shared):
         a_day_ago = now - _A_DAY
         placed: list[Placed] = []
         for head in heads:
-            gpus, _, _, label = head.kind
+            gpus, _, _, label, _ = head.kind
             name = label, not gpus
             if name not in known:
                 account = accounts.get(name)

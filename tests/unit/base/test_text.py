@@ -51,6 +51,7 @@ def test_a_job_is_shown_with_its_name_and_its_place() -> None:
     [
         (SUCCESS, "succeeded"),
         (Outcome("timed out"), "timed out"),
+        (Outcome("stalled", reason="its GPU was at 0 % for 15 min"), "stalled (its GPU was at 0 % for 15 min)"),
         (Outcome("failed", 1), "failed with exit code 1"),
         (Outcome("failed", 128), "failed with exit code 128"),
         (Outcome("failed", 129), "failed with exit code 129 (SIGHUP)"),

@@ -1,10 +1,16 @@
 """Durations and sizes, read and shown."""
 
-import pytest
+import re
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simple_gpu_scheduler.base.jobs import Patience
 from simple_gpu_scheduler.base.units import (
     axis_unit,
     parse_duration,
+    parse_patience,
     parse_size,
     show_bytes,
     show_duration,
@@ -13,6 +19,7 @@ from simple_gpu_scheduler.base.units import (
     show_percent,
     show_share,
     show_size,
+    write_patience,
 )
 
 
@@ -28,6 +35,35 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration; write 90, 90s, 5m, 1h30m or 2d"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "patience"),
+    [("30m", Patience(1800)), ("1h30m:end", Patience(5400, ends=True)), ("0", Patience(0)), ("1", Patience(1))],
+)
+def test_for_how_long_a_job_may_do_nothing_is_read(text: str, patience: Patience) -> None:
+    assert parse_patience(text) == patience
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("30m:kill", "'30m:kill' is not understood; write 30m to be warned, or 30m:end to end the job"),
+        ("30m:", "'30m:' is not understood; write 30m to be warned, or 30m:end to end the job"),
+        ("end", "'end' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
+        (":end", "'' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
+        ("0.5s", "'0.5s' is too short: GPUs are read once a second; write 1s or more, or 0 for no limit"),
+    ],
+)
+def test_what_says_nothing_of_how_long_is_an_error(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
+        parse_patience(text)
+
+
+@given(st.floats(1, 1e9) | st.integers(0, 10**9).map(float), st.booleans())
+def test_what_is_written_of_it_is_always_read_as_the_same(seconds: float, ends: bool) -> None:
+    patience = Patience(float(f"{seconds:.6f}"), ends)
+    assert parse_patience(write_patience(patience)) == patience
 
 
 @pytest.mark.parametrize(

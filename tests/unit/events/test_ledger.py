@@ -42,6 +42,7 @@ from simple_gpu_scheduler.resume.unfinished_jobs import Resumption, what_is_left
 from simple_gpu_scheduler.scheduling import NextAttempt
 
 FAILED, KILLED, LATE = Outcome("failed", 1), Outcome("killed", 15), Outcome("timed out")
+STALLED = Outcome("stalled", reason="its GPU was at 0 % for 15 min")
 NO_START = Outcome("not started", reason="no such file")
 STOP = StopAsked("Ctrl-C", True, False, 1)
 
@@ -97,6 +98,7 @@ class TestAJob:
             (FAILED, Counts(failed=1), "failed"),
             (KILLED, Counts(failed=1), "failed"),
             (LATE, Counts(timed_out=1), "failed"),
+            (STALLED, Counts(stalled=1), "failed"),
             (NO_START, Counts(not_started=1), "not started"),
         ],
         ids=lambda value: getattr(value, "kind", ""),
@@ -107,7 +109,8 @@ class TestAJob:
         subject = ledger(read(1), started(1), ended(1, outcome))
         assert (subject.counts(), subject.state_of(1)) == (counts, state)
         assert subject.ended == {1: End(attempt(1), job(1), outcome.kind)}
-        assert summary(read(1), started(1), ended(1, outcome))[:4] == counts[2:6]
+        found = summary(read(1), started(1), ended(1, outcome))
+        assert (*found[:4], found.stalled) == (*counts[2:6], counts.stalled)
 
     def test_that_is_tried_again_waits_and_its_failure_is_known_until_it_starts(self) -> None:
         failure = ended(1, final=False)
@@ -242,6 +245,7 @@ class TestARun:
 
     def test_that_is_resumed_begins_with_what_it_had(self) -> None:
         fates: list[Fate] = ["succeeded", "failed", "timed out", "killed", "not started", "cancelled"]
+        assert {*fates, "stalled"} == {*get_args(Fate)}
         earlier = [(job(number), fate) for number, fate in enumerate(fates, 2)]
         subject = Ledger()
         subject.take(RunResumed(earlier, [1], [(attempt(8), 30.0, "8.log")], [job(9), job(10)]), 100.0)
@@ -252,13 +256,13 @@ class TestARun:
         assert (list(subject.waiting), list(subject.ended)) == ([9, 10], [3, 4, 5, 6, 7])
 
     def test_has_states_that_hold_all_counts(self) -> None:
-        counts = Counts(1, 2, 4, 8, 16, 32, 64, 128)
-        assert (counts.unsuccessful, counts.total) == (8 + 16 + 32 + 64, 255)
+        counts = Counts(1, 2, 4, 8, 16, 32, 64, 128, 256)
+        assert (counts.unsuccessful, counts.total) == (8 + 16 + 32 + 64 + 256, 511)
         assert counts.by_state() == {
             "waiting": 1,
             "running": 2,
             "succeeded": 4,
-            "failed": 24,
+            "failed": 24 + 256,
             "not started": 32,
             "cancelled": 64,
             "interrupted": 128,
@@ -271,10 +275,11 @@ class TestWhatHaltCounts:
         subject = ledger(read(1, 2, 3, 4, 5, 6), ended(1), ended(2, KILLED), ended(3, LATE), ended(4, NO_START))
         subject.take(ended(5, SUCCESS))
         subject.take(ended(6, final=False))
-        assert subject.failed == 3
+        subject.take(ended(7, STALLED))
+        assert subject.failed == 4
 
     def test_are_not_those_that_failed_before_this_scheduler_until_they_fail_again(self) -> None:
-        fates: list[Fate] = ["failed", "killed", "timed out", "not started", "cancelled", "succeeded"]
+        fates: list[Fate] = ["failed", "killed", "timed out", "not started", "cancelled", "succeeded", "stalled"]
         subject = ledger(RunResumed([(job(number), fate) for number, fate in enumerate(fates, 1)]))
         assert subject.failed == 0
         for number in (1, 4):

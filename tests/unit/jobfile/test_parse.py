@@ -1,12 +1,14 @@
 """One line -> a job, a refusal or nothing."""
 
+import json
 import re
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from simple_gpu_scheduler.base.jobs import GpuCap, Job, Place
+from simple_gpu_scheduler.base.jobs import GpuCap, Job, Patience, Place
+from simple_gpu_scheduler.events import ReadMark
 from simple_gpu_scheduler.jobfile.options import KEYS
 from simple_gpu_scheduler.jobfile.parse import LONGEST_COMMAND, LineParser, Refusal, chooses_gpus
 
@@ -47,7 +49,7 @@ def test_blank_lines_and_comments_start_no_job_and_take_no_number(line: bytes) -
 def test_all_options_are_read() -> None:
     _, named = parse(
         b"true #: name=first",
-        b"x #: gpus=2 mem=10G timeout=4h time=90 retries=3 priority=-1 name=big after=first label=ada",
+        b"x #: gpus=2 mem=10G timeout=4h time=90 retries=3 priority=-1 name=big after=first label=ada stall=30m idle=0",
     )
     assert named == Job(
         2,
@@ -57,12 +59,74 @@ def test_all_options_are_read() -> None:
         mem=10 * 2**30,
         timeout=14400,
         time=90,
+        stall=Patience(1800),
+        idle=Patience(0),
         retries=3,
         priority=-1,
         name="big",
         after=(1,),
         label="ada",
     )
+
+
+@pytest.mark.parametrize("written", [b"auto", b"AUTO", b"Auto"])
+def test_memory_may_be_found_out(written: bytes) -> None:
+    assert job(b"x #: mem=" + written) == Job(1, b"x", Place(1), mem_auto=True)
+    assert job(b"x #: gpus=2 mem=" + written) == Job(1, b"x", Place(1), gpus=2, mem_auto=True)
+
+
+@pytest.mark.parametrize(
+    ("lines", "mem", "auto"),
+    [
+        ((b"#: mem=auto", b"x #: mem=10G"), 10 * GIB, False),
+        ((b"#: mem=10G", b"x #: mem=auto"), None, True),
+        ((b"#: mem=10G", b"#: mem=auto", b"x"), None, True),
+        ((b"#: mem=auto", b"#: mem=10G", b"x"), 10 * GIB, False),
+        ((b"#: mem=auto", b"#:", b"x"), None, False),
+    ],
+)
+def test_the_last_word_on_memory_counts(lines: tuple[bytes, ...], mem: int | None, *, auto: bool) -> None:
+    parsed = parse(*lines)[-1]
+    assert isinstance(parsed, Job)
+    assert (parsed.mem, parsed.mem_auto) == (mem, auto)
+
+
+@pytest.mark.parametrize(
+    ("of_run", "lines", "mem", "auto"),
+    [
+        ("auto", [b"x"], None, True),
+        (10 * GIB, [b"x"], 10 * GIB, False),
+        (10 * GIB, [b"x #: mem=20G"], 20 * GIB, False),
+        (10 * GIB, [b"x #: gpus=2"], 10 * GIB, False),
+        ("auto", [b"x #: mem=0"], 0, False),
+        ("auto", [b"#: mem=20G", b"x"], 20 * GIB, False),
+        ("auto", [b"#: mem=20G", b"#:", b"x"], None, True),
+    ],
+)
+def test_the_memory_of_a_run_is_that_of_lines_without_one(
+    of_run: int | str, lines: list[bytes], mem: int | None, *, auto: bool
+) -> None:
+    for begins in (False, True):
+        parser = LineParser(lambda: (80 * GIB,) * 4, mem=of_run)
+        if begins:
+            parser.begin("more.txt")
+        parsed = [parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1)][-1]
+        assert isinstance(parsed, Job)
+        assert (parsed.mem, parsed.mem_auto) == (mem, auto)
+
+
+def test_a_default_of_memory_is_still_in_force_where_reading_continues() -> None:
+    parser = LineParser(lambda: (80 * GIB,) * 4)
+    parser.parse(1, b"#: mem=auto", 11)
+    after = LineParser(lambda: (80 * GIB,) * 4)
+    after.begin("", ReadMark("", defaults=json.loads(json.dumps(parser.defaults))))
+    assert after.parse(2, b"x", 1) == Job(1, b"x", Place(2), mem_auto=True)
+
+
+def test_more_memory_for_all_than_there_is_is_refused_even_on_a_plain_line() -> None:
+    parsed = LineParser(lambda: (80 * GIB,) * 4, mem=81 * GIB).parse(1, b"x", 1)
+    assert isinstance(parsed, Refusal)
+    assert parsed.problem == "mem= asks for 81.0 GiB, but the largest GPU has 80.0 GiB"
 
 
 def test_the_command_is_what_stands_before_the_options() -> None:
@@ -99,7 +163,10 @@ def test_a_name_given_again_means_the_later_job() -> None:
         (b"gpu=2", "unknown option 'gpu'; did you mean gpus?"),
         (
             b"xyz=2",
-            "unknown option 'xyz'; the options are gpus, mem, timeout, time, retries, priority, label, name, after",
+            (
+                "unknown option 'xyz'; the options are gpus, mem, timeout, stall, idle, time, retries, priority, "
+                "label, name, after"
+            ),
         ),
         (b"gpus", "'gpus' has no value; write gpus=VALUE"),
         (b"gpus=", "'gpus=' has no value; write gpus=VALUE"),
@@ -111,9 +178,10 @@ def test_a_name_given_again_means_the_later_job() -> None:
         (b"gpus=-1", "gpus: '-1' is not a whole number (0 or more)"),
         (b"gpus=1 gpus=2", "'gpus' is given twice"),
         (b"gpus=5", "gpus=5: this run has only 4 GPUs"),
+        (b"stall=30m:kill", "stall: '30m:kill' is not understood; write 30m to be warned, or 30m:end to end the job"),
         (b"timeout=5x", "timeout: '5x' is not a duration; write 90, 90s, 5m, 1h30m or 2d"),
         (b"gpus=1 # note", "a comment cannot follow options; put it on its own line"),
-        (b"mem=lots", "mem: 'lots' is not a size; write 512M or 10G"),
+        (b"mem=lots", "mem: 'lots' is not a size; write 512M or 10G, or auto"),
         (b"priority=high", "priority: 'high' is not a whole number (higher starts earlier)"),
         (b"name='a'", "name: ''a'' is not a valid name; leave out quotes, commas and backslashes"),
         (b"after=nobody", "after=nobody: no earlier job has that name"),
@@ -240,3 +308,15 @@ def test_a_command_that_chooses_its_gpus(command: str) -> None:
 )
 def test_a_command_that_leaves_its_gpus_as_they_are(command: str) -> None:
     assert not chooses_gpus(command.encode())
+
+
+def test_a_line_that_asks_for_what_the_run_cannot_see_is_refused() -> None:
+    parser = LineParser(lambda: None, lack_of=lambda name: "it is not measured" if name == "idle" else "")
+    lines = b"a #: idle=1m", b"#: idle=1m:end", b"b", b"#: idle=0", b"c #: stall=1m"
+    parsed = [parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1)]
+    assert [each.problem for each in parsed if isinstance(each, Refusal)] == [
+        "idle: it is not measured",
+        "idle: it is not measured",
+        "the defaults in line 2 are invalid",
+    ]
+    assert parsed[4] == Job(4, b"c", Place(5), stall=Patience(60), idle=Patience(0))

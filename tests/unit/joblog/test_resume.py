@@ -143,10 +143,10 @@ def test_two_rows_that_have_run_into_one_are_no_success_of_the_first() -> None:
     assert [(row.number, row.is_success) for row in read_joblog(HEADER + merged).rows] == [(5, False)]
 
 
-@given(st.integers(1, 10**9), st.sampled_from(["succeeded", "failed", "killed", "timed out"]), st.binary())
+@given(st.integers(1, 10**9), st.sampled_from(["succeeded", "failed", "killed", "timed out", "stalled"]), st.binary())
 def test_what_our_job_log_writes_is_read_as_it_was_meant(number, kind, command) -> None:
     job = Job(number, command.replace(b"\0", b""), Place(1))
-    code = {"succeeded": 0, "failed": 3, "killed": 9, "timed out": 0}[kind]
+    code = {"succeeded": 0, "failed": 3, "killed": 9, "timed out": 0, "stalled": 0}[kind]
     line = written_row(JobEnded(Attempt(job, 1, ("0",), (0,)), Outcome(kind, code), 1.7e9, 0.25, is_final=True))
     (row,) = read_joblog(HEADER + line).rows
     assert (row.number, row.is_success, row.is_whole) == (number, kind == "succeeded", True)

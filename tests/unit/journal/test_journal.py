@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler import events
 from simple_gpu_scheduler.base.gpu_waits import Wait
-from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Patience, Place
 from simple_gpu_scheduler.base.measurement import CpuUse, Figures, GpuUse, Measurement
 from simple_gpu_scheduler.journal import VERSION, files, find
 from simple_gpu_scheduler.journal.fields import is_sound
 from simple_gpu_scheduler.journal.read import read_records
-from simple_gpu_scheduler.journal.records import encode, record, text
+from simple_gpu_scheduler.journal.records import encode, read_options, record, text
 from simple_gpu_scheduler.journal.run_state import RunState, read_state
 from tests.conftest import ROOT
 from tests.support.commands import check_all_commands
@@ -50,9 +50,10 @@ SAID_TWICE = Job(15, b"python train.py --seed 10", Place(15), retries=9)
 CANCELLED_LATE = Job(16, b"python train.py --seed 11", Place(17))
 IN_A_CLUSTER = Job(17, b"python train.py --seed 12", Place(18))
 IN_AN_EDITED_FILE = Job(19, b"python eval.py", Place(18, digest="fedcba9876543210"))
+STALLED = Job(20, b"python train.py --seed 13", Place(8), stall=Patience(1800.0, ends=True), idle=Patience(0.0))
 JOBS = (
     PREPARE, TRAIN, BROKEN, AFTER_BROKEN, CANCELLED, LIVES_ON, EXITED, KILLED_ON, TOO_LONG, INTERRUPTED, ALL_OPTIONS,
-    NO_START, GONE, SAID_TWICE, CANCELLED_LATE, IN_A_CLUSTER, IN_AN_EDITED_FILE,
+    NO_START, GONE, SAID_TWICE, CANCELLED_LATE, IN_A_CLUSTER, IN_AN_EDITED_FILE, STALLED,
 )  # fmt: skip
 
 MEASUREMENT = Measurement(
@@ -99,12 +100,13 @@ def ended(
 
 
 FAILED = Outcome("failed", 1)
+HUNG = "no output and a constant utilisation of 0 % for 30 min"
 STORY: list[events.Event | str] = [
     began(),
     events.Noticed("the named pipe is held open for more commands until the run is stopped"),
     events.JobsRead(JOBS[:7], events.ReadMark("input-0", offset=300, line=8)),
     events.LineRefused(Place(8), "unknown option 'bogus'; did you mean gpus?", 8),
-    events.JobsRead(JOBS[7:-3], events.ReadMark("/home/user/q.txt", 66, 2**63 + 1, 1234, 99, 16, {"gpus": 2})),
+    events.JobsRead(JOBS[7:-4], events.ReadMark("/home/user/q.txt", 66, 2**63 + 1, 1234, 99, 16, {"gpus": 2})),
     events.InputEnded("/home/user/sweep/more.txt"),
     events.Paused(True),
     events.Paused(False),
@@ -165,7 +167,12 @@ STORY: list[events.Event | str] = [
     ),
     events.NeighbourCame("2", "alice python", [TRAIN]),
     events.AttemptMeasured(Attempt(TRAIN, 2, ("0",), (0,)), MEASUREMENT),
-    events.RunEnded(4, 4, 1, 5, 2.5, all_read=True, code=130, left=3, cancelled=2),
+    events.JobsRead([STALLED], events.ReadMark("input-0", offset=300, line=9, defaults={"idle": Patience(900.0)})),
+    started(STALLED),
+    events.StallSeen(attempt(STALLED, 1, "0"), "its GPU was at 0 % for 15 min"),
+    events.StallSeen(attempt(STALLED, 1, "0"), HUNG, ends=True),
+    ended(STALLED, Outcome("stalled", 0, HUNG))._replace(length=0.75),
+    events.RunEnded(4, 4, 1, 5, 2.5, all_read=True, code=130, left=3, cancelled=2, stalled=1),
 ]  # fmt: skip
 
 # What became of each job: its state, how many attempts there were, and how many of these tell nothing.
@@ -187,6 +194,7 @@ ENDS = {
     16: ("cancelled", 1, 0),
     17: ("succeeded", 1, 0),
     19: ("waiting", 0, 0),
+    20: ("failed", 1, 0),
 }
 
 
@@ -217,6 +225,8 @@ class TestTheGoldenJournal:
         assert (state.ended["code"], state.ended["left"]) == (130, 3)
         assert state.jobs[7].outcome == Outcome("killed", 15)
         assert state.jobs[13].outcome == Outcome("not started", 0, "Argument list too long")
+        assert state.jobs[20].outcome == Outcome("stalled", 0, HUNG)
+        assert read_options(state.marks["input-0"]["defaults"]) == {"idle": Patience(900.0)}
         assert state.jobs[1].gpus == ()
         assert state.jobs[2].gpus == ("0",)
         assert state.jobs[2].log == "/home/user/sweep/logs/0002.log"
@@ -252,6 +262,27 @@ class TestTheGoldenJournal:
 
     def test_has_commands_in_it_that_come_back_byte_by_byte(self) -> None:
         assert read_state(golden()).jobs[9].job.command == ALL_BYTES + "\u2028".encode()
+
+
+def test_memory_that_is_found_out_is_a_field_of_its_own_and_what_was_promised_is_told_with_the_start() -> None:
+    job = Job(1, b"x", Place(1), mem_auto=True)
+    known = Attempt(job._replace(mem=24 * 2**30), 2, ("0",), (0,))
+    scout = Attempt(job, 1, ("0",), (0,), alone=True)
+    plain = Attempt(Job(2, b"x", Place(2), mem=5), 1, ("0",), (0,))
+    happened = [began(), events.JobsRead([job, plain.job]), *map(events.JobStarted, (scout, known, plain))]
+    data = lines(happened).encode()
+    told = records(data)
+    assert [(each.get("mem"), each.get("mem_auto")) for each in told if each["event"] == "job read"] == [
+        (None, True),
+        (5, None),
+    ]
+    assert [(each.get("mem"), each.get("alone")) for each in told if each["event"] == "job started"] == [
+        (None, True),
+        (24 * 2**30, None),
+        (None, None),
+    ]
+    state = read_state(data)
+    assert (state.unreadable, [each.job for each in state.jobs.values()]) == (0, [job, plain.job])
 
 
 def test_a_refused_line_of_a_followed_file_that_is_recorded_before_earlier_lines_was_read_before_the_mark() -> None:

@@ -20,9 +20,20 @@ PIECES = (
 )
 NAMED = ("name=a", "name=b", "name=\u00e9:1", "after=a", "after=a,b")
 KEPT = (
-    *("gpus=0", "gpus=3", "mem=10G", "mem=1.5G", "mem=0", "mem=1000001", "mem=999999999999999.5T", "timeout=90"),
+    *(
+        "gpus=0",
+        "gpus=3",
+        "mem=10G",
+        "mem=1.5G",
+        "mem=0",
+        "mem=auto",
+        "mem=1000001",
+        "mem=999999999999999.5T",
+        "timeout=90",
+    ),
     *("timeout=1h30m", "timeout=0.1", "timeout=0", "timeout=0.000000000000001s", "time=2d", "time=12345.678h"),
     *("retries=0", "retries=2", "priority=-3", "priority=7", "label=ada", "label=\u00e9:1"),
+    *("stall=30m", "stall=1.5s:end", "stall=0:end", "idle=0", "idle=12345.678h:end"),
 )
 commands = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map(b"".join)
 options = st.lists(st.sampled_from(NAMED + KEPT), max_size=4).map(" ".join)

@@ -14,7 +14,10 @@ from simple_gpu_scheduler.output.log_file import (
     last_lines,
     last_shown,
     output_of,
+    read_tail,
     run_that_prints,
+    without_remarks,
+    write_remark,
 )
 
 
@@ -43,6 +46,20 @@ def test_the_output_of_the_newest_attempt_has_no_header_and_no_footer() -> None:
 
 def test_the_last_lines_are_those_with_something_in_them() -> None:
     assert last_lines("a\n\nb\r\nc\rd\n \n", 2) == ["b", "d"]
+
+
+def test_what_we_write_in_the_middle_of_an_attempts_output_is_not_its_output(tmp_path: Path) -> None:
+    log = tmp_path / "0001.log"
+    os.close(create(str(log), header(Attempt(Job(1, b"true", Place(1)), 1, (), ()), "one", 0.0)))
+    with log.open("ab") as output:
+        output.write(b"one\n10%")
+    size = log.stat().st_size
+    assert write_remark(str(log), ["it hangs", *["x" * 100] * 300]) == (size, log.stat().st_size)
+    assert log.read_bytes()[size:].startswith(b"\n[simple_gpu_scheduler] | it hangs\n[simple_gpu_scheduler] | xxx")
+    assert read_tail(str(log)) == "one\n10%\n", "however long ours is"
+    assert without_remarks(log.read_bytes()[size + 1 :] + b"two\n") == b"two\n"
+    end = log.stat().st_size
+    assert write_remark(str(log), ["again"])[0] == end, "on a line of its own already"
 
 
 def test_a_log_is_held_as_long_as_a_process_may_print_there(tmp_path: Path) -> None:

@@ -154,11 +154,11 @@ class TestNumbers:
         state.feed(records)
         report = build(Basis(state, records, "stopped", False, False, START, "1.0"))
         assert report["outcomes"] == {
-            "succeeded": 4, "failed": 2, "timed out": 1, "killed": 2, "not started": 4, "cancelled": 2,
+            "succeeded": 4, "failed": 2, "timed out": 1, "stalled": 1, "killed": 2, "not started": 4, "cancelled": 2,
             "interrupted": 1, "waiting": 3,
         }  # fmt: skip
-        assert sum(report["outcomes"].values()) == len(report["jobs"]) == 19
-        assert report["failures"] == [3, 7, 9, 10, 15]
+        assert sum(report["outcomes"].values()) == len(report["jobs"]) == 20
+        assert report["failures"] == [3, 7, 9, 10, 15, 20]
         by_number = {job["job"]: job for job in report["jobs"]}
         refused = by_number[8]
         assert (refused["command"], refused["template"], refused["state"]) == ("", None, "not started")
@@ -173,7 +173,7 @@ class TestNumbers:
 
 
 GPUS = ("0", "1", "2")
-ENDS = ("succeeded", "failed", "timed out", "killed")
+ENDS = ("succeeded", "failed", "timed out", "stalled", "killed")
 
 
 class Story:

@@ -119,7 +119,7 @@ class TestAsking:
         ("answers", "said"),
         [
             (Answers({**BOX, "gpu": "1"}), 'no series of GPU 0 of box; it has those of {gpu="1",uuid="GPU-a",'),
-            (Answers({**BOX, "instance": "x:1"}), """choose it with --selector, such as --selector 'instance="..."'"""),
+            (Answers({**BOX, "instance": "x:1"}), """choose it with --selector, such as --selector 'instance="x:1"'"""),
             (Answers(up=1), "http://it has no series of GPUs at the time of the run: neither DCGM_FI_DEV_GPU_UTIL"),
             (Answers(**{NAMES[0]: -1}), "http://it has series of these GPUs, but no reading while an attempt ran;"),
         ],

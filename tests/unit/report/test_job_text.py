@@ -37,6 +37,7 @@ def test_it_tells_all_that_a_job_did_to_its_gpus() -> None:
     for line in (
         "job 1 of run r: succeeded",
         "python train.py\\x1b",
+        "waited 0.0 s, ran for 1 min 40 s, on gpu 0",
         "wasted 17 s (17 %) of the 1 min 40 s of a GPU it held, 6.94 Wh",
         "▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁" + "█" * 42 + " utilisation over 1 min 40 s",
         "utilisation 0 % 63 % 100 % 99 %",
@@ -80,6 +81,20 @@ def test_what_was_not_measured_is_said_and_not_shown_as_zero() -> None:
     assert "█ GPU 0" in text
 
 
+def test_a_job_that_has_not_started_has_little_to_tell() -> None:
+    report = built(began(), read(1), now=5, job=1, is_alive=True, runs_jobs=True, standing="running")
+    assert show_one(report, None) == ["job 1 of run r: waiting", "  true", "  line 1"]
+
+
+def test_a_job_that_failed_shows_its_last_lines_and_how_it_ended() -> None:
+    report = built(began(), read(1), started(0, 1), ended(9, 1, outcome="failed", code=3, runtime=9), over(9), job=1)
+    report["jobs"][0] |= {"tail": "a\n\nb\x1b", "log": "log"}
+    lines = show_one(report, None)
+    assert lines[0] == "job 1 of run r: failed with exit code 3"
+    assert lines[-3:] == ["LAST LINES", "  | a", "  | b\\x1b"]
+    assert not any("wasted" in line for line in lines)
+
+
 def test_a_report_of_one_job_has_nothing_of_others() -> None:
     dark = night(20, 2, most_points=50)
     curves = curves_in(dark.samples)
@@ -92,7 +107,7 @@ def test_a_report_of_one_job_has_nothing_of_others() -> None:
     assert report["outcomes"] == {"succeeded": 1}
 
 
-@given(st.lists(st.none() | st.floats(0, 100)))
+@given(st.lists(st.none() | st.floats(-1e15, 1e15)))
 def test_a_small_curve_has_one_block_for_each_value(values: list[float | None]) -> None:
     drawn = blocks(values)
     assert len(drawn) == len(values)

@@ -34,6 +34,10 @@ def test_a_run_of_many_gpus_fills_two_columns_and_a_job_one() -> None:
     assert whole.keys() == job.keys() == NAMES
     assert {inches(each) for each in whole.values()} == {7.0}
     assert {inches(each) for each in job.values()} == {3.5}
+    few = night(20, 4, most_points=50)
+    four = draw_pictures(built(*few.records, curves=curves_in(few.samples), now=1e5))
+    assert {inches(each) for each in four.values()} == {3.5}
+    assert size(four["power.png"])[1] < size(whole["power.png"])[1]
     assert min(size(each)[0] for each in job.values()) >= 3.5 * 200
 
 

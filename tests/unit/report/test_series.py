@@ -2,6 +2,7 @@
 
 import pytest
 
+from simple_gpu_scheduler.metrics.families import NAMES
 from simple_gpu_scheduler.report.prometheus import series
 from simple_gpu_scheduler.report.prometheus.series import DCGM, OURS, ExportedGpu, is_same_host, know
 
@@ -27,6 +28,12 @@ def test_an_index_is_that_of_the_host_and_a_uuid_that_of_any() -> None:
     assert found(*labels, host="box.example.org") == [("dcgm-exporter", "GPU-box-0")]
     assert found(*labels, gpu=UUID) == found(*labels, gpu=UUID.upper().replace("GPU-", "GPU-", 1)) != []
     assert found(*labels, host="third") == found(*labels, gpu="2") == found(*labels, gpu="GPU-none") == []
+
+
+def test_the_names_of_our_own_exporter_are_those_that_it_has() -> None:
+    labels = {each.name: each.labels for each in NAMES}
+    for metric in OURS.metrics.values():
+        assert {"gpu", OURS.uuid} <= {*labels[metric.name]}
 
 
 def test_of_two_exporters_dcgm_is_taken_unless_it_knows_no_utilisation() -> None:

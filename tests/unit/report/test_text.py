@@ -57,9 +57,20 @@ def test_it_says_which_jobs_wasted_a_gpu_the_worst_first() -> None:
         "58.2 min 2 gpu 3 60.0 min 3 % 58.0 min 11.0 / 80.0 GiB 250 Wh python hung.py",
         "36.0 min 3 gpu 3 60.0 min 40 % 12 s 11.0 / 80.0 GiB 250 Wh python slow.py",
     ]
+    assert lines[at + 1].startswith("  WASTED  JOB  ON         HELD  USED    AT 0 %      PEAK MEMORY  ENERGY  COMMAND")
+    assert lines[at + 3].startswith("36.0 min    3  gpu 3  60.0 min  40 %      12 s  11.0 / 80.0 GiB  250 Wh  python")
     assert lines[at + 4] == ""  # job 1 has wasted nothing to speak of
     gpu = next(line for line in lines if line.startswith("3  "))
     assert gpu.endswith("47 %  750 Wh")
+
+
+def test_where_no_job_wasted_a_gpu_only_the_sums_are_shown() -> None:
+    use = use_of_gpu(seconds=100, mean=95)
+    lines = show(
+        built(began(), read(1), started(0, 1), measured(100, 1, use), ended(100, 1, runtime=100), over(100)), None
+    )
+    at = lines.index("GPU USE  100 s held, 95 % used")
+    assert lines[at + 1] == ""
 
 
 def test_advice_is_shown_if_there_is_some() -> None:

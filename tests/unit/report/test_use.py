@@ -1,5 +1,6 @@
 """How well jobs and GPUs were used."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from simple_gpu_scheduler.journal.samples import DrawnCurve, curves_in
 from simple_gpu_scheduler.report import use
+from simple_gpu_scheduler.report.job_text import show_one
 from simple_gpu_scheduler.report.lanes import GpuCurve, merged
 from simple_gpu_scheduler.report.measured import has_shared, sound
 from simple_gpu_scheduler.report.text import show, table
@@ -56,14 +58,48 @@ class TestOfAJob:
     def test_no_job_wastes_more_than_it_held(self, mean: float, seconds: float, part: float) -> None:
         for of_gpu in ([], ["utilization"]):
             gpu = use_of_gpu(seconds=seconds, mean=mean, shared=seconds * part, of_gpu=of_gpu)
-            assert 0 <= use.wasted(gpu) <= seconds * (1 - part / 2) * 1.0001
+            assert 0 <= use.wasted(gpu) <= seconds * (1 - part / 2) * 1.0001 + 1e-9
 
     def test_two_jobs_on_an_idle_gpu_waste_it_once(self) -> None:
         both = [use_of_gpu(mean=0, shared=100, of_gpu=["utilization"])] * 2
         assert sum(map(use.wasted, both)) == 100
 
+    @pytest.mark.parametrize(
+        ("wasted", "held", "is_worth"),
+        [
+            (60, 1000, True),
+            (59.9, 1000, False),
+            (8, 10, True),
+            (7.9, 10, False),
+            (1.9, 1.9, False),
+            (2, 2, True),
+            (None, 9, False),
+        ],
+    )
+    def test_little_waste_counts_only_if_it_was_most_of_the_job(
+        self, wasted: float, held: float, is_worth: bool
+    ) -> None:
+        assert use.worst([{"job": 7, "measured": {"wasted": wasted, "held": held}}], 5) == [7] * is_worth
+
     def test_half_of_a_shared_gpu_each_is_no_waste(self) -> None:
         assert use.wasted(use_of_gpu(mean=50, shared=100)) == 0
+
+    def test_of_a_job_without_a_gpu_only_the_cpu_is_known(self) -> None:
+        records = [
+            began(),
+            read(1),
+            started(0, 1, gpus=()),
+            measured(9, 1, seconds=4.5, peak_memory=7),
+            ended(9, 1),
+            over(9),
+        ]
+        for report in (built(*records), built(*records, job=1)):
+            assert report["jobs"][0]["measured"]["cpu"] == {"seconds": 4.5, "peak_memory": 7}
+            assert (report["jobs"][0]["measured"]["held"], report["use"], report["worst"]) == (None, None, [])
+            assert "GPU USE" not in "\n".join(show(report, 80))
+        assert "CPU" in show_one(report, 80)
+        headings, row = table(report)
+        assert dict(zip(headings, row, strict=True))["cpu_seconds"] == 4.5
 
 
 class TestOfGpus:
@@ -75,7 +111,7 @@ class TestOfGpus:
         report = built(began(), read(1), read(2), *records, over(400))
         assert report["gpus"][0]["measured"] == {"measured": 400, "utilization": 30, "idle": None, "energy": 12e4}
         assert report["use"] == {"held": 400, "measured": 400, "utilization": 30, "idle": None, "energy": 12e4}
-        assert report["worst"] == [2, 1]
+        assert report["worst"] == [2]  # of the other, a tenth of 100 s is no waste to speak of
 
     def test_the_energy_of_jobs_that_shared_a_gpu_is_not_summed(self) -> None:
         shared = {"shared": 100, "of_gpu": ["energy"], "energy": 2e4}
@@ -179,3 +215,26 @@ def test_advice_is_found_from_what_was_measured() -> None:
     records = ran(0, 3600, 1, use_of_gpu(seconds=3600, mean=1, idle=3500))
     report = built(began(), read(1), *records, over(3600), now=4000)
     assert any("job 1 held gpu 0" in sentence for sentence in report["advice"])
+
+
+NAMES = ("gpu", "seconds", "utilization", "memory", "total_memory", "idle", "energy", "shared", "of_gpu", "throttled",
+         "traffic", "xids", "mean", "max", "p95", "by_power", "pcie_sent", "power", "cores", "read")  # fmt: skip
+NUMBERS = st.integers(-(10**39), 10**39) | st.floats(-1e39, 1e39) | st.integers(0, 100)
+ANYTHING = st.recursive(
+    NUMBERS | st.booleans() | st.text(max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from(NAMES), inner, max_size=8),
+    max_leaves=30,
+)
+USES = st.dictionaries(st.sampled_from(NAMES), ANYTHING).map(lambda values: values | {"gpu": "0"})
+
+
+@given(st.lists(USES, max_size=2), st.dictionaries(st.sampled_from(NAMES), ANYTHING), st.booleans())
+def test_whatever_an_attempt_is_said_to_have_done_can_be_reported(gpus: list[Any], cpu: Any, has_curve: bool) -> None:
+    record = {"event": "attempt measured", "at": START + 9, "job": 1, "attempt": 1, "gpus": gpus, "cpu": cpu}
+    records = began(), read(1), started(0, 1), record, ended(9, 1, runtime=9), over(9)
+    drawn = {(1, 1): [curve([(0, -1e15), (10, 1e15)], power=1e15)]} if has_curve else {}
+    report = built(*records, curves=drawn)
+    json.dumps(report, allow_nan=False)
+    assert show(report, 80)
+    assert len([*table(report)]) == 2
+    assert show_one(built(*records, curves=drawn, job=1), 80)

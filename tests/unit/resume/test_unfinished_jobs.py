@@ -190,12 +190,12 @@ def test_an_unfinished_job_resumes_with_its_next_attempt(records: Any, begin: Ne
     assert not left.ended
 
 
-@pytest.mark.parametrize("outcome", ["failed", "killed", "timed out", "not started"])
+@pytest.mark.parametrize("outcome", ["failed", "killed", "timed out", "stalled", "not started"])
 @pytest.mark.parametrize("failed_too", [False, True])
 def test_what_did_not_succeed_is_left_only_when_it_is_asked_for(outcome: str, failed_too: bool) -> None:
     left = what_is_left(state_of(started(1), ended(1, outcome)), {}, failed_too=failed_too)
     if failed_too:
-        assert [each for _, each in left.waiting] == [NextAttempt(2, 1)]  # all retries again
+        assert [each for _, each in left.waiting] == [NextAttempt(2, 1, outcome != "not started")]  # all retries again
     else:
         assert [each[1] for each in left.ended] == [outcome]
 
@@ -255,7 +255,7 @@ def test_the_lengths_are_those_of_the_jobs_that_succeeded_and_whose_end_is_publi
 def test_a_job_that_has_ended_gets_its_next_attempt_and_all_retries_when_the_user_retries_it() -> None:
     state = state_of(started(1), ended(1, "failed", final=False), started(1, 2), ended(1, "failed", 2))
     [(job, fate, begin)] = what_is_left(state, {}, failed_too=False).ended
-    assert (job.number, fate, begin) == (1, "failed", NextAttempt(3, 2))
+    assert (job.number, fate, begin) == (1, "failed", NextAttempt(3, 2, has_failed=True))
 
 
 def test_the_sentence_tells_what_a_person_should_know() -> None:

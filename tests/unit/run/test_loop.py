@@ -186,7 +186,7 @@ class World:
 
     def __init__(self, gpus: str = "01", **rules) -> None:
         halt = parse_halt(rules.pop("halt", "never"))
-        names = ("timeout", "grace", "reads_all", "quarantine", "run_id", "log_of")
+        names = ("timeout", "stall", "idle", "grace", "reads_all", "quarantine", "run_id", "log_of")
         run_rules = {name: rules.pop(name) for name in names if name in rules}
         self.time = 0.0
         self.queue: list[tuple[float, int, Message]] = []

@@ -88,6 +88,17 @@ def test_the_status_tells_what_runs_where_and_what_is_to_come() -> None:
     assert (answer["waits"], answer["eta"], answer["eta_unknown"]) == ([], 60, "")
 
 
+def test_the_status_tells_how_much_memory_jobs_are_promised() -> None:
+    world = Asking("012").jobs(job(1, mem=8), job(2), job(3, mem_auto=True), job(4, mem=8, gpus=0))
+    world.scheduler.add_history({}, {"true": [10]})
+    world.engine.takes = dict.fromkeys((1, 2, 3, 4), 10)
+    world.ask(9, "status").run()
+    [answer] = world.answers
+    told = {each["job"]: each.get("mem") for each in answer["running"]}
+    assert told == {1: 8, 2: None, 3: 2**20, 4: None}
+    assert not any("alone" in each for each in answer["running"])
+
+
 def test_the_status_says_why_it_waits_and_why_there_is_no_estimate() -> None:
     world = Asking().jobs(job(1))
     world.others = {"0": Reason("alice python 11.2 GiB", "alice")}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from simple_gpu_scheduler.base.jobs import SUCCESS, Job, Outcome, Place
 from simple_gpu_scheduler.scheduling import Dropped, Rules
 from simple_gpu_scheduler.scheduling.estimates import MOST_SECONDS, UNKNOWN, Estimates
+from simple_gpu_scheduler.scheduling.peaks import Peaks
 from simple_gpu_scheduler.scheduling.policies import POLICIES, WaitingJob
 from simple_gpu_scheduler.scheduling.queues import Lineup
 from simple_gpu_scheduler.scheduling.scheduler import Scheduler
@@ -182,7 +183,9 @@ def check(lineup: Lineup, plain: dict[int, Job]) -> None:
 @given(st.integers(0, 2**32))
 def test_the_books_of_the_line_up_are_right_after_each_step(policy: str, seed: int) -> None:
     rng, estimates = Random(seed), Estimates()
-    lineup = Lineup(POLICIES[policy](), estimates, lambda each: each.label, Slots(Limits(("0",))).need)
+    slots = Slots(Limits(("0",)))
+    peaks = Peaks(slots.largest, shares=False)
+    lineup = Lineup(POLICIES[policy](), estimates, lambda each: each.label, slots.need, peaks)
     plain: dict[int, Job] = {}
     taken: list[WaitingJob] = []
     for number in range(1, 80):

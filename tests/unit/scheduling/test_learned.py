@@ -27,7 +27,9 @@ NOT = (0.0, 0.0, 0.0)
 
 def waiting(number, since, length, gpus):
     job = arrival(number, since, length, gpus).job
-    return WaitingJob(Learned(START).rank(job, since, length), number, 1, job, since, length, length, (gpus, 0, 0, ""))
+    return WaitingJob(
+        Learned(START).rank(job, since, length), number, 1, job, since, length, length, (gpus, 0, 0, "", False)
+    )
 
 
 def starts_of(workload, policy, gpus):

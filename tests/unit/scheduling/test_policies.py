@@ -266,5 +266,5 @@ class TestPatience:
     @staticmethod
     def waiting(number: int, since: float, length: float) -> WaitingJob:
         return WaitingJob(
-            since, number, 1, Job(number, b"true", Place(number)), since, length, length, (1, 0, number, "")
+            since, number, 1, Job(number, b"true", Place(number)), since, length, length, (1, 0, number, "", False)
         )

@@ -231,7 +231,15 @@ def test_what_may_not_be_retried_is_over_though_it_has_retries() -> None:
     assert subject.next_wake(1) == float("inf")
 
 
-OUTCOMES = (SUCCESS, SUCCESS, FAILURE, Outcome("timed out"), Outcome("killed", 9), Outcome("not started"))
+OUTCOMES = (
+    SUCCESS,
+    SUCCESS,
+    FAILURE,
+    Outcome("timed out"),
+    Outcome("stalled"),
+    Outcome("killed", 9),
+    Outcome("not started"),
+)
 
 
 def workload(rng: Random, gpus: int) -> list[Job]:

@@ -13,7 +13,7 @@ UNKNOWN = float("inf")
 
 def waiting(number: int, label: str, since: float = LATE, gpus: int = 1) -> WaitingJob:
     job = Job(number, b"true", Place(number), gpus, label=label)
-    return WaitingJob(0.0, number, 1, job, since, 0.0, UNKNOWN, (gpus, 0, 0, label))
+    return WaitingJob(0.0, number, 1, job, since, 0.0, UNKNOWN, (gpus, 0, 0, label, False))
 
 
 def order(policy: Policy, *heads: WaitingJob, now: float = LATE) -> list[int]:

@@ -29,8 +29,8 @@ def took(subject: Slots, number: int, *at: int, until: float = NEVER, mem: int |
 def test_an_attempt_names_the_first_free_slots_and_takes_none() -> None:
     subject = slots(per_gpu=2)
     for _ in range(3):
-        assert subject.attempt(job(1, 2), 1, [0, 2])[2:] == (("0", "2"), (0, 4))
-        assert subject.attempt(job(1, 0), 1, ())[2:] == ((), (6,))
+        assert subject.attempt(job(1, 2), 1, [0, 2])[2:4] == (("0", "2"), (0, 4))
+        assert subject.attempt(job(1, 0), 1, ())[2:4] == ((), (6,))
     assert subject.open == [0, 1, 2]
     assert subject.load == 0
 
@@ -127,16 +127,16 @@ def test_kept_are_of_those_that_are_free_in_time_the_last_to_come() -> None:
     for at, until in enumerate((40.0, 10.0, 20.0)):
         took(subject, at + 1, at, until=until)
     everywhere = rooms("0123")
-    assert subject.keep(everywhere, 2, 0, 0) == (10, {1, 3}, 0)
-    assert subject.keep(everywhere, 3, 0, 0) == (20, {1, 2, 3}, 0)
-    assert subject.keep(everywhere, 4, 0, 0) == (40, {0, 1, 2, 3}, 0)
+    assert subject.keep(everywhere, 2, 0, 0) == (10, {1, 3}, 0, False)
+    assert subject.keep(everywhere, 3, 0, 0) == (20, {1, 2, 3}, 0, False)
+    assert subject.keep(everywhere, 4, 0, 0) == (40, {0, 1, 2, 3}, 0, False)
 
 
 def test_kept_are_those_that_come_together_and_not_those_that_are_free_already() -> None:
     subject = slots()
     took(subject, 1, 0, until=10)
     took(subject, 2, 1, until=10)
-    assert subject.keep(rooms(), 2, 0, 0) == (10, {0, 1}, 0)
+    assert subject.keep(rooms(), 2, 0, 0) == (10, {0, 1}, 0, False)
 
 
 @pytest.mark.parametrize("until", [NEVER, 10.0, 9.0])
@@ -212,3 +212,70 @@ def test_a_cpu_job_needs_no_memory_and_where_a_cluster_chooses_no_job_needs_gpus
     assert [slots().need(each) for each in jobs] == [(0, 0), (2, 5), (2, 0), (0, 0)]
     cluster = Slots(Limits((), cpu_slots=2, elsewhere=True))
     assert [cluster.need(each) for each in jobs] == [(0, 0)] * 4
+
+
+# ---- Attempts that are alone on their GPUs
+
+
+def alone(subject: Slots, number: int, *at: int, mem: int | None = None, until: float = NEVER) -> Attempt:
+    attempt = subject.attempt(job(number, len(at), mem), 1, at, alone=True)
+    subject.take(attempt, until)
+    return attempt
+
+
+def test_a_gpu_of_an_attempt_that_is_alone_has_no_place_until_it_ends() -> None:
+    subject = slots(per_gpu=3)
+    scout = alone(subject, 1, 1, until=7)
+    assert (scout.alone, subject.open, subject.with_places(rooms(), 1)) == (True, [0, 2], [0, 2])
+    assert subject.keep(rooms(), 3, 0, 0) == (7, {0, 1, 2}, 0, False)
+    subject.expect(scout, 9)
+    assert subject.keep(rooms(), 3, 0, 0).start == 9
+    subject.give_back(scout)
+    assert (subject.open, subject.with_places(rooms(), 1)) == ([0, 1, 2], [0, 1, 2])
+
+
+def test_alone_means_a_gpu_without_other_attempts_that_is_large_enough_and_not_kept() -> None:
+    subject = Slots(Limits(tuple("0123"), 3, 1, (10.0, 10.0, 10.0, 5.0)))
+    took(subject, 1, 0)
+    everywhere = rooms("0123", free=1)
+    assert subject.with_places(everywhere, alone=True) == [1, 2, 3]
+    assert subject.with_places(everywhere, 10, alone=True) == [1, 2]
+    assert subject.with_places(rooms("013"), alone=True) == [1, 3]
+    assert subject.with_places(everywhere, 0, Kept(5, {1}, 0), alone=True) == [2, 3]
+
+
+def test_where_an_attempt_will_be_alone_nothing_else_gets_a_place() -> None:
+    subject, kept = slots(per_gpu=2), Kept(5, {1}, 0, alone=True)
+    assert subject.with_places(rooms(), 0, kept) == [0, 2]
+    assert subject.beyond(kept) == 2
+    assert subject.beyond(kept._replace(alone=False)) == 3
+
+
+def test_whatever_others_use_an_attempt_that_is_alone_fits() -> None:
+    subject = slots("0")
+    attempt = subject.attempt(job(1, mem=10), 1, [0], alone=True)
+    assert subject.fits(attempt, {"0": Room(9)})
+    assert not subject.fits(attempt._replace(alone=False), {"0": Room(9)})
+
+
+def test_an_attempt_can_be_alone_on_gpus_that_others_leave_us_and_are_large_enough() -> None:
+    subject = Slots(Limits(tuple("0123"), 3, 1, (10.0, 10.0, 10.0, 5.0)))
+    took(subject, 1, 0)
+    assert subject.within_reach(rooms("23"), 0, alone=True) == 3
+    assert subject.within_reach(rooms("23"), 10, alone=True) == 2
+    assert subject.within_reach(rooms("0123"), 10, alone=True) == 3
+
+
+def test_what_is_kept_for_it_is_empty_first_or_has_the_fewest_attempts_where_no_end_is_known() -> None:
+    subject = slots(per_gpu=3)
+    for number, at in enumerate((0, 0, 1, 1, 2, 2, 2)):
+        took(subject, number, at, until=NEVER if number else 5)
+    assert subject.keep(rooms(), 1, 0, 0, alone=True) == (NEVER, [0], 0, True)
+    assert subject.keep(rooms(), 2, 0, 0, alone=True) == (NEVER, [0, 1], 0, True)
+    other = slots(per_gpu=3)
+    took(other, 1, 0, until=5)
+    took(other, 2, 0, until=8)
+    took(other, 3, 1, until=20)
+    took(other, 4, 2, until=NEVER)
+    assert other.keep(rooms(), 1, 0, 0, alone=True) == (8, {0}, 0, True)
+    assert other.keep(rooms("12"), 2, 0, 0, alone=True) == (20, {0, 1}, 0, True)

@@ -284,6 +284,15 @@ def job_ended(number, runtime, outcome="succeeded", **values) -> bytes:
     return journal_line("job ended", job=number, **ended | values)
 
 
+def job_measured(number, *maxima, attempt=1, **values) -> bytes:
+    gpus = [{"gpu": str(at), "memory": {"mean": 1.0, "max": most}, **values} for at, most in enumerate(maxima)]
+    return journal_line("attempt measured", job=number, attempt=attempt, gpus=gpus)
+
+
+def peaks_in(*lines: bytes) -> object:
+    return history_of([began() + b"".join(lines)], with_peaks=True).peaks
+
+
 class TestPastRuns:
     def test_rows_are_the_jobs_that_ended_by_themselves(self) -> None:
         data = began() + b"".join(
@@ -312,20 +321,39 @@ class TestPastRuns:
         assert jobs
         succeeded = [each for each in read_state(data).jobs.values() if each.state == "succeeded"]
         expected = Counter(template_of(each.job.command.decode()) for each in succeeded)
-        assert {template: len(runs) for template, runs in history_of([data]).items()} == expected
-        assert sorted(each.length for each in succeeded) == sorted(chain(*history_of([data]).values()))
+        assert {template: len(runs) for template, runs in history_of([data]).history.items()} == expected
+        assert sorted(each.length for each in succeeded) == sorted(chain(*history_of([data]).history.values()))
 
     def test_history_is_of_the_last_20_successes_the_oldest_first(self) -> None:
         lines = [job_read(number, f"t --seed {number}") + job_ended(number, number) for number in range(1, 31)]
         lines += [job_read(31, "t --seed 31"), job_ended(31, 99.0, "failed")]
-        assert history_of([began() + b"".join(lines)]) == {"t --seed …": [*range(11, 31)]}
+        assert history_of([began() + b"".join(lines)]).history == {"t --seed …": [*range(11, 31)]}
 
     def test_jobs_of_different_runs_are_distinct_and_a_resumed_run_is_one(self) -> None:
         torn = job_ended(1, 7.0) + job_read(2, "b") + job_read(3, "b")
         resumed = began() + job_read(1, "a") + job_ended(1, 1.0) + job_read(2, "b")
         resumed += began(is_resumed=True) + job_ended(2, 2.0)
         newest = began() + job_ended(1, 8.0) + job_read(1, "c") + job_ended(1, 3.0) + job_ended(3, 8.0)
-        assert history_of([torn, resumed, newest]) == {"a": [1.0], "b": [2.0], "c": [3.0]}
+        assert history_of([torn, resumed, newest]).history == {"a": [1.0], "b": [2.0], "c": [3.0]}
+
+    def test_peaks_are_those_of_the_newest_successes(self) -> None:
+        lines = [job_read(number, f"t {number}") for number in range(1, 31)]
+        lines += [job_measured(number, 1000 + number) + job_ended(number, 9.0) for number in range(1, 31)]
+        assert peaks_in(*lines) == {"t …": [*range(1011, 1031)]}
+        told = history_of([began() + b"".join(lines)])
+        assert told.peaks is None, "nobody asked"
+        assert told.history == history_of([began() + b"".join(lines)], with_peaks=True).history
+
+    def test_a_peak_is_of_the_attempt_that_succeeded_and_of_all_its_gpus(self) -> None:
+        read = job_read(1, "a") + job_read(2, "b", gpus=2)
+        assert peaks_in(read, job_measured(1, 5), job_ended(1, 1.0, "failed"), job_ended(1, 2.0, attempt=2)) == {}
+        again = job_measured(1, 5) + job_ended(1, 1.0, "failed", final=False) + job_measured(1, 7, attempt=2)
+        assert peaks_in(read, again, job_ended(1, 2.0, attempt=2)) == {"a": [7]}
+        assert peaks_in(read, job_measured(2, 5, 7), job_ended(2, 2.0)) == {"b": [7]}
+        assert peaks_in(read, job_measured(2, 5), job_ended(2, 2.0)) == {}
+        assert peaks_in(read, job_measured(1, 5, shared=3.5, of_gpu=["memory"]), job_ended(1, 2.0)) == {}
+        assert peaks_in(read, job_measured(1, 5, shared=3.5, of_gpu=["energy"]), job_ended(1, 2.0)) == {"a": [5]}
+        assert peaks_in(job_measured(1, 5), job_ended(1, 2.0)) == {}
 
     def test_what_is_torn_or_foreign_is_passed_over(self) -> None:
         foreign = [
@@ -347,7 +375,7 @@ class TestPastRuns:
             job_ended(2, 5),
             job_ended(1, 6.0)[:-1],
         ]
-        assert history_of([b"".join(foreign)]) == {"good": [4.0], "two": [5]}
+        assert history_of([b"".join(foreign)]).history == {"good": [4.0], "two": [5]}
 
     @settings(deadline=None)
     @given(st.data())
@@ -355,8 +383,8 @@ class TestPastRuns:
         whole = GOLDEN.read_bytes()
         begin = data.draw(st.integers(0, len(whole)))
         end = data.draw(st.integers(begin, len(whole)))
-        found = history_of([whole[:begin] + data.draw(st.binary(max_size=5)) + whole[end:]])
-        assert sum(map(len, found.values())) <= sum(map(len, history_of([whole]).values()))
+        found = history_of([whole[:begin] + data.draw(st.binary(max_size=5)) + whole[end:]]).history
+        assert sum(map(len, found.values())) <= sum(map(len, history_of([whole]).history.values()))
 
 
 class TestSynthetic:
