@@ -16,6 +16,7 @@ from simple_gpu_scheduler.scheduling.templates import template_of
 
 from . import lanes, log_tails, numbers, use
 from .advice import Replay, find_advice
+from .measured import Measured, replaced
 from .parameters import Parameters, find_parameters
 from .timeline import Span, Spans
 
@@ -30,7 +31,8 @@ class Basis(NamedTuple):
 
     `standing` is the state of the run; `runs_jobs`: its jobs are running; `is_alive`: its scheduler is. `is_unseen`: it
     is on another host, so only what was last written is known. `curves`: of the attempts, if they were
-    read. `job`: a report of this one only. `replay` simulates the run with more jobs on a GPU.
+    read. `job`: a report of this one only. `replay` simulates the run with more jobs on a GPU. `measured`: figures from
+    elsewhere, which replace those of the journal.
     """
 
     state: RunState
@@ -45,19 +47,37 @@ class Basis(NamedTuple):
     curves: Mapping[Key, Sequence[DrawnCurve]] = {}
     job: int | None = None
     replay: Replay | None = None
+    measured: Mapping[Key, Measured] = {}
 
 
-def build(basis: Basis) -> Report:
-    """The report."""
+class Heard(NamedTuple):
+    """The attempts of a run, when its schedulers were running, when it was last heard of, and the jobs to report."""
+
+    spans: Spans
+    sessions: Sequence[numbers.Times]
+    until: float
+    rows: Sequence[JobRow]
+
+
+def hear(basis: Basis) -> Heard:
+    """What the records tell about when things happened."""
     spans = Spans()
     spans.feed(basis.records)
     sessions = _sessions(spans, basis)
     is_seen = basis.runs_jobs and not basis.is_unseen
     until = basis.now if is_seen else max((end for _, end in sessions), default=basis.now)
     rows = job_rows(basis.state, "running" if basis.runs_jobs else "interrupted", until)
-    rows = [row for row in rows if basis.job in (None, row.number)]
-    basis = basis._replace(curves={key: each for key, each in basis.curves.items() if basis.job in (None, key[0])})
     spans.close(until, [row.number for row in rows if row.state == "running"])
+    return Heard(spans, sessions, until, [row for row in rows if basis.job in (None, row.number)])
+
+
+def build(basis: Basis) -> Report:
+    """The report."""
+    spans, sessions, until, rows = hear(basis)
+    basis = basis._replace(curves={key: each for key, each in basis.curves.items() if basis.job in (None, key[0])})
+    for job, each in spans.of_jobs.items():
+        for span in each:
+            span.measured = replaced(span.measured, basis.measured.get((job, span.number)))
     rows = [row._replace(runtime=_runtime(row, spans.of_jobs.get(row.number, ()))) for row in rows]
     run = _run(basis, sessions) | {"heard": until}
     counted = [_counted(row, spans.of_jobs.get(row.number, ()), until) for row in rows]

@@ -20,6 +20,14 @@ def sound(record: Mapping[str, Any]) -> Measured:
     return {"gpus": gpus, "cpu": cpu}
 
 
+def replaced(own: Measured | None, other: Measured | None) -> Measured | None:
+    """The figures of an attempt, with those of the GPUs that are also in the other ones taken from there."""
+    if own is None or other is None:
+        return own or other
+    gpus = {gpu["gpu"]: gpu for gpu in (*own["gpus"], *other["gpus"])}
+    return {"gpus": list(gpus.values()), "cpu": {**own["cpu"], **other["cpu"]}}
+
+
 def has_shared(records: Iterable[Mapping[str, Any]]) -> bool:
     """Whether jobs shared a GPU, so that its figures are not the sum of theirs, and only curves tell them."""
     measured = (each for each in records if each["event"] == "attempt measured" and is_sound(each))

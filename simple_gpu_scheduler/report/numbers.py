@@ -101,7 +101,7 @@ def _gpu(gpu: str, times: Sequence[Times], sessions: Sequence[Times]) -> GpuShar
     whole = _seconds(union(sessions))
     united = union(times)
     # Time of an attempt while there was no scheduler is not part of the run.
-    share = _seconds(_both(united, union(sessions))) / whole if whole else 0.0
+    share = _seconds(both(united, union(sessions))) / whole if whole else 0.0
     return GpuShare(gpu, len(times), round(_seconds(united), 3), round(min(1.0, share), 4))
 
 
@@ -122,7 +122,7 @@ def union(times: Iterable[Times]) -> list[Times]:
     return found
 
 
-def _both(one: Sequence[Times], other: Sequence[Times]) -> Iterable[Times]:
+def both(one: Sequence[Times], other: Sequence[Times]) -> Iterable[Times]:
     """The intersection of two unions."""
     at = 0
     for start, end in one:

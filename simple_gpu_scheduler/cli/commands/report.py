@@ -35,6 +35,7 @@ simple_gpu_scheduler report 17
 simple_gpu_scheduler report 2b4a4e --job 17 --png pictures/
 simple_gpu_scheduler report --metric val/acc --csv > sweep.csv
 simple_gpu_scheduler report --json | jq '.gpus[] | {gpu, share}'
+simple_gpu_scheduler report --prometheus http://localhost:9090 --html report.html
 """
 _HELP = """Summarise a run: what became of its jobs, how long they took, how busy the GPUs were, which jobs wasted one,
 why jobs failed.
@@ -79,6 +80,22 @@ _SECTIONS = (
         "Metric",
         (Option(["--metric"], default="", metavar="NAME", help="The name of a number that the jobs print."),),
     ),
+    Section(
+        "Prometheus",
+        (
+            Option(
+                ["--prometheus"],
+                metavar="URL",
+                help="Take the figures and curves of GPUs from the Prometheus at this address, which scrapes "
+                "dcgm-exporter or simple_gpu_scheduler metrics.",
+            ),
+            Option(
+                ["--selector"],
+                metavar="MATCHERS",
+                help="Use only series with these labels, such as 'cluster=\"a\"'.",
+            ),
+        ),
+    ),
 )
 
 
@@ -92,6 +109,8 @@ class ReportOptions(NamedTuple):
     as_csv: bool
     as_json: bool
     metric: str
+    prometheus: str | None = None
+    selector: str | None = None
 
     @property
     def needs_curves(self) -> bool:
@@ -108,17 +127,21 @@ def _call(
     as_csv: bool,
     as_json: bool,
     metric: str,
+    prometheus: str | None,
+    selector: str | None,
 ) -> int:
     if as_csv and as_json:
         raise UsageError("--csv and --json exclude each other")
     if job == "":
         raise UsageError("JOB is empty; is a shell variable unset?")
+    if selector is not None and prometheus is None:
+        raise UsageError("--selector chooses among the series of a Prometheus: add --prometheus URL")
     if run is not None and _is_job(run):
         if job is not None:
             raise UsageError(f"two jobs are given, {run} and --job {_safe(job)}; for a run that begins so: --run {run}")
         run, job = None, run
-    with_given_run = with_run(lambda run: _report(ReportOptions(run or "", job, html, png, as_csv, as_json, metric)))
-    return with_given_run(run=run, named=named)
+    options = ReportOptions("", job, html, png, as_csv, as_json, metric, prometheus, selector)
+    return with_run(lambda run: _report(options._replace(run=run or "")))(run=run, named=named)
 
 
 def _is_job(word: str) -> bool:
@@ -173,8 +196,11 @@ def _build(asked: ReportOptions) -> Report:
         seen.state, records, seen.standing, seen.is_alive, runs_jobs, time.time(), __version__, asked.metric, is_unseen
     )
     job = None if asked.job is None else _number(seen.state, asked.job)
-    curves = read_curves(journal) if asked.needs_curves or has_shared(records) else {}
-    return build(basis._replace(curves=curves, job=job, replay=_replay(seen.state)))
+    curves = read_curves(journal) if asked.needs_curves or asked.prometheus or has_shared(records) else {}
+    basis = basis._replace(curves=curves, job=job)
+    if asked.prometheus is not None:
+        basis = _ask_prometheus(basis, asked.prometheus, asked.selector)
+    return build(basis._replace(replay=_replay(seen.state)))
 
 
 def _replay(state: RunState) -> Callable[[int], float]:
@@ -186,6 +212,25 @@ def _replay(state: RunState) -> Callable[[int], float]:
         return rerun(state, choose_policy("fifo"))(jobs_per_gpu)
 
     return seconds
+
+
+def _ask_prometheus(basis: Basis, url: str, selector: str | None) -> Basis:
+    """With the figures and curves that it has."""
+    from simple_gpu_scheduler.report.prometheus import api, collection  # noqa: PLC0415 - an HTTP client, rarely used
+    from simple_gpu_scheduler.report.prometheus.selector import parse_selector  # noqa: PLC0415 - as above
+
+    try:
+        address = api.parse_address(url)
+    except ValueError as error:  # the address may contain a password
+        raise UserError(f"the value of --prometheus is wrong: {error}") from None
+    try:
+        matchers = "" if selector is None else parse_selector(selector)
+    except ValueError as error:
+        raise UserError(f"the value of --selector is wrong: {_safe(str(error))}") from None
+    collected = collection.collect(api.PrometheusApi(address), basis, matchers)
+    for note in collected.notes:
+        print(_safe(note), file=sys.stderr)
+    return collected.into(basis)
 
 
 def _number(state: RunState, word: str) -> int:
