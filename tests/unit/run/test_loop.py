@@ -11,9 +11,12 @@ import pytest
 from simple_gpu_scheduler.base.errors import Broken
 from simple_gpu_scheduler.base.gpu_waits import Wait
 from simple_gpu_scheduler.base.jobs import SUCCESS, Attempt, Job, Outcome, Place
+from simple_gpu_scheduler.base.measurement import Curve, CurvePoint, GpuUse, Measured, Measurement
 from simple_gpu_scheduler.engines.protocol import Began, Ended, Exited, ForEngine, Refused, Report, Tended, Unstoppable
 from simple_gpu_scheduler.engines.protocol import World as EngineWorld
 from simple_gpu_scheduler.events import (
+    AttemptMeasured,
+    CurvesDrawn,
     Event,
     GpuSetAside,
     JobBegan,
@@ -845,3 +848,16 @@ def test_a_command_that_chooses_its_gpus_is_told_of_once() -> None:
             "remove that from the command"
         )
     ]
+
+
+def test_curves_begin_when_their_attempt_did_although_the_clock_was_set_back_meanwhile() -> None:
+    world = World()
+    curve = Curve("0", [CurvePoint(0.0, 1.0, (50,) * 5, (50,) * 5)])
+    use = Measurement((GpuUse("0", 1.0),))
+    world.engine.leaves = {"measured": Measured(0.0, use, [curve])}
+    world.wall = lambda: 1_000_000.0 if world.time < 1 else 500.0  # type: ignore[method-assign]
+    world.jobs(job(1)).run()
+    happened = [event for _, event in world.events if isinstance(event, AttemptMeasured | CurvesDrawn | JobEnded)]
+    assert [type(event) for event in happened] == [AttemptMeasured, CurvesDrawn, JobEnded]
+    assert isinstance(happened[1], CurvesDrawn)
+    assert happened[1].began_at == 1_000_000
