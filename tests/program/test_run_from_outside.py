@@ -563,9 +563,9 @@ def test_the_run_is_a_word_or_an_option_of_every_command_and_not_two(run: Run) -
             assert command != "history" or done.stdout == b"[]\n"  # its jobs, of which there are none
     assert run.call("continue", "--run", run.id[:-1]).returncode == 0
     for command in ("status", "history", "report", "wait", "stop", "pause", "continue"):
-        done = run.call(command, "--run", run.id, "2020")
+        done = run.call(command, "--run", run.id, "202012")
         assert done.returncode == 2
-        assert f"two runs are given, 2020 and --run {run.id}; choose one (see".encode() in done.stderr
+        assert f"two runs are given, 202012 and --run {run.id}; choose one (see".encode() in done.stderr
     for words in (("status", ""), ("stop", "--run", ""), ("cancel", "1", "--run", ""), ("submit", "--run", "", "true")):
         done = run.call(*words)
         assert done.returncode == 2
