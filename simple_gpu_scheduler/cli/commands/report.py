@@ -183,7 +183,7 @@ def _replay(state: RunState) -> Callable[[int], float]:
     def seconds(jobs_per_gpu: int) -> float:
         from simple_gpu_scheduler.simulation.rerun import rerun  # noqa: PLC0415 - 20 ms
 
-        return rerun(state, choose_policy("fifo"))(jobs_per_gpu)
+        return rerun(state, choose_policy("fifo"), jobs_per_gpu)
 
     return seconds
 
