@@ -47,7 +47,7 @@ class Sampler:
         self, gpus: Sequence[Gpu], nvml: Nvml, looks: Looks, family: Family, put: Callable[[Broken], object]
     ) -> None:
         self._gpus = {gpu.id: gpu for gpu in gpus}
-        self._meters = {gpu.id: _Meter(gpu, nvml, family) for gpu in gpus}
+        self._sampled = {gpu.id: _SampledGpu(gpu, nvml, family) for gpu in gpus}
         self._accounts = {gpu.id: GpuAccounts(gpu.id) for gpu in gpus}
         self._looks = looks
         self._family = family
@@ -177,7 +177,7 @@ class Sampler:
         self._looks.close()
 
     def _take_in(self, gpu: str) -> None:
-        samples = self._meters[gpu].samples
+        samples = self._sampled[gpu].samples
         while samples:
             self._accounts[gpu].feed(samples.popleft())
 
@@ -192,7 +192,7 @@ class Sampler:
 
     def _sample(self, gpu: str) -> "Lock | None":
         """Let its own thread read the meters of a GPU, unless that is being done; what is free once it is."""
-        meter = self._meters[gpu]
+        meter = self._sampled[gpu]
         if not meter.is_free.acquire(blocking=False):
             return None
         answered = Lock()
@@ -220,7 +220,7 @@ class Sampler:
         """In one thread, since to wake one for each GPU would cost more than the samples."""
         self._watched = {gpu for gpu in self._accounts if self._present.get(gpu)}
         for gpu in tuple(self._watched):
-            meter = self._meters[gpu]
+            meter = self._sampled[gpu]
             if meter.is_free.acquire(blocking=False):
                 try:
                     meter.read(is_shared=self._is_shared(gpu))
@@ -240,7 +240,7 @@ class Sampler:
         return self._owners[leader.identity]
 
 
-class _Meter:
+class _SampledGpu:
     """Of one GPU. Its thread reads it; what was read is for the loop's thread."""
 
     def __init__(self, gpu: Gpu, nvml: Nvml, family: Family) -> None:

@@ -7,7 +7,7 @@ from simple_gpu_scheduler.base.values import Iterable, Iterator, Mapping, NamedT
 from simple_gpu_scheduler.measurements import Meters
 
 from . import MetricFamily, MetricSample
-from .counters import GpuCounters, GpuSeries, JobTotals, figure, word
+from .counters import GpuCounters, GpuSeries, JobTotals, word
 
 # What a GPU is, the first that is true.
 GPU_STATES = ("silent", "leased", "broken", "occupied", "aside", "free")
@@ -271,19 +271,3 @@ def _of_totals(totals: JobTotals) -> Iterator[_Series]:
     yield "sgs_jobs_gpu_seconds_total", {}, totals.gpu_seconds
     yield "sgs_jobs_energy_joules_total", {}, totals.energy
     yield "sgs_jobs_gpu_idle_seconds_total", {}, totals.idle
-
-
-def share_of(gpu: str, uuid: str, use: Mapping[str, object]) -> JobGpu:
-    """What a run's status says of a job's GPU, in `measured`; it may say less, and then so does this."""
-    now, memory = use.get("now"), use.get("memory")
-    now = now if isinstance(now, dict) else {}
-    memory = memory if isinstance(memory, dict) else {}
-    return JobGpu(
-        gpu,
-        uuid,
-        figure(now.get("utilization")),
-        figure(now.get("memory")),
-        figure(memory.get("max")),
-        figure(use.get("energy")),
-        figure(use.get("idle")),
-    )
