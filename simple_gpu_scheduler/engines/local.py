@@ -206,8 +206,8 @@ class LocalEngine:
     def _measured(self, attempt: Attempt, now: float, used: bytes = b"") -> Measured | None:
         told = CpuUse()
         if used and self._setting.samples:
-            microseconds, memory, read, written = map(int, used.split())
-            told = CpuUse(microseconds / 1e6, None, memory or None, read, written)
+            by_kernel = messages.use_of(used)
+            told = CpuUse(by_kernel.seconds, None, by_kernel.memory or None, by_kernel.read, by_kernel.written)
         if self._sampler:
             return self._sampler.end(attempt, now, told)
         return Measured(now, Measurement(cpu=told)) if told != CpuUse() else None

@@ -143,14 +143,6 @@ class Sampler:
             self._take_in(gpu)
         return together([self._accounts[gpu].stillness(key) for gpu in gpus])
 
-    def meters(self, gpu: str) -> Meters | None:
-        """The last reading of a GPU on which something runs."""
-        if not self._present.get(gpu):
-            return None
-        self._take_in(gpu)
-        last = self._accounts[gpu].last
-        return last.meters if last else None
-
     def pieces(self, now: float) -> list[tuple[Attempt, Measured]]:
         """The pieces of curves that are to be written now."""
         if now < self._drain_at:
