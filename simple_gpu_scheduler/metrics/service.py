@@ -26,7 +26,7 @@ from .textfile import EVERY, TextFile
 
 
 class MetricOutlets(NamedTuple):
-    """Who gets the metrics, besides stdout; `every` is the seconds between two versions of the file."""
+    """Where the metrics go, if not to stdout; `every` is the seconds between two versions of the file."""
 
     port: int | None = None
     address: str = LOOPBACK
