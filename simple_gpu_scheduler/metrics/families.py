@@ -85,18 +85,18 @@ NAMES = (
         "sgs_job_gpu_idle_seconds_total",
         "counter",
         _JOB_GPU,
-        "Time for which the attempt did not use a GPU.",
+        "Time for which a GPU of the attempt was at a utilisation of 0.",
     ),
     MetricName("sgs_jobs_ended_total", "counter", ("outcome",), "Jobs that ended, by outcome, in all runs on disk."),
     MetricName("sgs_job_wait_seconds", "histogram", (), "How long jobs waited from being read to their first start."),
-    MetricName("sgs_job_run_seconds", "histogram", (), "How long attempts ran that have ended."),
+    MetricName("sgs_job_run_seconds", "histogram", (), "Run times of attempts that have ended."),
     MetricName("sgs_jobs_gpu_seconds_total", "counter", (), "GPU time of attempts that have ended."),
-    MetricName("sgs_jobs_energy_joules_total", "counter", (), "Energy that attempts used that have ended."),
+    MetricName("sgs_jobs_energy_joules_total", "counter", (), "Energy used by attempts that have ended."),
     MetricName(
         "sgs_jobs_gpu_idle_seconds_total",
         "counter",
         (),
-        "Time for which ended attempts did not use their GPUs.",
+        "Time for which GPUs of attempts that have ended were at a utilisation of 0.",
     ),
 )
 
