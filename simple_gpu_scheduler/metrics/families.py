@@ -7,7 +7,8 @@ from simple_gpu_scheduler.base.values import Iterable, Iterator, Mapping, NamedT
 from simple_gpu_scheduler.measurements import Meters
 
 from . import MetricFamily, MetricSample
-from .counters import GpuCounters, GpuSeries, JobTotals, word
+from .gpu_counters import GpuCounters, GpuSeries
+from .totals import JobTotals, word
 
 # What a GPU is, the first that is true.
 GPU_STATES = ("silent", "leased", "broken", "occupied", "aside", "free")

@@ -14,8 +14,8 @@ from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.remote.client import ask
 
-from .counters import JobTotals, RunFold, figure
 from .families import JobGpu, SeenJob, SeenRun
+from .totals import JobTotals, RunFold, figure
 
 _AT_ONCE = 8 * 1024 * 1024
 _MOMENT = 0.5  # seconds that all runs together may take to answer

@@ -5,7 +5,6 @@ import re
 from prometheus_client.openmetrics import parser as open_parser
 
 from simple_gpu_scheduler.measurements import Meters
-from simple_gpu_scheduler.metrics.counters import GpuCounters, GpuLook, JobTotals
 from simple_gpu_scheduler.metrics.exposition import OPEN_METRICS, expose
 from simple_gpu_scheduler.metrics.families import (
     GPU_STATES,
@@ -17,6 +16,8 @@ from simple_gpu_scheduler.metrics.families import (
     SeenRun,
     families,
 )  # fmt: skip
+from simple_gpu_scheduler.metrics.gpu_counters import GpuCounters, GpuLook
+from simple_gpu_scheduler.metrics.totals import JobTotals
 
 METERS = Meters(
     utilization=93, memory_copy=40, used=10, total=100, temperature=66, power=312.4, power_limit=400.0, energy=5.5,

@@ -13,9 +13,9 @@ from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.metrics import runs
-from simple_gpu_scheduler.metrics.counters import JobTotals, RunFold
 from simple_gpu_scheduler.metrics.families import JobGpu, SeenJob
 from simple_gpu_scheduler.metrics.runs import ActiveRun, Journals, seen_run, share_of
+from simple_gpu_scheduler.metrics.totals import JobTotals, RunFold
 from tests.support.runs import DONE, FIRST, SECOND, THIRD, began, ended, job, journal_of, write
 
 NAMES = {"0": ("0", "GPU-0"), "GPU-1": ("1", "GPU-1")}
