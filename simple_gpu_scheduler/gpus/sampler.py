@@ -122,12 +122,7 @@ class Sampler:
         if running is None:
             return None
         self._take_in_processes()
-        used = []
-        for gpu in running.attempt.gpus:
-            if gpu in self._accounts:
-                self._take_in(gpu)
-                use = self._accounts[gpu].use(key)
-                used += [use] if use else []
+        used = [use for each in self._accounts_of(running.attempt) if (use := each.use(key))]
         return Measured(running.began, Measurement(tuple(used), running.cpu.use()), ())
 
     def stillness(self, key: Key) -> Stillness | None:
@@ -138,10 +133,7 @@ class Sampler:
         if not running.attempt.gpus:
             self._take_in_processes()
             return running.cpu.stillness
-        gpus = [gpu for gpu in running.attempt.gpus if gpu in self._accounts]
-        for gpu in gpus:
-            self._take_in(gpu)
-        return together([self._accounts[gpu].stillness(key) for gpu in gpus])
+        return together([each.stillness(key) for each in self._accounts_of(running.attempt)])
 
     def pieces(self, now: float) -> list[tuple[Attempt, Measured]]:
         """The pieces of curves that are to be written now."""
@@ -167,6 +159,13 @@ class Sampler:
         """Nothing runs any more."""
         self._beat.close()
         self._looks.close()
+
+    def _accounts_of(self, attempt: Attempt) -> list[GpuAccounts]:
+        """Those of its GPUs, with all that was read."""
+        gpus = [gpu for gpu in attempt.gpus if gpu in self._accounts]
+        for gpu in gpus:
+            self._take_in(gpu)
+        return [self._accounts[gpu] for gpu in gpus]
 
     def _take_in(self, gpu: str) -> None:
         samples = self._sampled[gpu].samples
