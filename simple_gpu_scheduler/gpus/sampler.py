@@ -116,7 +116,7 @@ class Sampler:
         for gpu in gpus:
             self._take_in(gpu)
 
-    def use(self, key: Key) -> Measured | None:
+    def measured(self, key: Key) -> Measured | None:
         """What an attempt has done so far, without its curves."""
         running = self._running.get(key)
         if running is None:
