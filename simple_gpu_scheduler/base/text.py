@@ -81,7 +81,10 @@ def show_waits(waits: Sequence[Wait], override: str = "--share-with me") -> str:
 
 def show_curve(shares: Sequence[float | None]) -> str:
     """Per cent as a small curve: `▁▅█`. A blank for what is unknown."""
-    return "".join([" " if share is None else BLOCKS[round(min(share, 100) * 7 / 100)] for share in shares])
+    last = len(BLOCKS) - 1
+    return "".join(
+        [" " if share is None else BLOCKS[max(0, min(last, int(share * len(BLOCKS) / 100)))] for share in shares]
+    )
 
 
 def _signal_name(number: int) -> str:

@@ -196,25 +196,26 @@ class LocalEngine:
 
     def _ended(self, ended: messages.AttemptEnded, now: float) -> Report:
         attempt, _ = self._started.pop(key_of(ended.attempt))
-        measured = self._measured(attempt, now, ended.used)
+        measured = self._stop_measuring(attempt, now, ended.used)
         if ended.errno:
             return _not_started(attempt, ended.errno)
         beyond_us, server = ended.beyond_us.decode(), ended.server.decode()
         outcome = outcome_of(ended.status)
         return Ended(attempt, outcome, "", ended.swept, beyond_us, server, not ended.was_told, measured)
 
-    def _measured(self, attempt: Attempt, now: float, used: bytes = b"") -> Measured | None:
+    def _stop_measuring(self, attempt: Attempt, now: float, used: bytes = b"") -> Measured | None:
+        """An attempt has ended; what it did. `used` is what the keeper told."""
         told = CpuUse()
         if used and self._setting.samples:
-            microseconds, memory, read, written = map(int, used.split())
-            told = CpuUse(microseconds / 1e6, None, memory or None, read, written)
+            by_kernel = messages.use_of(used)
+            told = CpuUse(by_kernel.seconds, None, by_kernel.memory or None, by_kernel.read, by_kernel.written)
         if self._sampler:
             return self._sampler.end(attempt, now, told)
         return Measured(now, Measurement(cpu=told)) if told != CpuUse() else None
 
     def measured(self, key: Key) -> Measured | None:
         """See `Engine`."""
-        return self._sampler.use(key) if self._sampler else None
+        return self._sampler.measured(key) if self._sampler else None
 
     def stillness(self, key: Key) -> Stillness | None:
         """See `Engine`."""
@@ -241,7 +242,7 @@ class LocalEngine:
         has_worked, started = outlived
         if not has_worked:
             for attempt, _ in started.values():
-                self._measured(attempt, now)
+                self._stop_measuring(attempt, now)
             return [_not_started(attempt, errno.EAGAIN) for attempt, _ in started.values()]
         self._setting.inbox.put(Noticed(_WITHOUT_KEEPER, is_failure=True))
         self._survivors |= {key: attempt for key, (attempt, _) in started.items()}
@@ -259,7 +260,7 @@ class LocalEngine:
         del self._survivors[exited.key]
         outcome = None if exited.status is None else outcome_of(exited.status)
         why = "" if outcome else "its exit code is unknown"
-        measured = self._measured(attempt, now)
+        measured = self._stop_measuring(attempt, now)
         return Ended(attempt, outcome, why, swept=exited.swept, server=exited.server, measured=measured)
 
     def release(self, attempt: Attempt) -> None:

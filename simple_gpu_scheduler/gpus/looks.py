@@ -52,23 +52,22 @@ class Looks:
 
     def look(self, gpu: Gpu, *, shared: bool) -> Answer | None:
         """See `Probe`. If no thread can be started, it takes as long as it takes."""
-        moment = self.moment
-        if gpu.id not in self._askers:
-            try:
-                self._askers[gpu.id] = _Asker(self._probe, self._put)
-            except RuntimeError:
-                return self._probe.answer(gpu, shared=shared)
-        return self._askers[gpu.id].ask(_Question(gpu, shared), moment)
+        moment, asker = self.moment, self._asker(gpu)
+        return asker.ask(_Question(gpu, shared), moment) if asker else self._probe.answer(gpu, shared=shared)
 
     def post(self, gpu: Gpu, ask: Callable[[], object]) -> bool:
         """Let the thread of this GPU ask something else of the driver; False if there can be no thread."""
+        asker = self._asker(gpu)
+        if asker:
+            asker.post(ask)
+        return asker is not None
+
+    def _asker(self, gpu: Gpu) -> "_Asker | None":
+        """The thread of this GPU; None if no more threads can be started."""
         if gpu.id not in self._askers:
-            try:
+            with suppress(RuntimeError):
                 self._askers[gpu.id] = _Asker(self._probe, self._put)
-            except RuntimeError:
-                return False
-        self._askers[gpu.id].post(ask)
-        return True
+        return self._askers.get(gpu.id)
 
     def close(self) -> None:
         """See `Probe`. The threads end, except those whose call hangs: a fork of a program with threads is risky."""

@@ -47,7 +47,7 @@ class Sampler:
         self, gpus: Sequence[Gpu], nvml: Nvml, looks: Looks, family: Family, put: Callable[[Broken], object]
     ) -> None:
         self._gpus = {gpu.id: gpu for gpu in gpus}
-        self._meters = {gpu.id: _Meter(gpu, nvml, family) for gpu in gpus}
+        self._sampled = {gpu.id: _SampledGpu(gpu, nvml, family) for gpu in gpus}
         self._accounts = {gpu.id: GpuAccounts(gpu.id) for gpu in gpus}
         self._looks = looks
         self._family = family
@@ -116,18 +116,13 @@ class Sampler:
         for gpu in gpus:
             self._take_in(gpu)
 
-    def use(self, key: Key) -> Measured | None:
+    def measured(self, key: Key) -> Measured | None:
         """What an attempt has done so far, without its curves."""
         running = self._running.get(key)
         if running is None:
             return None
         self._take_in_processes()
-        used = []
-        for gpu in running.attempt.gpus:
-            if gpu in self._accounts:
-                self._take_in(gpu)
-                use = self._accounts[gpu].use(key)
-                used += [use] if use else []
+        used = [use for each in self._accounts_of(running.attempt) if (use := each.use(key))]
         return Measured(running.began, Measurement(tuple(used), running.cpu.use()), ())
 
     def stillness(self, key: Key) -> Stillness | None:
@@ -138,18 +133,7 @@ class Sampler:
         if not running.attempt.gpus:
             self._take_in_processes()
             return running.cpu.stillness
-        gpus = [gpu for gpu in running.attempt.gpus if gpu in self._accounts]
-        for gpu in gpus:
-            self._take_in(gpu)
-        return together([self._accounts[gpu].stillness(key) for gpu in gpus])
-
-    def meters(self, gpu: str) -> Meters | None:
-        """The last reading of a GPU on which something runs."""
-        if not self._present.get(gpu):
-            return None
-        self._take_in(gpu)
-        last = self._accounts[gpu].last
-        return last.meters if last else None
+        return together([each.stillness(key) for each in self._accounts_of(running.attempt)])
 
     def pieces(self, now: float) -> list[tuple[Attempt, Measured]]:
         """The pieces of curves that are to be written now."""
@@ -176,8 +160,15 @@ class Sampler:
         self._beat.close()
         self._looks.close()
 
+    def _accounts_of(self, attempt: Attempt) -> list[GpuAccounts]:
+        """Those of its GPUs, with all that was read."""
+        gpus = [gpu for gpu in attempt.gpus if gpu in self._accounts]
+        for gpu in gpus:
+            self._take_in(gpu)
+        return [self._accounts[gpu] for gpu in gpus]
+
     def _take_in(self, gpu: str) -> None:
-        samples = self._meters[gpu].samples
+        samples = self._sampled[gpu].samples
         while samples:
             self._accounts[gpu].feed(samples.popleft())
 
@@ -192,7 +183,7 @@ class Sampler:
 
     def _sample(self, gpu: str) -> "Lock | None":
         """Let its own thread read the meters of a GPU, unless that is being done; what is free once it is."""
-        meter = self._meters[gpu]
+        meter = self._sampled[gpu]
         if not meter.is_free.acquire(blocking=False):
             return None
         answered = Lock()
@@ -220,7 +211,7 @@ class Sampler:
         """In one thread, since to wake one for each GPU would cost more than the samples."""
         self._watched = {gpu for gpu in self._accounts if self._present.get(gpu)}
         for gpu in tuple(self._watched):
-            meter = self._meters[gpu]
+            meter = self._sampled[gpu]
             if meter.is_free.acquire(blocking=False):
                 try:
                     meter.read(is_shared=self._is_shared(gpu))
@@ -240,7 +231,7 @@ class Sampler:
         return self._owners[leader.identity]
 
 
-class _Meter:
+class _SampledGpu:
     """Of one GPU. Its thread reads it; what was read is for the loop's thread."""
 
     def __init__(self, gpu: Gpu, nvml: Nvml, family: Family) -> None:

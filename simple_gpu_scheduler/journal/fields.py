@@ -4,8 +4,9 @@ It knows neither what fields mean nor which may be missing. A long journal has m
 type are checked without a call.
 """
 
+from simple_gpu_scheduler.base.jobs import Kind
 from simple_gpu_scheduler.base.units import parse_patience
-from simple_gpu_scheduler.base.values import Any, Callable, Mapping
+from simple_gpu_scheduler.base.values import Any, Callable, Mapping, get_args
 
 _MOST = 10**40  # more than any option can say
 _FAR = 2**36  # seconds: from the epoch to the year 4147; beyond, calendars fail
@@ -152,7 +153,7 @@ FIELDS: Mapping[str, Mapping[str, Check | type]] = {
     "job began": {**_COMMON, "where": str},
     "job ended": {
         **_COMMON,
-        "outcome": _is_one_of("succeeded", "failed", "timed out", "stalled", "killed", "not started"),
+        "outcome": _is_one_of(*get_args(Kind)),
         "code": int,
         "started": float,
         "runtime": float,

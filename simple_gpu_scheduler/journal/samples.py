@@ -45,7 +45,10 @@ def _line(event: CurvesDrawn, curve: Curve) -> str:
         "seconds": [round(point.seconds, 2) for point in points],
     }
     for at, name in enumerate(curve.names):
-        means, maxima = [_short(point.means[at]) for point in points], [_short(point.maxima[at]) for point in points]
+        means, maxima = (
+            [short_figure(point.means[at]) for point in points],
+            [short_figure(point.maxima[at]) for point in points],
+        )
         if any(each is not None for each in means):
             columns[name] = means
         if maxima != means:
@@ -61,7 +64,7 @@ def _line(event: CurvesDrawn, curve: Curve) -> str:
     )
 
 
-def _short(value: float | None) -> float | None:
+def short_figure(value: float | None) -> float | None:
     """Tenths, but bytes in whole, and `12` rather than `12.0`."""
     if value is None:
         return None

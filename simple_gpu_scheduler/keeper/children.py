@@ -15,7 +15,7 @@ from simple_gpu_scheduler.system.leftovers import Owner, Running
 from simple_gpu_scheduler.system.marks import TREE, attempts_in
 
 from .connection import close_all
-from .messages import PID, AttemptEnded, BeyondUs, MainExited, Message, Start, Stop, name_of
+from .messages import PID, AttemptEnded, BeyondUs, MainExited, Message, Start, Stop, name_of, written_use
 
 _ABOUT_A_START = 0.001
 _MOST_LOOKS = 100
@@ -163,7 +163,7 @@ class Children:
             child.exited = _UNSAID
         used = b""
         if time.monotonic() - child.began >= _AT_ONCE and (told := processes.used_by(child.pid)):
-            used = b"%d %d %d %d" % (told.seconds * 1e6, told.memory, told.read, told.written)
+            used = written_use(told)
         ended = AttemptEnded(child.attempt, status, was_told=int(child.was_told), used=used)
         return self._sweep(child, ended) if self._has_orphans() else ended
 

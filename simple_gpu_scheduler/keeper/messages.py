@@ -7,6 +7,7 @@ files do, is up to `connection`.
 
 from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.values import Any, Mapping, NamedTuple
+from simple_gpu_scheduler.system.processes import Used
 
 
 class Serve(NamedTuple):
@@ -77,8 +78,7 @@ class AttemptEnded(NamedTuple):
 
     `was_told`: it had been signalled before its main process ended. `swept` counts the processes that it left behind
     and that were ended, `beyond_us` has the pids of those that this user may not end, and `server` is the terminal
-    multiplexer among them, such as tmux. `used` is what it used, unless it ended at once: CPU time in microseconds, and
-    bytes of memory, read and written.
+    multiplexer among them, such as tmux. `used` is what it used (`written_use`), unless it ended at once.
     """
 
     attempt: bytes = b""
@@ -127,6 +127,17 @@ def key_of(name: bytes) -> Key:
     """The attempt that messages call so."""
     job, attempt = name.split(b".")
     return int(job), int(attempt)
+
+
+def written_use(used: Used) -> bytes:
+    """What an attempt used, as a field: microseconds of CPU time, and bytes of memory, read and written."""
+    return b"%d %d %d %d" % (used.seconds * 1e6, used.memory, used.read, used.written)
+
+
+def use_of(field: bytes) -> Used:
+    """What was written so."""
+    microseconds, memory, read, written = map(int, field.split())
+    return Used(microseconds / 1e6, memory, read, written)
 
 
 def encode(letter: Letter) -> bytes:

@@ -9,8 +9,8 @@ from simple_gpu_scheduler.base.measurement import GPU_CURVE, Curve, CurvePoint, 
 from simple_gpu_scheduler.base.values import Any, Sequence
 
 from . import GpuSample, Meters
+from .curves import GrowingCurve
 from .stillness import Level
-from .thinning import Thinning
 
 # Readings come once a second. After a longer gap, only this much of it is known.
 _LONGEST = 2.5
@@ -65,7 +65,7 @@ class _Account:
         self.total: int | None = None
         self.now: tuple[float | None, ...] = ()
         self.of_gpu: set[str] = set()
-        self.curve, self.piece = Thinning(), Thinning(_POINTS_OF_A_PIECE)
+        self.curve, self.piece = GrowingCurve(), GrowingCurve(_POINTS_OF_A_PIECE)
         self.next_piece = began + _FIRST_PIECE
 
 
@@ -118,7 +118,7 @@ class GpuAccounts:
         for key, account in self._accounts.items():
             if now >= account.next_piece:
                 found.append((key, Curve(self.gpu, account.piece.points)))
-                account.piece = Thinning(_POINTS_OF_A_PIECE)
+                account.piece = GrowingCurve(_POINTS_OF_A_PIECE)
                 account.next_piece = now + max(_FIRST_PIECE, (now - account.began) * _OLDER)
         return found
 

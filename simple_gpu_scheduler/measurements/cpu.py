@@ -3,8 +3,8 @@
 from simple_gpu_scheduler.base.measurement import CPU, CpuUse, Curve, CurvePoint, Stillness
 from simple_gpu_scheduler.base.values import Any
 
+from .curves import GrowingCurve, larger
 from .stillness import CpuTime
-from .thinning import Thinning
 
 _FINEST = 10.0
 
@@ -16,7 +16,7 @@ class CpuAccount:
         self._began = self._last = began
         self._seen = CpuUse()
         self._time = CpuTime(began)
-        self._curve = Thinning(finest=_FINEST)
+        self._curve = GrowingCurve(finest=_FINEST)
 
     def feed(self, at: float, used: CpuUse) -> None:
         """A reading, of what was used so far and of the memory now."""
@@ -46,10 +46,5 @@ class CpuAccount:
 
 def merged(one: CpuUse, other: CpuUse) -> CpuUse:
     """The larger of each: either may have missed something, and neither invents."""
-    return CpuUse(*[_larger(mine, its) for mine, its in zip(one, other, strict=True)])
-
-
-def _larger(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
-    return max(one, other)
+    values: list[Any] = [larger(mine, its) for mine, its in zip(one, other, strict=True)]
+    return CpuUse(*values)

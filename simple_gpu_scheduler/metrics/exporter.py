@@ -18,10 +18,11 @@ from simple_gpu_scheduler.gpus.leases import LeaseError
 from simple_gpu_scheduler.gpus.survey import GpuReport, Survey
 
 from . import MetricFamily
-from .counters import GpuCounters, GpuLook, JobTotals
 from .exposition import TextFormat, expose
 from .families import Seen, SeenGpu, SeenRun, families
+from .gpu_counters import GpuCounters, GpuLook
 from .runs import ActiveRun, Journals, Statuses, seen_run
+from .totals import JobTotals
 
 BEAT = 1.0  # seconds between looks
 _FRESH = 0.5  # seconds for which runs are not asked again

@@ -7,7 +7,8 @@ from simple_gpu_scheduler.base.values import Iterable, Iterator, Mapping, NamedT
 from simple_gpu_scheduler.measurements import Meters
 
 from . import MetricFamily, MetricSample
-from .counters import GpuCounters, GpuSeries, JobTotals, figure, word
+from .gpu_counters import GpuCounters, GpuSeries
+from .totals import JobTotals, word
 
 # What a GPU is, the first that is true.
 GPU_STATES = ("silent", "leased", "broken", "occupied", "aside", "free")
@@ -85,18 +86,18 @@ NAMES = (
         "sgs_job_gpu_idle_seconds_total",
         "counter",
         _JOB_GPU,
-        "Time for which the attempt did not use a GPU.",
+        "Time for which a GPU of the attempt was at a utilisation of 0.",
     ),
     MetricName("sgs_jobs_ended_total", "counter", ("outcome",), "Jobs that ended, by outcome, in all runs on disk."),
     MetricName("sgs_job_wait_seconds", "histogram", (), "How long jobs waited from being read to their first start."),
-    MetricName("sgs_job_run_seconds", "histogram", (), "How long attempts ran that have ended."),
+    MetricName("sgs_job_run_seconds", "histogram", (), "Run times of attempts that have ended."),
     MetricName("sgs_jobs_gpu_seconds_total", "counter", (), "GPU time of attempts that have ended."),
-    MetricName("sgs_jobs_energy_joules_total", "counter", (), "Energy that attempts used that have ended."),
+    MetricName("sgs_jobs_energy_joules_total", "counter", (), "Energy used by attempts that have ended."),
     MetricName(
         "sgs_jobs_gpu_idle_seconds_total",
         "counter",
         (),
-        "Time for which ended attempts did not use their GPUs.",
+        "Time for which GPUs of attempts that have ended were at a utilisation of 0.",
     ),
 )
 
@@ -271,19 +272,3 @@ def _of_totals(totals: JobTotals) -> Iterator[_Series]:
     yield "sgs_jobs_gpu_seconds_total", {}, totals.gpu_seconds
     yield "sgs_jobs_energy_joules_total", {}, totals.energy
     yield "sgs_jobs_gpu_idle_seconds_total", {}, totals.idle
-
-
-def share_of(gpu: str, uuid: str, use: Mapping[str, object]) -> JobGpu:
-    """What a run's status says of a job's GPU, in `measured`; it may say less, and then so does this."""
-    now, memory = use.get("now"), use.get("memory")
-    now = now if isinstance(now, dict) else {}
-    memory = memory if isinstance(memory, dict) else {}
-    return JobGpu(
-        gpu,
-        uuid,
-        figure(now.get("utilization")),
-        figure(now.get("memory")),
-        figure(memory.get("max")),
-        figure(use.get("energy")),
-        figure(use.get("idle")),
-    )

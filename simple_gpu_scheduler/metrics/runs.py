@@ -14,8 +14,8 @@ from simple_gpu_scheduler.journal import files, find
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.remote.client import ask
 
-from .counters import JobTotals, RunFold, figure
-from .families import JobGpu, SeenJob, SeenRun, share_of
+from .families import JobGpu, SeenJob, SeenRun
+from .totals import JobTotals, RunFold, figure
 
 _AT_ONCE = 8 * 1024 * 1024
 _MOMENT = 0.5  # seconds that all runs together may take to answer
@@ -147,6 +147,13 @@ def _seen_job(told: Status, fold: RunFold, names_of: NamesOfGpu, now: float) -> 
     return SeenJob(
         number, attempt if type(attempt) is int else 0, started, str(told.get("name") or name), label, shares
     )
+
+
+def share_of(gpu: str, uuid: str, use: Mapping[str, object]) -> JobGpu:
+    """What a run's status says of a job's GPU, in `measured`; it may say less, and then so does this."""
+    now = _table(use.get("now"))
+    told = now.get("utilization"), now.get("memory"), _table(use.get("memory")).get("max"), use.get("energy")
+    return JobGpu(gpu, uuid, *map(figure, (*told, use.get("idle"))))
 
 
 def _table(value: object) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ import gc
 import sys
 import time
 from contextlib import ExitStack
+from functools import partial
 
 from simple_gpu_scheduler.base.errors import BY_SIGNAL, Broken, UserError
 from simple_gpu_scheduler.base.stdlib import Empty, signal, suppress
@@ -25,7 +26,7 @@ from .textfile import EVERY, TextFile
 
 
 class MetricOutlets(NamedTuple):
-    """Who gets the metrics, besides stdout; `every` is the seconds between two versions of the file."""
+    """Where the metrics go, if not to stdout; `every` is the seconds between two versions of the file."""
 
     port: int | None = None
     address: str = LOOPBACK
@@ -69,7 +70,7 @@ def give_to(outlets: MetricOutlets, wants: Wants) -> int:
                 duties.append(_Duty(outlets.every, _Writing(exporter, text_file).write))
             if job_map:
                 opened.callback(job_map.close)
-                duties.append(_Duty(BEAT, _Mapping(exporter, job_map).write))
+                duties.append(_Duty(BEAT, partial(_map_jobs, exporter, job_map)))
             gc.enable()  # which a program that soon ends does without
             need_thread(lambda: _look_on(exporter, inbox.put))
             for listener in listeners:
@@ -123,16 +124,9 @@ class _Writing:
         self._problem = problem
 
 
-class _Mapping:
-    """Keeps DCGM's job map up to date."""
-
-    def __init__(self, exporter: Exporter, job_map: JobMap) -> None:
-        self._exporter = exporter
-        self._map = job_map
-
-    def write(self) -> None:
-        """Write what has changed."""
-        _say(self._map.write(jobs_by_gpu(self._exporter.active_runs(), self._exporter.name)))
+def _map_jobs(exporter: Exporter, job_map: JobMap) -> None:
+    """Bring DCGM's job map up to date."""
+    _say(job_map.write(jobs_by_gpu(exporter.active_runs(), exporter.name)))
 
 
 def _do_until_signal(inbox: SystemInbox, duties: Sequence[_Duty]) -> int:

@@ -71,22 +71,26 @@ def _uses(jobs: Iterable[Values], until: float) -> Iterable[_Use]:
 
 
 def _sharing(uses: Sequence[_Use], report: Values, replay: Replay | None) -> list[str]:
-    many = _how_many(uses, report)
-    if not many:
-        return []
-    peak = max(use.values["memory"]["max"] for use in uses)
     busy = _mean_of(uses)
-    memory = -(-peak * _SAFETY // _GIB)
-    options = f"--jobs-per-gpu {many} --mem {memory:.0f}G"
-    of_total = show_share(peak, _total(uses)).replace("/", "of")
-    fits = f"the jobs' memory peak is {of_total}, and their GPUs were {busy:.0f} % busy"
+    if busy is None or not _is_known(uses, report):
+        return []
+    peak, total = max(use.values["memory"]["max"] for use in uses), _total(uses)
+    if peak <= 0:
+        return []
+    many = int(min(_FULL * total / (peak * _SAFETY), _FULL * 100 / max(busy, 1.0), _MOST_SHARING))
+    if many <= 1:
+        return []
+    options = f"--jobs-per-gpu {many} --mem {-(-peak * _SAFETY // _GIB):.0f}G"
+    fits = (
+        f"the jobs' memory peak is {show_share(peak, total).replace('/', 'of')}, and their GPUs were {busy:.0f} % busy"
+    )
     return [f"{fits}: {many} of them fit on one GPU{_saving(report, replay, many, options)}"]
 
 
-def _how_many(uses: Sequence[_Use], report: Values) -> int:
-    """How many jobs like these fit on a GPU: 0 unless all that ran there is known, alone, and of one GPU each."""
+def _is_known(uses: Sequence[_Use], report: Values) -> bool:
+    """Whether all that ran on GPUs was measured, alone, and on one GPU each."""
     on_gpus = [attempt for job in report["jobs"] for attempt in job["attempts"] if attempt["gpus"]]
-    is_known = all(
+    is_measured = all(
         use.values.get("memory") and "memory" not in use.values.get("of_gpu", ()) and use.values.get("total_memory")
         for use in uses
     )
@@ -95,16 +99,7 @@ def _how_many(uses: Sequence[_Use], report: Values) -> int:
     # Attempts that ended at once are not measured, and need little.
     covered = sum(use.held for use in uses)
     whole = sum((each["ended"] or report["run"]["heard"]) - each["started"] for each in on_gpus)
-    if not (is_known and is_alone and len(successes) >= _ENOUGH and covered >= _FULL * whole > 0):
-        return 0
-    busy = _mean_of(uses)
-    peak = max(use.values["memory"]["max"] for use in uses)
-    if busy is None or peak <= 0:
-        return 0
-    by_memory = _FULL * _total(uses) / (peak * _SAFETY)
-    by_load = _FULL * 100 / max(busy, 1.0)
-    many = int(min(by_memory, by_load, _MOST_SHARING))
-    return many if many > 1 else 0
+    return is_measured and is_alone and len(successes) >= _ENOUGH and covered >= _FULL * whole > 0
 
 
 def _total(uses: Iterable[_Use]) -> float:

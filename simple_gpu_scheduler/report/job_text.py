@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from simple_gpu_scheduler.base.jobs import Outcome
-from simple_gpu_scheduler.base.text import safe, show_gpus, show_moment, show_outcome
+from simple_gpu_scheduler.base.text import safe, show_curve, show_gpus, show_moment, show_outcome
 from simple_gpu_scheduler.base.units import show_bytes, show_duration, show_energy, show_percent, show_size
 from simple_gpu_scheduler.base.values import Any, Callable
 from simple_gpu_scheduler.display.table import aligned, cut
@@ -13,13 +13,11 @@ from .use_text import NOTHING, advice, peak
 
 Report = Mapping[str, Any]
 
-BLOCKS = "▁▂▃▄▅▆▇█"
 _NOT_MEASURED = (
     "nothing was measured: it ran for less than a second, or the run had --no-samples, or was of an older version"
 )
 _NOT_YET = "it is still running: the figures follow when it has ended, curves every 5 minutes or so"
 _LAST_LINES = 10
-_FULL = 100
 _TRAFFIC = {
     "pcie_received": "read over PCIe",
     "pcie_sent": "sent over PCIe",
@@ -46,7 +44,7 @@ def _unmeasured(job: Report) -> list[str]:
     """Why there are no figures, and the curves of an attempt that is running, as far as they are written."""
     if job["state"] == "running":
         drawn = [each for each in job["attempts"][-1]["curves"] if "utilization" in each]
-        return [_NOT_YET, *(f"  {blocks(each['utilization'])}  GPU {safe(each['gpu'])}" for each in drawn)]
+        return [_NOT_YET, *(f"  {show_curve(each['utilization'])}  GPU {safe(each['gpu'])}" for each in drawn)]
     return [_NOT_MEASURED] if job["attempts"] else []
 
 
@@ -107,18 +105,10 @@ def _gpu(report: Report, job: Report, gpu: Report) -> list[str]:
     lines = [f"GPU {safe(gpu['gpu'])}{which}"]
     drawn = next((each for each in attempt["curves"] if each["gpu"] == gpu["gpu"] and "utilization" in each), None)
     if drawn:
-        lines.append(f"  {blocks(drawn['utilization'])}  utilisation over {show_duration(gpu['seconds'])}")
+        lines.append(f"  {show_curve(drawn['utilization'])}  utilisation over {show_duration(gpu['seconds'])}")
     lanes = [lane for lane in report["lanes"] if lane["gpu"] == gpu["gpu"]]
     lines += [f"  {line}" for line in _figures(gpu, lanes, attempt)]
     return lines + [f"  {line}" for line in aligned([row for row in _facts(gpu) if row[1]] or [("", "")])]
-
-
-def blocks(values: Iterable[float | None]) -> str:
-    """A small curve of values up to 100; a blank where there is none."""
-    return "".join(
-        " " if value is None else BLOCKS[max(0, min(len(BLOCKS) - 1, int(value * len(BLOCKS) / _FULL)))]
-        for value in values
-    )
 
 
 def _figures(gpu: Report, lanes: Sequence[Report], attempt: Report) -> list[str]:

@@ -10,7 +10,7 @@ from simple_gpu_scheduler.base.jobs import Key
 from simple_gpu_scheduler.base.measurement import CPU, GPU_CURVE, CurvePoint
 from simple_gpu_scheduler.base.text import visible
 from simple_gpu_scheduler.base.values import Any, NamedTuple
-from simple_gpu_scheduler.journal.samples import DrawnCurve
+from simple_gpu_scheduler.journal.samples import DrawnCurve, short_figure
 
 from .numbers import Times, union
 
@@ -65,7 +65,7 @@ class GpuLane(NamedTuple):
 
     def to_json(self, gpu: str) -> dict[str, Any]:
         """For JSON; quantities that were never known are left out."""
-        columns = {name: [_short(mean) for mean in means] for name, means in self.means.items()}
+        columns = {name: [short_figure(mean) for mean in means] for name, means in self.means.items()}
         return {
             "gpu": gpu,
             "from": round(self.begin, 3),
@@ -156,10 +156,3 @@ class _Places(NamedTuple):
             for place, seconds in self.of(start, end):
                 found[place] += seconds
         return found
-
-
-def _short(value: float | None) -> float | None:
-    if value is None:
-        return None
-    short = round(value, 1)
-    return int(short) if short == int(short) or short > 10_000 else short  # noqa: PLR2004 - bytes in whole

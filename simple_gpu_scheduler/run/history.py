@@ -28,7 +28,7 @@ def ask(state: State) -> None:
         history.load(True)
         if history.unmeasured:
             state.has_told_of_peaks = True
-            state.publish(Noticed(f"{history.unmeasured}, {_ALONE}, unless earlier runs tell what they need"))
+            state.publish(Noticed(f"{history.unmeasured}, {_ALONE}, unless earlier runs show what they need"))
     elif scheduler.asks_lengths and not state.asked_lengths:
         state.asked_lengths = True
         history.load(False)
@@ -60,4 +60,4 @@ def tell_nothing_learned(state: State, attempt: Attempt, peak: int | None) -> No
         state.has_told_of_peaks = True
         why = "it was too short, or the driver does not say"
         said = f"{show_job(attempt.job)}: how much memory it used on its GPU is unknown ({why}), {_ALONE}"
-        state.publish(Noticed(f"{said} until one of their kind tells"))
+        state.publish(Noticed(f"{said} until another job of that kind shows it"))

@@ -3,8 +3,6 @@
 It assumes that jobs take as long together as they did alone; whoever asks knows whether that is likely.
 """
 
-from collections.abc import Callable
-
 from simple_gpu_scheduler.journal.run_state import RunState
 from simple_gpu_scheduler.scheduling.policies.names import Chosen
 
@@ -14,13 +12,9 @@ from .scenario import jobs_of
 from .workloads.jobs import arrivals
 
 
-def rerun(state: RunState, policy: Chosen) -> Callable[[int], float]:
-    """A function from the number of jobs on a GPU to the seconds from the first job's arrival to the last end."""
+def rerun(state: RunState, policy: Chosen, jobs_per_gpu: int) -> float:
+    """The seconds from the first job's arrival to the last end, with so many jobs on a GPU."""
     gpus = len({gpu for each in state.jobs.values() for gpu in each.gpus})
     workload, _ = arrivals(jobs_of(state), gpus, "past")
-
-    def seconds(jobs_per_gpu: int) -> float:
-        site = Site(gpus, jobs_per_gpu=jobs_per_gpu)
-        return measure([Replay(workload, replay(workload, policy, site))], gpus).makespan
-
-    return seconds
+    starts = replay(workload, policy, Site(gpus, jobs_per_gpu=jobs_per_gpu))
+    return measure([Replay(workload, starts)], gpus).makespan

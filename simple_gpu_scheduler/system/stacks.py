@@ -30,7 +30,7 @@ def stacks_of(pids: Iterable[int], environment: Mapping[bytes, bytes]) -> list[s
         return []
     program = _find(environment.get(b"PATH", os.fsencode(os.defpath)))
     if not program:
-        return [f"{PROGRAM} is not on PATH; if it were, the stacks of the Python processes would be here"]
+        return [f"{PROGRAM} is not on PATH; with it, the stacks of the Python processes would be here"]
     starter = processes.Starter([b"%s=%s" % item for item in environment.items()])
     until = time.monotonic() + _IN_ALL
     lines = []

@@ -51,7 +51,7 @@ def test_a_number_is_a_job_of_the_newest_run_and_never_a_run(dark: Path) -> None
     assert as_json("3", cwd=dark)["job"] == 3
     assert [job["job"] for job in as_json("--job", "3", cwd=dark)["jobs"]] == [3]
     assert "has no job '2026'" in refusal("2026", cwd=dark)  # as the year, with which all runs begin
-    assert refusal("2026", cwd=dark).endswith("for a run that begins with 2026: --run 2026")
+    assert refusal("2026", cwd=dark).endswith("for a run whose ID begins with 2026: --run 2026")
     assert "two jobs are given" in refusal("3", "--job", "4", cwd=dark)
     assert "JOB is empty" in refusal("--job", "", cwd=dark)
     assert told("--run", "2026", cwd=dark) == told("202611", cwd=dark) == told(cwd=dark)

@@ -169,7 +169,7 @@ def test_without_py_spy_its_log_says_what_would_help(program: Program, idle_gpus
     path.mkdir()
     program.run(*ONE, "--idle", "1s:end", "--logs", "logs", stdin=f"{SLEEPS}\n", env={**os.environ, "PATH": str(path)})
     said = remarks(program.directory / "logs" / "0001.log")
-    assert "py-spy is not on PATH; if it were, the stacks of the Python processes would be here" in said
+    assert "py-spy is not on PATH; with it, the stacks of the Python processes would be here" in said
 
 
 def test_a_survivor_counts_from_the_resumption_on(program: Program, idle_gpus: StandIn) -> None:

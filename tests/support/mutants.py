@@ -31,7 +31,7 @@ from hypothesis import HealthCheck, Phase, settings
 ROOT = Path(__file__).parents[2]
 PACKAGE = "simple_gpu_scheduler"
 PURE = (
-    *("base/*.py", "events/*.py", "jobfile/*.py", "scheduling/**/*.py", "run/[!_mo]*.py"),
+    *("base/*.py", "events/*.py", "jobfile/*.py", "measurements/*.py", "scheduling/**/*.py", "run/[!_mo]*.py"),
     *("gpus/occupancy.py", "resume/unfinished_jobs.py", "joblog/resume.py"),
 )
 OPPOSITE: Mapping[type, type] = {

@@ -13,13 +13,13 @@ simple_gpu_scheduler metrics --port 9836
 simple_gpu_scheduler metrics --unix ~/.sgs-metrics.sock
 simple_gpu_scheduler metrics --textfile /var/lib/node_exporter/sgs.prom
 """
-_HELP = """Print or serve metrics for Prometheus: of the GPUs of this machine, and of your active runs and their jobs.
+_HELP = """Print or serve metrics for Prometheus: the GPUs of this machine, and your active runs and their jobs.
 
-Without --port, --unix, --textfile or --dcgm-job-map they are printed once. With any of these, which go together, the
-program runs until Ctrl-C or SIGTERM.
+Without --port, --unix, --textfile or --dcgm-job-map, they are printed once. With any of these, which may be combined,
+the program runs until Ctrl-C or SIGTERM.
 
-Every user of this machine can connect to a port, also to one on 127.0.0.1, and read the names and labels of your jobs
-there; only you can connect to a Unix socket. Commands are never shown.
+Every user of this machine can connect to a port, even to one on 127.0.0.1, and read the names and labels of your jobs;
+only you can connect to a Unix socket. Commands are never shown.
 """
 
 
@@ -31,7 +31,7 @@ def _every(text: str) -> float:
 
 
 _SECTION = Section(
-    "Who gets the metrics",
+    "Output (default: print once)",
     (
         Option(
             ["--port"],
@@ -39,17 +39,18 @@ _SECTION = Section(
             metavar="N",
             help="Serve http://127.0.0.1:N/metrics; 0 chooses a free port and prints it.",
         ),
-        Option(
-            ["--address"], metavar="ADDRESS", help="Serve --port at this address of the machine.  [default: 127.0.0.1]"
-        ),
-        Option(["--unix"], metavar="PATH", help="Serve /metrics at a Unix socket, to you alone."),
+        Option(["--address"], metavar="ADDRESS", help="The address that --port listens on.  [default: 127.0.0.1]"),
+        Option(["--unix"], metavar="PATH", help="Serve /metrics on a Unix socket that only you can connect to."),
         Option(
             ["--textfile"],
             metavar="FILE.prom",
-            help="Write FILE.prom again and again, for node_exporter's textfile collector.",
+            help="Keep FILE.prom up to date, for node_exporter's textfile collector.",
         ),
         Option(
-            ["--every"], kind=Parsed("duration", _every), metavar="TIME", help="How often to do so.  [default: 15s]"
+            ["--every"],
+            kind=Parsed("duration", _every),
+            metavar="TIME",
+            help="How often to write FILE.prom.  [default: 15s]",
         ),
         Option(
             ["--dcgm-job-map"],

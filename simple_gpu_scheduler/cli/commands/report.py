@@ -37,12 +37,12 @@ simple_gpu_scheduler report --metric val/acc --csv > sweep.csv
 simple_gpu_scheduler report --json | jq '.gpus[] | {gpu, share}'
 simple_gpu_scheduler report --prometheus http://localhost:9090 --html report.html
 """
-_HELP = """Summarise a run: what became of its jobs, how long they took, how busy the GPUs were, which jobs wasted one,
-why jobs failed.
+_HELP = """Summarise a run: what became of its jobs, how long they took, how busy the GPUs were, which jobs wasted a
+GPU, why jobs failed.
 
 RUN is a run ID, a prefix of it or of its last part, or a journal file; the default is the newest run
 in this directory, or else the newest of all. A number of up to 5 digits is a job of the newest run:
-report 17 is report --job 17, and tells all about this job.
+report 17 is short for report --job 17, and tells all about this job.
 
 The jobs' output can be used if it was kept: with --logs DIR, with --output group, tag or files, or with the live view.
 --metric NAME finds the last number that each job printed after that name: "loss 0.5", "loss: 0.5", "loss=0.5", or
@@ -59,22 +59,22 @@ simple_gpu_scheduler[plot].
 _MOST_DIGITS = 5
 _SECTIONS = (
     Section(
+        "Which job",
+        (Option(["--job"], metavar="JOB", help="Only this job, by number or name: what it did to its GPUs, in full."),),
+    ),
+    Section(
         "Output (default: a summary)",
         (
             Option(["--html"], metavar="FILE", help="Write a page with charts and tables, for a browser."),
             Option(
                 ["--png"],
                 metavar="FILE|DIR/",
-                help="Write a chart of what ran when on which GPU; or into a directory, four pictures of utilisation, "
+                help="Write a chart of what ran when on which GPU; or, into a directory, four pictures: utilisation, "
                 "memory copies, temperature and power over time.",
             ),
             Option(["--csv", "as_csv"], is_flag=True, help="Print a table with one row per job."),
             Option(["--json", "as_json"], is_flag=True, help="Print all of it as JSON."),
         ),
-    ),
-    Section(
-        "What",
-        (Option(["--job"], metavar="JOB", help="Only this job, by number or name: what it did to its GPUs, in full."),),
     ),
     Section(
         "Metric",
@@ -138,7 +138,9 @@ def _call(
         raise UsageError("--selector chooses among the series of a Prometheus: add --prometheus URL")
     if run is not None and _is_job(run):
         if job is not None:
-            raise UsageError(f"two jobs are given, {run} and --job {_safe(job)}; for a run that begins so: --run {run}")
+            raise UsageError(
+                f"two jobs are given, {run} and --job {_safe(job)}; for a run whose ID begins with {run}: --run {run}"
+            )
         run, job = None, run
     options = ReportOptions("", job, html, png, as_csv, as_json, metric, prometheus, selector)
     return with_run(lambda run: _report(options._replace(run=run or "")))(run=run, named=named)
@@ -209,7 +211,7 @@ def _replay(state: RunState) -> Callable[[int], float]:
     def seconds(jobs_per_gpu: int) -> float:
         from simple_gpu_scheduler.simulation.rerun import rerun  # noqa: PLC0415 - 20 ms
 
-        return rerun(state, choose_policy("fifo"))(jobs_per_gpu)
+        return rerun(state, choose_policy("fifo"), jobs_per_gpu)
 
     return seconds
 
@@ -239,7 +241,7 @@ def _number(state: RunState, word: str) -> int:
     except UserError as error:
         if not _is_job(word):
             raise
-        raise UserError(f"{error}; for a run that begins with {word}: --run {word}") from None
+        raise UserError(f"{error}; for a run whose ID begins with {word}: --run {word}") from None
 
 
 def _page(report: Report) -> bytes:
@@ -255,10 +257,10 @@ def _figure(report: Report) -> bytes:
 def _pictures(directory: str, report: Report) -> list[tuple[str, bytes]]:
     if not report["lanes"]:
         what = f"job {report['job']}" if report["job"] is not None else f"run {_safe(report['run']['id'])}"
-        raise UserError(f"no GPU was measured in {what}, so there is nothing to draw; --png FILE draws when jobs ran")
+        raise UserError(f"no GPU was measured in {what}, so there is nothing to draw; --png FILE shows when jobs ran")
     made = draw_pictures(report)
     for missing in [each for each in PICTURES if each.file not in made]:
-        print(f"{missing.file} is not written: no GPU told its {missing.label}", file=sys.stderr)
+        print(f"{missing.file} is not written: no GPU reports this quantity", file=sys.stderr)
     try:
         os.makedirs(directory, exist_ok=True)
     except OSError as error:

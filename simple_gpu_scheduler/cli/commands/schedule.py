@@ -105,9 +105,9 @@ def _run(line: CommandLine, keeper: "KeeperClient | None") -> int:
     )
     if not textfile:
         return run_jobs(options, keeper, resumed)
-    from simple_gpu_scheduler.metrics.beside import metrics_file  # noqa: PLC0415 - few runs have such a file
+    from simple_gpu_scheduler.metrics.run_file import RunFile  # noqa: PLC0415 - few runs have such a file
 
-    with metrics_file(textfile, options.wants):
+    with RunFile(textfile, options.wants):
         return run_jobs(options, keeper, resumed)
 
 

@@ -34,7 +34,8 @@ SLOTS = (
         ["--mem"],
         kind=Parsed("size", parse_mem),
         metavar="SIZE|auto",
-        help="The memory that a job without mem= needs on each GPU; auto: a fifth more than such jobs needed before.",
+        help="The memory that a job without mem= needs on each GPU; auto: a fifth more than the peak of such jobs "
+        "before.",
     ),
 )
 

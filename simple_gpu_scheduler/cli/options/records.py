@@ -20,7 +20,7 @@ SECTION = Section(
         Option(
             ["--no-samples"],
             is_flag=True,
-            help="Do not measure what jobs do to their GPUs and the CPU (see 'report').",
+            help="Do not measure how jobs use their GPUs and the CPU (see 'report').",
         ),
         Option(
             ["--textfile"],

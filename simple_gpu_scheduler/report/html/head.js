@@ -2,7 +2,7 @@
 
 function showHead(report) {
   const run = report.run;
-  const what = (report.job ?? null) === null ? "Run " : "Job " + report.job + " of run ";
+  const what = isOfOneJob(report) ? "Job " + report.job + " of run " : "Run ";
   document.title = what + short(run.id, 80);
   byId("title").replaceChildren(what, user(run.id, 80));
   byId("state").textContent = short(run.state, 40);

@@ -2,6 +2,10 @@
 
 const afterLayout = []; // what can only be drawn once its box has a width
 
+function isOfOneJob(report) {
+  return (report.job ?? null) !== null;
+}
+
 function showRun(report) {
   showTiles(report);
   showOutcomes(report);
@@ -20,7 +24,7 @@ function start() {
   window.addEventListener("wheel", hideTip, { passive: true }); // what it tells of has moved away from under it
   showHead(report);
   showAdvice(report);
-  if ((report.job ?? null) !== null) {
+  if (isOfOneJob(report)) {
     showGantt(report);
     showOnly(report.jobs[0]);
   } else showRun(report);

@@ -30,7 +30,6 @@ function showGantt(report) {
 
 function ganttFigures(report, chart) {
   const busy = report.gpus.map((gpu) => placeName(gpu.gpu) + " " + percent(gpu.share));
-  const isOfRun = (report.job ?? null) === null;
-  const text = moment(chart.from) + " to " + moment(chart.until) + "." + (isOfRun ? " Busy: " + busy.join(", ") + "." : "");
+  const text = moment(chart.from) + " to " + moment(chart.until) + "." + (isOfOneJob(report) ? "" : " Busy: " + busy.join(", ") + ".");
   return element("p", {}, text, chart.pauses.length ? " Grey: between two sessions of the run." : "");
 }

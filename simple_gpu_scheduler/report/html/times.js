@@ -42,9 +42,9 @@ function tickText(at, apart) {
 
 // The whole span that a report is about, never empty.
 function spanOf(report) {
-  const isOfOneJob = (report.job ?? null) !== null && report.jobs[0]?.attempts.length > 0;
-  let from = isOfOneJob ? Infinity : report.run.begun;
-  let until = isOfOneJob ? -Infinity : (report.run.ended ?? heardUntil(report));
+  const isOfAttempts = isOfOneJob(report) && report.jobs[0]?.attempts.length > 0;
+  let from = isOfAttempts ? Infinity : report.run.begun;
+  let until = isOfAttempts ? -Infinity : (report.run.ended ?? heardUntil(report));
   for (const job of report.jobs) {
     for (const attempt of job.attempts) {
       from = Math.min(from, attempt.started);

@@ -3,12 +3,16 @@
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.gpu_waits import Wait, Waiting
 from simple_gpu_scheduler.base.jobs import SUCCESS, Job, Outcome, Place
 from simple_gpu_scheduler.base.text import (
+    BLOCKS,
     safe,
     show_command,
+    show_curve,
     show_gpus,
     show_job,
     show_moment,
@@ -110,3 +114,13 @@ class TestWhyJobsWait:
         assert waiting.say([Wait("0", "leased by bob for 3 s", "bob")], 3) is None
         assert waiting.say([Wait("0", "leased by eve", "eve")], 4) is None
         assert waiting.say([Wait("0", "leased by eve", "eve")], 5)
+
+
+@given(st.lists(st.none() | st.floats(-1e15, 1e15)))
+def test_a_small_curve_has_one_block_for_each_value(values: list[float | None]) -> None:
+    drawn = show_curve(values)
+    assert len(drawn) == len(values)
+    for value, block in zip(values, drawn, strict=True):
+        assert (block == " ") == (value is None)
+        assert block in BLOCKS or value is None
+    assert show_curve([0, 100, 50]) == "▁█▅"

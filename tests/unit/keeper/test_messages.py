@@ -18,7 +18,10 @@ from simple_gpu_scheduler.keeper.messages import (
     encode,
     key_of,
     name_of,
+    use_of,
+    written_use,
 )
+from simple_gpu_scheduler.system.processes import Used
 
 KINDS = get_args(Message)
 WITHOUT_NUL = st.binary(max_size=50).map(lambda data: data.replace(b"\0", b"\xff"))
@@ -39,6 +42,11 @@ def all_of(kind: type[Any]) -> st.SearchStrategy[Any]:
 def test_what_is_written_is_read_as_it_was_meant(number: int, recorded: int, message: Message) -> None:
     letter = Letter(number, recorded, message)
     assert decode(encode(letter)) == letter
+
+
+def test_what_an_attempt_used_is_read_as_it_was_written() -> None:
+    used = Used(1.25, 4096, 512, 0)
+    assert use_of(written_use(used)) == used
 
 
 def test_a_command_may_have_every_byte_but_nul() -> None:

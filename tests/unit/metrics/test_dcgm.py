@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.metrics.counters import JobTotals, RunFold, Running
 from simple_gpu_scheduler.metrics.dcgm import JobMap, jobs_by_gpu
 from simple_gpu_scheduler.metrics.runs import ActiveRun
+from simple_gpu_scheduler.metrics.totals import JobTotals, RunFold, Running
 
 RUN = "20261118-180219-2b4a4e"
 

@@ -10,8 +10,8 @@ from prometheus_client.openmetrics import parser as open_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from simple_gpu_scheduler.metrics import MetricFamily, MetricSample
-from simple_gpu_scheduler.metrics.counters import Buckets
 from simple_gpu_scheduler.metrics.exposition import OPEN_METRICS, PROMETHEUS, TextFormat, choose_format, expose, number
+from simple_gpu_scheduler.metrics.totals import Buckets
 
 Parser = Callable[[str], Iterable]
 FORMATS = [

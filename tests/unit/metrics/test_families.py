@@ -5,7 +5,6 @@ import re
 from prometheus_client.openmetrics import parser as open_parser
 
 from simple_gpu_scheduler.measurements import Meters
-from simple_gpu_scheduler.metrics.counters import GpuCounters, GpuLook, JobTotals
 from simple_gpu_scheduler.metrics.exposition import OPEN_METRICS, expose
 from simple_gpu_scheduler.metrics.families import (
     GPU_STATES,
@@ -16,8 +15,9 @@ from simple_gpu_scheduler.metrics.families import (
     SeenJob,
     SeenRun,
     families,
-    share_of,
 )  # fmt: skip
+from simple_gpu_scheduler.metrics.gpu_counters import GpuCounters, GpuLook
+from simple_gpu_scheduler.metrics.totals import JobTotals
 
 METERS = Meters(
     utilization=93, memory_copy=40, used=10, total=100, temperature=66, power=312.4, power_limit=400.0, energy=5.5,
@@ -94,15 +94,3 @@ def test_a_gpu_is_in_one_state() -> None:
         found = all_of(seen(gpus=(GPU._replace(state=state),)))["sgs_gpu_state"]
         assert [dict(labels)["state"] for labels, value in found.items() if value] == [state]
         assert len(found) == len(GPU_STATES)
-
-
-def test_what_a_run_says_of_a_gpu_is_taken_as_far_as_it_says_it() -> None:
-    use = {
-        "gpu": "0",
-        "energy": 5.0,
-        "idle": 1.0,
-        "memory": {"mean": 1, "max": 9},
-        "now": {"utilization": 50, "memory": 7},
-    }
-    assert share_of("0", "GPU-0", use) == JobGpu("0", "GPU-0", 50, 7, 9, 5.0, 1.0)
-    assert share_of("0", "", {"now": None, "memory": "much", "energy": "x", "idle": True}) == JobGpu("0")

@@ -13,9 +13,9 @@ from simple_gpu_scheduler.base.jobs import Attempt, Job, Place
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.read import read_records
 from simple_gpu_scheduler.metrics import runs
-from simple_gpu_scheduler.metrics.counters import JobTotals, RunFold
 from simple_gpu_scheduler.metrics.families import JobGpu, SeenJob
-from simple_gpu_scheduler.metrics.runs import ActiveRun, Journals, seen_run
+from simple_gpu_scheduler.metrics.runs import ActiveRun, Journals, seen_run, share_of
+from simple_gpu_scheduler.metrics.totals import JobTotals, RunFold
 from tests.support.runs import DONE, FIRST, SECOND, THIRD, began, ended, job, journal_of, write
 
 NAMES = {"0": ("0", "GPU-0"), "GPU-1": ("1", "GPU-1")}
@@ -174,3 +174,15 @@ def test_a_run_that_answers_says_what_runs_and_what_it_does() -> None:
     assert one.shares == [JobGpu("0", "GPU-0"), JobGpu("1", "GPU-1", utilization=40, energy=5.0)]
     assert (one.started, one.label) == (1002.0, "vision")
     assert two == SeenJob(2, 1, 1990.0, shares=[])
+
+
+def test_what_a_run_says_of_a_gpu_is_taken_as_far_as_it_says_it() -> None:
+    use = {
+        "gpu": "0",
+        "energy": 5.0,
+        "idle": 1.0,
+        "memory": {"mean": 1, "max": 9},
+        "now": {"utilization": 50, "memory": 7},
+    }
+    assert share_of("0", "GPU-0", use) == JobGpu("0", "GPU-0", 50, 7, 9, 5.0, 1.0)
+    assert share_of("0", "", {"now": None, "memory": "much", "energy": "x", "idle": True}) == JobGpu("0")

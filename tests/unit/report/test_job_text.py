@@ -2,11 +2,8 @@
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from simple_gpu_scheduler.journal.samples import curves_in
-from simple_gpu_scheduler.report.job_text import BLOCKS, blocks, show_one
+from simple_gpu_scheduler.report.job_text import show_one
 from tests.support.night import night
 from tests.support.report import began, built, curve, ended, measured, over, read, started, use_of_gpu
 
@@ -105,13 +102,3 @@ def test_a_report_of_one_job_has_nothing_of_others() -> None:
     assert report["lanes"][0]["from"] == job["started"]
     assert abs(sum(report["lanes"][0]["seconds"]) - job["measured"]["held"]) <= 1
     assert report["outcomes"] == {"succeeded": 1}
-
-
-@given(st.lists(st.none() | st.floats(-1e15, 1e15)))
-def test_a_small_curve_has_one_block_for_each_value(values: list[float | None]) -> None:
-    drawn = blocks(values)
-    assert len(drawn) == len(values)
-    for value, block in zip(values, drawn, strict=True):
-        assert (block == " ") == (value is None)
-        assert block in BLOCKS or value is None
-    assert blocks([0, 100, 50]) == "▁█▅"

@@ -110,7 +110,7 @@ def test_that_nothing_is_measured_is_said_when_it_matters_and_instead() -> None:
     subject = Telling(job(1), job(2), peaks={}, unmeasured="no NVML")
     subject.run()
     assert said(subject.world) == [
-        "no NVML, so jobs with mem=auto run alone on their GPUs, unless earlier runs tell what they need"
+        "no NVML, so jobs with mem=auto run alone on their GPUs, unless earlier runs show what they need"
     ]
     other = Telling(job(1, mem_auto=False), unmeasured="no NVML")
     other.run()

@@ -25,4 +25,4 @@ def run_of(jobs: int, gpus: int) -> RunState:
 @pytest.mark.parametrize(("jobs_per_gpu", "rounds"), [(1, 6), (2, 3), (3, 2), (9, 1)])
 def test_more_jobs_on_a_gpu_end_a_queue_earlier(jobs_per_gpu: int, rounds: int) -> None:
     fifo = Chosen("fifo", POLICIES["fifo"])
-    assert rerun(run_of(12, 2), fifo)(jobs_per_gpu) == pytest.approx(rounds * LENGTH, abs=60)
+    assert rerun(run_of(12, 2), fifo, jobs_per_gpu) == pytest.approx(rounds * LENGTH, abs=60)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.measurement import CurvePoint
-from simple_gpu_scheduler.measurements.thinning import MOST_POINTS, Thinning, thinned
+from simple_gpu_scheduler.measurements.curves import MOST_POINTS, GrowingCurve
 
 SECONDS = st.floats(0.05, 5.0)
 PERCENT = st.integers(0, 100)
@@ -30,16 +30,15 @@ def highest(points: list[CurvePoint], quantity: int = 0) -> float | None:
 
 
 def fed(readings: list[CurvePoint], most: int) -> list[CurvePoint]:
-    thinning = Thinning(most)
+    growing = GrowingCurve(most)
     for point in readings:
-        thinning.add(point)
-    return thinning.points
+        growing.add(point)
+    return growing.points
 
 
 @given(READINGS, FEW)
 def test_it_never_has_more_points_than_it_may(readings: list[tuple[float, int, int]], most: int) -> None:
     assert 0 < len(fed(curve(readings), most)) <= most
-    assert len(thinned(curve(readings), most)) <= most
 
 
 @given(READINGS, FEW, st.integers(0, 1))
@@ -47,10 +46,10 @@ def test_it_keeps_the_area_below_and_what_was_highest(
     readings: list[tuple[float, int, int]], most: int, quantity: int
 ) -> None:
     whole = curve(readings)
-    for found in (fed(whole, most), list(thinned(whole, most))):
-        assert area(found, quantity) == pytest.approx(area(whole, quantity))
-        assert highest(found, quantity) == highest(whole, quantity)
-        assert sum(point.seconds for point in found) == pytest.approx(sum(point.seconds for point in whole))
+    found = fed(whole, most)
+    assert area(found, quantity) == pytest.approx(area(whole, quantity))
+    assert highest(found, quantity) == highest(whole, quantity)
+    assert sum(point.seconds for point in found) == pytest.approx(sum(point.seconds for point in whole))
 
 
 @given(READINGS, FEW)

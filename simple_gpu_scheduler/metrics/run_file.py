@@ -16,38 +16,36 @@ from .families import build_info
 from .textfile import EVERY, TextFile
 
 
-class metrics_file:  # noqa: N801 - said where it is entered: with metrics_file(path, wants)
-    """Write FILE.prom again and again within it. That it cannot be written later takes nothing from the run."""
+class RunFile:
+    """Within it, FILE.prom is written again and again. If that fails later, the run continues without it."""
 
-    def __init__(self, path: str, wants: Wants, every: float = EVERY) -> None:
+    def __init__(self, path: str, wants: Wants) -> None:
         """A UserError says why it cannot be this file."""
         self._file = TextFile(path)
         self._wants = wants
-        self._every = every
         self._is_over = Event()
         self._writing = Lock()
 
     def __enter__(self) -> None:
-        self._write(
-            [build_info(__version__)]
-        )  # the GPUs may take seconds to answer, and what is wrong is to be said now
-        need_thread(self._go_on)
+        # The GPUs may take seconds to answer, and what is wrong with the file must be said now.
+        self._write([build_info(__version__)])
+        need_thread(self._keep_writing)
 
     def __exit__(self, *_error: object) -> None:
         self._is_over.set()
         with self._writing:
             self._file.close()
 
-    def _go_on(self) -> None:
+    def _keep_writing(self) -> None:
         try:
             exporter = Exporter(self._wants)
-        except UserError:  # which the run meets as well, and says
+        except UserError:  # the run meets it as well, and reports it
             return
         due = time.monotonic()
         while not self._is_over.is_set():
             exporter.look()
             if time.monotonic() >= due:
-                due = time.monotonic() + self._every
+                due = time.monotonic() + EVERY
                 with suppress(UserError):
                     self._write(exporter.families())
             self._is_over.wait(BEAT)
