@@ -1,6 +1,7 @@
 """A curve of any length in a bounded number of points. What was highest stays so, and so does the area below."""
 
 from simple_gpu_scheduler.base.measurement import CurvePoint
+from simple_gpu_scheduler.base.values import Iterable, Sequence
 
 MOST_POINTS = 600
 _LATE = 0.1  # readings do not come exactly once a second
@@ -31,6 +32,14 @@ class GrowingCurve:
     def points(self) -> list[CurvePoint]:
         """The curve so far."""
         return [*self._closed, self._open] if self._open else list(self._closed)
+
+
+def thinned(points: Iterable[CurvePoint], most: int = MOST_POINTS) -> Sequence[CurvePoint]:
+    """The same curve in at most so many points."""
+    points = list(points)
+    while len(points) > most:
+        points = _in_pairs(points)
+    return points
 
 
 def _in_pairs(points: list[CurvePoint]) -> list[CurvePoint]:

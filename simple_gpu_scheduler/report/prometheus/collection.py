@@ -12,7 +12,7 @@ from simple_gpu_scheduler.base.text import safe
 from simple_gpu_scheduler.base.values import NamedTuple
 from simple_gpu_scheduler.journal.records import measurement_values
 from simple_gpu_scheduler.journal.samples import DrawnCurve
-from simple_gpu_scheduler.measurements.thinning import thinned
+from simple_gpu_scheduler.measurements.curves import thinned
 
 from ..build import Basis, hear
 from ..measured import Measured, sound

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simple_gpu_scheduler.base.measurement import CurvePoint
-from simple_gpu_scheduler.measurements.curves import MOST_POINTS, GrowingCurve
+from simple_gpu_scheduler.measurements.curves import MOST_POINTS, GrowingCurve, thinned
 
 SECONDS = st.floats(0.05, 5.0)
 PERCENT = st.integers(0, 100)
@@ -39,6 +39,7 @@ def fed(readings: list[CurvePoint], most: int) -> list[CurvePoint]:
 @given(READINGS, FEW)
 def test_it_never_has_more_points_than_it_may(readings: list[tuple[float, int, int]], most: int) -> None:
     assert 0 < len(fed(curve(readings), most)) <= most
+    assert 0 < len(thinned(curve(readings), most)) <= most
 
 
 @given(READINGS, FEW, st.integers(0, 1))
@@ -46,10 +47,10 @@ def test_it_keeps_the_area_below_and_what_was_highest(
     readings: list[tuple[float, int, int]], most: int, quantity: int
 ) -> None:
     whole = curve(readings)
-    found = fed(whole, most)
-    assert area(found, quantity) == pytest.approx(area(whole, quantity))
-    assert highest(found, quantity) == highest(whole, quantity)
-    assert sum(point.seconds for point in found) == pytest.approx(sum(point.seconds for point in whole))
+    for found in (fed(whole, most), list(thinned(whole, most))):
+        assert area(found, quantity) == pytest.approx(area(whole, quantity))
+        assert highest(found, quantity) == highest(whole, quantity)
+        assert sum(point.seconds for point in found) == pytest.approx(sum(point.seconds for point in whole))
 
 
 @given(READINGS, FEW)
