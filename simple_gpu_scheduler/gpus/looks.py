@@ -60,16 +60,6 @@ class Looks:
                 return self._probe.answer(gpu, shared=shared)
         return self._askers[gpu.id].ask(_Question(gpu, shared), moment)
 
-    def post(self, gpu: Gpu, ask: Callable[[], object]) -> bool:
-        """Let the thread of this GPU ask something else of the driver; False if there can be no thread."""
-        if gpu.id not in self._askers:
-            try:
-                self._askers[gpu.id] = _Asker(self._probe, self._put)
-            except RuntimeError:
-                return False
-        self._askers[gpu.id].post(ask)
-        return True
-
     def close(self) -> None:
         """See `Probe`. The threads end, except those whose call hangs: a fork of a program with threads is risky."""
         while self._askers:
@@ -89,7 +79,7 @@ class _Asker:
         self.is_busy = False
         self._probe = probe
         self._put = put
-        self._questions: SimpleQueue[_Question | Callable[[], object] | None] = SimpleQueue()
+        self._questions: SimpleQueue[_Question | None] = SimpleQueue()
         self._came = threading.Lock()  # free once an answer is there that is waited for
         self._came.acquire()
         self._guard = threading.Lock()  # over what follows
@@ -116,15 +106,8 @@ class _Asker:
             self._is_late = self._answer is None
         return self._is_late
 
-    def post(self, ask: Callable[[], object]) -> None:
-        """Let the thread do this in turn."""
-        self._questions.put(ask)
-
     def _run(self) -> None:
         while question := self._questions.get():
-            if not isinstance(question, _Question):
-                question()
-                continue
             answer = self._answer_to(question)
             with self._guard:
                 self._answer = answer

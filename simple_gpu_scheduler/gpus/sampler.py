@@ -18,6 +18,7 @@ from simple_gpu_scheduler.measurements.cpu import CpuAccount
 from simple_gpu_scheduler.measurements.stillness import together
 from simple_gpu_scheduler.system.leftovers import Process, is_hidden, read_process
 from simple_gpu_scheduler.system.marks import Family
+from simple_gpu_scheduler.system.threads import start_thread
 from simple_gpu_scheduler.system.usage import Usage, usage_by_session
 
 from . import DEFAULT_MAX_USED, Gpu
@@ -46,7 +47,6 @@ class Sampler:
     def __init__(
         self, gpus: Sequence[Gpu], nvml: Nvml, looks: Looks, family: Family, put: Callable[[Broken], object]
     ) -> None:
-        self._gpus = {gpu.id: gpu for gpu in gpus}
         self._meters = {gpu.id: _Meter(gpu, nvml, family) for gpu in gpus}
         self._accounts = {gpu.id: GpuAccounts(gpu.id) for gpu in gpus}
         self._looks = looks
@@ -191,7 +191,10 @@ class Sampler:
                     self._running[key].cpu.feed(at, seen)
 
     def _sample(self, gpu: str) -> "Lock | None":
-        """Let its own thread read the meters of a GPU, unless that is being done; what is free once it is."""
+        """Let a thread read the meters of a GPU, unless that is being done; what is free once it is.
+
+        It is none of those that look at GPUs: a meter that hangs would take its GPU from the run, and hold up the end.
+        """
         meter = self._meters[gpu]
         if not meter.is_free.acquire(blocking=False):
             return None
@@ -208,7 +211,9 @@ class Sampler:
                 meter.is_free.release()
                 answered.release()
 
-        if not self._looks.post(self._gpus[gpu], ask):
+        try:
+            start_thread(ask)
+        except RuntimeError:  # no more threads can be started
             meter.is_free.release()
             return None
         return answered
