@@ -9,6 +9,8 @@ from simple_gpu_scheduler.gpus.meters import Meter
 class _Nvml(SimpleNamespace):
     """A driver that counts no traffic, and meanwhile lets another thread ask the same."""
 
+    meanwhile: Any = None
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("NVMLError_"):
             return type(name, (Exception,), {"value": 3})
@@ -25,7 +27,7 @@ class _Nvml(SimpleNamespace):
 
 
 def test_two_threads_may_learn_at_once_that_it_counts_no_traffic() -> None:
-    nvml = _Nvml(meanwhile=None)
+    nvml = _Nvml()
     meter = Meter(nvml, "handle")
     nvml.meanwhile = lambda: meter.read(errors=False, limits=False)
     assert "pcie_sent" not in meter.read(errors=False, limits=False)
