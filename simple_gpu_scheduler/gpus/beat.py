@@ -31,7 +31,8 @@ class Beat:
         self._bell = Lock()
         self._bell.acquire()
         self._lock = Lock()  # over what follows
-        self._number = 0  # of the thread that counts
+        self._number = 0  # of the thread that counts, if it
+        self._has_thread = False
         self._rests = True
         self._since: float | None = None  # when what is being done began
 
@@ -40,7 +41,7 @@ class Beat:
         with self._lock:
             if self._rests:
                 self._rests = False
-                if not self._number:
+                if not self._has_thread:
                     self._start()
                 elif self._bell.locked():
                     self._bell.release()
@@ -63,8 +64,9 @@ class Beat:
         self._number = number = self._number + 1
         try:
             start_thread(lambda: self._run(number))
+            self._has_thread = True
         except RuntimeError:  # no more threads can be started; perhaps later
-            self._number, self._rests = 0, True
+            self._has_thread, self._rests = False, True
 
     def _run(self, number: int) -> None:
         def is_wanted() -> bool:

@@ -55,13 +55,6 @@ class Looks:
         moment, asker = self.moment, self._asker(gpu)
         return asker.ask(_Question(gpu, shared), moment) if asker else self._probe.answer(gpu, shared=shared)
 
-    def post(self, gpu: Gpu, ask: Callable[[], object]) -> bool:
-        """Let the thread of this GPU ask something else of the driver; False if there can be no thread."""
-        asker = self._asker(gpu)
-        if asker:
-            asker.post(ask)
-        return asker is not None
-
     def _asker(self, gpu: Gpu) -> "_Asker | None":
         """The thread of this GPU; None if no more threads can be started."""
         if gpu.id not in self._askers:
@@ -88,7 +81,7 @@ class _Asker:
         self.is_busy = False
         self._probe = probe
         self._put = put
-        self._questions: SimpleQueue[_Question | Callable[[], object] | None] = SimpleQueue()
+        self._questions: SimpleQueue[_Question | None] = SimpleQueue()
         self._came = threading.Lock()  # free once an answer is there that is waited for
         self._came.acquire()
         self._guard = threading.Lock()  # over what follows
@@ -115,15 +108,8 @@ class _Asker:
             self._is_late = self._answer is None
         return self._is_late
 
-    def post(self, ask: Callable[[], object]) -> None:
-        """Let the thread do this in turn."""
-        self._questions.put(ask)
-
     def _run(self) -> None:
         while question := self._questions.get():
-            if not isinstance(question, _Question):
-                question()
-                continue
             answer = self._answer_to(question)
             with self._guard:
                 self._answer = answer

@@ -20,6 +20,7 @@ _COUNTERS: tuple[tuple[str, int, int, int], ...] = (
     ("nvlink_received", 139, _ALL_LINKS, 1024),
 )
 _MOST_XIDS = 100  # at once
+_WHOLE = 100  # per cent
 
 
 class Meter:
@@ -28,7 +29,15 @@ class Meter:
     def __init__(self, nvml: Any, handle: Any) -> None:
         self._nvml = nvml
         self._handle = handle
+        self._not_there = nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_INVALID_ARGUMENT, nvml.NVML_ERROR_NO_PERMISSION
         self._unsupported = nvml.NVMLError_NotSupported, nvml.NVMLError_NoPermission, nvml.NVMLError_FunctionNotFound
+        # What says that the other readers have no answer either.
+        self._of_all = (
+            nvml.NVML_ERROR_GPU_IS_LOST,
+            nvml.NVML_ERROR_RESET_REQUIRED,
+            nvml.NVML_ERROR_UNINITIALIZED,
+            nvml.NVML_ERROR_DRIVER_NOT_LOADED,
+        )
         self._readers: tuple[Callable[[], Mapping[str, Any]], ...] = (
             self._load,
             lambda: {"temperature": nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)},
@@ -48,32 +57,42 @@ class Meter:
         self._busy_since = 0  # NVML's time of the newest share of a process
 
     def read(self, *, errors: bool, limits: bool) -> Mapping[str, Any]:
-        """Those of the fields of `Meters` that the GPU says, but for memory and processes. It may raise an NVMLError.
+        """Those of the fields of `Meters` that the GPU says, but for memory and processes. A lost GPU is an NVMLError.
 
         Only one thread may ask for `errors`, since each is told once. The `limits` are the fields that hardly change.
         """
-        values: dict[str, Any] = {}
+        nvml, values = self._nvml, dict[str, Any]()
         for reader in (*self._readers, *((self._errors,) if errors else ()), *(self._limits if limits else ())):
             if reader not in self._silent:
                 try:
                     values |= reader()
                 except self._unsupported:
                     self._silent.add(reader)
+                except nvml.NVMLError as error:
+                    if error.value in self._of_all:
+                        raise
         return values
 
     def _load(self) -> Mapping[str, Any]:
         rates = self._nvml.nvmlDeviceGetUtilizationRates(self._handle)
-        return {"utilization": rates.gpu, "memory_copy": rates.memory}
+        # Drivers have told of more than there can be.
+        return {"utilization": min(_WHOLE, rates.gpu), "memory_copy": min(_WHOLE, rates.memory)}
 
     def _traffic(self) -> Mapping[str, Any]:
-        asked = [(field, scope) for _, field, scope, _ in self._counters]
+        counters = self._counters  # as of now: another thread may just learn which of them there are
+        asked = [(field, scope) for _, field, scope, _ in counters]
         answers = self._nvml.nvmlDeviceGetFieldValues(self._handle, asked) if asked else ()
         told = [
             (counter, int(answer.value.ullVal))
-            for counter, answer in zip(self._counters, answers, strict=True)
+            for counter, answer in zip(counters, answers, strict=True)
             if answer.nvmlReturn == self._nvml.NVML_SUCCESS
         ]
-        self._counters = tuple([counter for counter, _ in told])
+        kept = [
+            counter
+            for counter, answer in zip(counters, answers, strict=True)
+            if answer.nvmlReturn not in self._not_there
+        ]
+        self._counters = tuple(kept)
         return {name: count * unit for (name, _, _, unit), count in told}
 
     def _errors(self) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from simple_gpu_scheduler.measurements.cpu import CpuAccount
 from simple_gpu_scheduler.measurements.stillness import together
 from simple_gpu_scheduler.system.leftovers import Process, is_hidden, read_process
 from simple_gpu_scheduler.system.marks import Family
+from simple_gpu_scheduler.system.threads import start_thread
 from simple_gpu_scheduler.system.usage import Usage, usage_by_session
 
 from . import DEFAULT_MAX_USED, Gpu
@@ -29,6 +30,8 @@ _PAUSE_OF_PROCESSES = 10.0
 _MOST_OF_A_CORE = 0.0005  # for the processes: to look through those of a large machine takes long
 _DRAIN = 10.0
 _FRESH = 0.1
+_LONGEST_READING = 2.5
+_SHORT_MOMENT = 0.005  # to wait for a driver that has not answered in time before
 
 # Whose a process is if that cannot be told: it is not visible from here, or has lost its mark.
 _UNKNOWN = "unknown"
@@ -46,7 +49,6 @@ class Sampler:
     def __init__(
         self, gpus: Sequence[Gpu], nvml: Nvml, looks: Looks, family: Family, put: Callable[[Broken], object]
     ) -> None:
-        self._gpus = {gpu.id: gpu for gpu in gpus}
         self._sampled = {gpu.id: _SampledGpu(gpu, nvml, family) for gpu in gpus}
         self._accounts = {gpu.id: GpuAccounts(gpu.id) for gpu in gpus}
         self._looks = looks
@@ -59,13 +61,15 @@ class Sampler:
         self._present: dict[str, int] = {}  # how many attempts are on a GPU
         self._watched: set[str] = set()
         self._used: deque[tuple[float, Mapping[Key, Usage]]] = deque()
-        self._owners: dict[tuple[int, int], Key | None] = {}  # of the leaders of sessions
+        self._owners: dict[tuple[int, int], Key] = {}  # of the leaders of sessions
         self._processes_due = 0.0
+        self._is_slow = False  # whether the driver was waited for in vain
 
     def begin(self, attempt: Attempt, now: float) -> None:
         """An attempt runs from now on."""
         if not self._running:
             self._processes_due = now + _PAUSE_OF_PROCESSES
+            self._watched = set()  # its thread rests, perhaps since an attempt ended while it sampled
         self._running[attempt.key] = _Sampled(attempt, now, CpuAccount(now))
         self._drain_at = min(self._drain_at, now + _DRAIN)
         for gpu in attempt.gpus:
@@ -110,9 +114,10 @@ class Sampler:
             if last is None or now - last.at > _FRESH:
                 answered = self._sample(gpu)
                 answers += [answered] if answered else []
-        moment = time.monotonic() + self._looks.moment
-        for answered in answers:
-            answered.acquire(timeout=max(0.0, moment - time.monotonic()))
+        if answers:
+            moment = time.monotonic() + (_SHORT_MOMENT if self._is_slow else self._looks.moment)
+            came = [answered.acquire(timeout=max(0.0, moment - time.monotonic())) for answered in answers]
+            self._is_slow = not all(came)
         for gpu in gpus:
             self._take_in(gpu)
 
@@ -182,7 +187,10 @@ class Sampler:
                     self._running[key].cpu.feed(at, seen)
 
     def _sample(self, gpu: str) -> "Lock | None":
-        """Let its own thread read the meters of a GPU, unless that is being done; what is free once it is."""
+        """Let a thread read the meters of a GPU, unless that is being done; what is free once it is.
+
+        It is none of those that look at GPUs: a meter that hangs would take its GPU from the run, and hold up the end.
+        """
         meter = self._sampled[gpu]
         if not meter.is_free.acquire(blocking=False):
             return None
@@ -199,7 +207,9 @@ class Sampler:
                 meter.is_free.release()
                 answered.release()
 
-        if not self._looks.post(self._gpus[gpu], ask):
+        try:
+            start_thread(ask)
+        except RuntimeError:  # no more threads can be started
             meter.is_free.release()
             return None
         return answered
@@ -221,14 +231,18 @@ class Sampler:
                     return
         began = time.monotonic()
         if self._running and began >= self._processes_due:
-            self._used.append((began, usage_by_session(self._owner)))
+            owners: dict[tuple[int, int], Key] = {}
+            self._used.append((began, usage_by_session(lambda leader: self._owner(leader, owners))))
+            self._owners = owners
             took = time.monotonic() - began
             self._processes_due = began + max(_PAUSE_OF_PROCESSES, took / _MOST_OF_A_CORE)
 
-    def _owner(self, leader: Process) -> Key | None:
-        if leader.identity not in self._owners:
-            self._owners[leader.identity] = self._family.attempt_of(leader.pid)
-        return self._owners[leader.identity]
+    def _owner(self, leader: Process, owners: dict[tuple[int, int], Key]) -> Key | None:
+        """Whose it is; that it is nobody's is asked each time, since it may not have its mark yet."""
+        key = self._owners.get(leader.identity) or self._family.attempt_of(leader.pid)
+        if key:
+            owners[leader.identity] = key
+        return key
 
 
 class _SampledGpu:
@@ -244,10 +258,10 @@ class _SampledGpu:
 
     def read(self, *, is_shared: bool) -> None:
         """Take a sample. Shares of processes are asked for only if several attempts `is_shared` the GPU."""
-        meters = self._nvml.meters(self._gpu, errors=True, by_process=is_shared, limits=False)
-        if meters is None:
-            return
         at = time.monotonic()
+        meters = self._nvml.meters(self._gpu, errors=True, by_process=is_shared, limits=False)
+        if meters is None or time.monotonic() > at + _LONGEST_READING:  # nobody knows of which moment it tells
+            return
         processes = dict(meters.processes or ())
         self._known = {pid: self._known.get(pid) or self._whose(pid) for pid in {*processes, *(meters.busy or ())}}
         self.samples.append(GpuSample(at, meters, self._held(meters, processes), self._shares(meters)))

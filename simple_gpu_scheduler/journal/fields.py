@@ -9,6 +9,7 @@ from simple_gpu_scheduler.base.units import parse_patience
 from simple_gpu_scheduler.base.values import Any, Callable, Mapping, get_args
 
 _MOST = 10**40  # more than any option can say
+_DEEPEST = 8  # tables within tables of what was measured: more than there are
 _FAR = 2**36  # seconds: from the epoch to the year 4147; beyond, calendars fail
 
 Check = Callable[[Any], bool]
@@ -22,7 +23,7 @@ def is_sound(record: Mapping[str, Any]) -> bool:
         if kind is None:
             continue
         if kind is str:
-            if type(value) is not str or not (value.isascii() or _is_text(value)):
+            if type(value) is not str or not (value.isascii() or is_text(value)):
                 return False
         elif kind is int:
             if type(value) is not int or not -_MOST < value < _MOST:
@@ -35,7 +36,7 @@ def is_sound(record: Mapping[str, Any]) -> bool:
     return True
 
 
-def _is_text(value: object) -> bool:
+def is_text(value: object) -> bool:
     """A byte that is not UTF-8 is a lone surrogate, but some surrogates are no byte."""
     try:
         return isinstance(value, str) and value.encode("utf-8", "surrogateescape") is not None
@@ -63,7 +64,7 @@ def _is_yes_or_no(value: object) -> bool:
 
 
 def _are_texts(value: object) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
+    return isinstance(value, list) and all(map(is_text, value))
 
 
 def _are_numbers(value: object) -> bool:
@@ -74,16 +75,16 @@ def _is_digest(value: object) -> bool:
     return isinstance(value, str) and len(value) == 16 and all(each in "0123456789abcdef" for each in value)  # noqa: PLR2004
 
 
-def _is_measured(value: object) -> bool:
+def _is_measured(value: object, depth: int = _DEEPEST) -> bool:
     """Figures by name, of any depth that the format has, and text."""
     if isinstance(value, dict):
-        return all(_is_text(name) and _is_measured(each) for name, each in value.items())
-    return _is_text(value) or type(value) is bool or (type(value) in (float, int) and -_MOST < value < _MOST)  # type: ignore[operator] # mypy cannot see why
+        return depth > 0 and all(is_text(name) and _is_measured(each, depth - 1) for name, each in value.items())
+    return is_text(value) or type(value) is bool or (type(value) in (float, int) and -_MOST < value < _MOST)  # type: ignore[operator] # mypy cannot see why
 
 
 def _are_measured(value: object) -> bool:
     return isinstance(value, list) and all(
-        isinstance(each, dict) and _is_text(each.get("gpu")) and _is_measured({**each, "of_gpu": ""}) for each in value
+        isinstance(each, dict) and is_text(each.get("gpu")) and _is_measured({**each, "of_gpu": ""}) for each in value
     )
 
 
@@ -94,7 +95,7 @@ def _are_running(value: object) -> bool:
 def _are_tables_with(*needed: str) -> Check:
     def check(value: object) -> bool:
         return isinstance(value, list) and all(
-            isinstance(each, dict) and all(map(_is_text, each.values())) and each.keys() >= {*needed} for each in value
+            isinstance(each, dict) and all(map(is_text, each.values())) and each.keys() >= {*needed} for each in value
         )
 
     return check

@@ -13,6 +13,7 @@ from simple_gpu_scheduler.base.values import Iterable, NamedTuple, Sequence
 from simple_gpu_scheduler.events import CurvesDrawn
 
 from . import files
+from .fields import is_text
 from .read import Record, read_records
 from .records import record
 
@@ -130,7 +131,7 @@ def _is_sound(record: Record) -> bool:
     return (
         size > 0
         and all(type(record.get(name)) is int for name in ("job", "attempt"))
-        and isinstance(record.get("gpu"), str)
+        and is_text(record.get("gpu"))
         and _is_number(record.get("began"))
         and all(map(_is_number, (*record["from"], *(record["seconds"] or ()))))
         and all(

@@ -68,6 +68,11 @@ class _Account:
         self.curve, self.piece = GrowingCurve(), GrowingCurve(_POINTS_OF_A_PIECE)
         self.next_piece = began + _FIRST_PIECE
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there is a figure; of a short one, that may be the energy alone."""
+        return bool(self.seconds or self.counts or self.computes)
+
 
 _STATES = ("temperature", "power", "clock")
 
@@ -92,7 +97,9 @@ class GpuAccounts:
     def close(self, key: Key) -> tuple[GpuUse, Curve] | None:
         """What it used, and no more is charged; None if there was never a reading."""
         account = self._accounts.pop(key, None)
-        return (_use(self.gpu, account), Curve(self.gpu, account.curve.points)) if account and account.seconds else None
+        return (
+            (_use(self.gpu, account), Curve(self.gpu, account.curve.points)) if account and account.is_known else None
+        )
 
     def use(self, key: Key) -> GpuUse | None:
         """What it has used so far."""

@@ -12,7 +12,7 @@ _BAND = 1.0
 # What the threads of a hung program use that only look at the time, as a share of a core.
 _NO_CPU_TIME = 0.01
 # After a longer gap between two readings, as when the driver hung, what was before it tells nothing.
-_LONGEST_GAP = 60.0
+_LONGEST_GAP = 5.0
 
 STALL, IDLE = "stall", "idle"
 

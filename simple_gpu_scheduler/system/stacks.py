@@ -18,7 +18,7 @@ PROGRAM = "py-spy"
 # Beyond the first ones, which started the others, come the copies of a data loader.
 _MOST_PROCESSES = 8
 _MOST_LINES, _MOST_BYTES = 200, 256 * 1024  # of one process
-_SECONDS, _IN_ALL = 5.0, 15.0
+_SECONDS, _IN_ALL, _AFTER_KILL = 5.0, 15.0, 1.0
 _PAUSE = 0.02
 _STDOUT, _STDERR = 1, 2
 
@@ -73,7 +73,8 @@ def _dump(starter: processes.Starter, program: bytes, pid: int, due: float) -> l
         is_late = not _has_ended(its_pid, due)
         if is_late:
             processes.send_signal(-its_pid, signal.SIGKILL)
-            processes.wait_for_end(its_pid)
+            if not _has_ended(its_pid, time.monotonic() + _AFTER_KILL):  # it runs sudo
+                return ["it did not answer in time, and cannot be killed"]
         processes.reap(its_pid)
         text = os.pread(said.fileno(), _MOST_BYTES, 0).decode("utf-8", "backslashreplace")
     lines = [safe(line.rstrip()) for line in text.split("\n") if line.strip()]

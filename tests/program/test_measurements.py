@@ -13,7 +13,7 @@ import pytest
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.samples import read_curves
 from tests.conftest import Program, until
-from tests.support.nvml import GIB, Process, Ramp, StandIn, Steps, a_gpu
+from tests.support.nvml import GIB, UNKNOWN, Process, Ramp, StandIn, Steps, a_gpu
 
 WATTS = 250
 METERS = ("nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature")
@@ -166,6 +166,40 @@ def test_a_call_that_hangs_costs_only_the_figures_of_its_gpu(program: Program, i
     by_job = {record["job"]: record["gpus"][0] for record in records() if "gpus" in record}
     assert by_job[2]["seconds"] > 5
     assert 1 not in by_job or by_job[1]["seconds"] < 5
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_a_first_sample_that_hangs_holds_up_neither_the_next_job_nor_the_end(
+    program: Program, idle_gpus: StandIn, gpus: int
+) -> None:
+    idle_gpus.show([busy(index, hangs=[METERS[0]]) for index in range(gpus)])
+    numbers = [str(index) for index in range(gpus)]
+    done = program.run("--gpus", *numbers, stdin="echo $SGS_JOB\n" * 6, timeout=60)
+    assert (done.returncode, len(done.stdout.split())) == (0, 6)
+
+
+def test_a_last_sample_that_hangs_does_not_hold_up_the_end(program: Program, idle_gpus: StandIn) -> None:
+    idle_gpus.show([busy()])
+    process = program.start("--gpus", "0")
+    program.feed(process, f"{HOLDS}\n")
+    until(lambda: idle_gpus.calls(METERS[0]) >= 3, "it was sampled")
+    idle_gpus.show([busy(hangs=[METERS[0]])])
+    (program.directory / "go1").touch()
+    assert process.wait(60) == 0
+
+
+def test_a_meter_in_trouble_costs_only_its_own_figure(program: Program, idle_gpus: StandIn) -> None:
+    idle_gpus.show([busy(errors={METERS[1]: UNKNOWN})])
+    assert program.run("--gpus", "0", stdin="sleep 2.2\n").returncode == 0
+    [use] = records()[0]["gpus"]
+    assert "temperature" not in use
+    assert (use["utilization"]["max"], use["power"]["max"]) == (80, WATTS)
+
+
+def test_a_gpu_is_never_more_than_wholly_busy(program: Program, idle_gpus: StandIn) -> None:
+    idle_gpus.show([busy(utilization=150)])
+    assert program.run("--gpus", "0", stdin="sleep 2.2\n").returncode == 0
+    assert records()[0]["gpus"][0]["utilization"]["max"] == 100
 
 
 def test_the_status_tells_what_a_job_does_now(program: Program, idle_gpus: StandIn) -> None:

@@ -543,3 +543,8 @@ def test_a_start_that_the_system_refused_is_no_attempt() -> None:
 
 if __name__ == "__main__":
     (GOLDEN / f"journal-{VERSION}.jsonl").write_text(lines(STORY))
+
+
+def test_figures_that_are_nested_without_end_are_no_figures() -> None:
+    nested = '{"a":' * 900 + "1" + "}" * 900
+    assert not is_sound(json.loads(f'{{"event":"attempt measured","cpu":{nested}}}'))

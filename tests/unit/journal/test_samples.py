@@ -85,6 +85,7 @@ def test_nothing_in_the_file_raises(rubbish: bytes) -> None:
         (b'"seconds":[', b'"seconds":["x",'),
         (b'"power":[', b'"power":5,"x":['),
         (b'"gpu":"0"', b'"gpu":0'),
+        (b'"gpu":"0"', b'"gpu":"\\ud800"'),
         (b"75.5", b"1e999"),
     ],
 )

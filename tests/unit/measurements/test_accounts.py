@@ -126,6 +126,10 @@ class TestEnergy:
             charged += accounts._accounts[number, 1].energy
         assert charged == pytest.approx(joules[-1] - joules[0])
 
+    def test_an_attempt_that_ended_before_the_second_reading_has_its_energy_and_no_state(self) -> None:
+        use = use_of([reading(0.0, energy=0.0, utilization=5), reading(1.2, energy=120.0, utilization=5)], ended=1.1)
+        assert (use.energy, use.seconds, use.utilization, use.idle) == (pytest.approx(110), 0, None, None)
+
 
 class TestSharing:
     def two(self, shares: dict[Key, float] | None) -> tuple[GpuUse, GpuUse]:
