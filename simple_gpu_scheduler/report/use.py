@@ -72,23 +72,11 @@ def job_use(gpus: Sequence[Measured]) -> JobUse:
     return JobUse(
         held if gpus else None,
         area / known if known else None,
-        sum(map(wasted, with_utilization)) if with_utilization else None,
+        _sum(each.get("wasted") for each in gpus),
         sum(with_idle) if with_idle else None,
         sum(energies) if energies else None,
         any(is_of_gpu(each, "energy") for each in gpus),
     )
-
-
-def wasted(gpu: Measured) -> float:
-    """For how long a GPU that an attempt held did not work.
-
-    Of the time in which other jobs were on it, half is charged to this one, so that two jobs on an idle GPU do not
-    waste twice what there is.
-    """
-    seconds, mean = gpu["seconds"], min(1.0, gpu["utilization"]["mean"] / 100)
-    held = max(0.0, seconds - gpu.get("shared", 0.0) / 2)
-    is_split = bool(gpu.get("shared")) and not is_of_gpu(gpu, "utilization")
-    return float(max(0.0, held - mean * (seconds if is_split else held)))
 
 
 def is_of_gpu(gpu: Mapping[str, Any], name: str) -> bool:

@@ -71,8 +71,8 @@ function showUse(report) {
   if (!report.use || !worst.length) return;
   const box = shown("use");
   box.append(element("p", {}, useSentence(report.use)), wasteTable(worst).box);
-  const note = "Wasted is the time for which a job held GPUs, times the part of it in which they did not work.";
-  const shared = " Of the time that jobs shared a GPU, each is charged with half.";
+  const note = "Wasted: how much GPU time the job held and did not use. An hour at 25" + GAP + "% wastes 45 minutes.";
+  const shared = " While several jobs share a GPU, what it does not use is divided equally among them.";
   box.append(element("p", { class: "quiet" }, note + shared));
 }
 

@@ -38,7 +38,7 @@ def test_it_tells_all_that_a_job_did_to_its_gpus() -> None:
         "job 1 of run r: succeeded",
         "python train.py\\x1b",
         "waited 0.0 s, ran for 1 min 40 s, on gpu 0",
-        "wasted 17 s (17 %) of the 1 min 40 s of a GPU it held, 6.94 Wh",
+        "wasted 37 s (37 %) of the 1 min 40 s of a GPU it held, 6.94 Wh",
         "▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁" + "█" * 42 + " utilisation over 1 min 40 s",
         "utilisation 0 % 63 % 100 % 99 %",
         "memory - 30.0 GiB 42.0 GiB -",
