@@ -27,7 +27,7 @@ _HOT = 0.1
 _STARVED, _BUSY_CPU = 50.0, 0.9
 _ONE_OF_TWO = 2
 # A kind of command: of so many jobs, that used less than this share of their GPUs, and wasted so many seconds of them.
-_JOBS_OF_A_KIND, _LITTLE, _MUCH, _MOST_KINDS, _SHOWN = 3, 0.5, 3600.0, 2, 72
+_JOBS_OF_A_KIND, _LITTLE, _MUCH, _MOST_KINDS, _SHOWN = 3, 0.5, 3600.0, 2, 90
 
 
 class _Use(NamedTuple):

@@ -105,7 +105,7 @@ def build(basis: Basis) -> Report:
         "templates": [each._asdict() for each in templates],
         "gpus": gpus,
         "lanes": drawn,
-        "use": _use_of_run(gpus),
+        "use": _use_of_run(gpus, jobs, _held_by(failures, spans, sessions, until)),
         "worst": use.worst(jobs, _MOST_WORST),
         "longest": numbers.longest(counted),
         "failures": failures,
@@ -173,11 +173,21 @@ def _told(of_gpu: use.UseOfGpu | None) -> Report | None:
     return use.rounded(of_gpu._asdict()) if of_gpu else None
 
 
-def _use_of_run(gpus: Iterable[Report]) -> Report | None:
+def _use_of_run(gpus: Iterable[Report], jobs: Iterable[Report], by_failed: float) -> Report | None:
     held = [each for each in gpus if each["gpu"] != numbers.CPU]
-    return use.totals(
-        [use.UseOfGpu(**each["measured"]) for each in held if each["measured"]], sum(each["busy"] for each in held)
+    found = use.totals(
+        [use.UseOfGpu(**each["measured"]) for each in held if each["measured"]],
+        sum(each["busy"] for each in held),
+        (job["measured"]["wasted"] for job in jobs if job["measured"]),
     )
+    return found | {"held_by_failed": by_failed} if found else None
+
+
+def _held_by(jobs: Iterable[int], spans: Spans, sessions: Sequence[numbers.Times], until: float) -> float:
+    """For how long these jobs held GPUs, in seconds."""
+    known = [span for number in jobs for span in spans.of_jobs.get(number, ())]
+    found = numbers.by_gpu(known, sessions, until)
+    return round(sum(each.busy for each in found if each.gpu != numbers.CPU), 3)
 
 
 def _sessions(spans: Spans, basis: Basis) -> list[tuple[float, float]]:

@@ -68,13 +68,14 @@ def show(report: Report, width: int | None) -> list[str]:
         _head(report),
         _templates(report, width),
         cut(_gpus(report), width),
-        gpu_use(report, jobs, width, _LONGEST_TEXT),
-        advice(report),
         _longest(report, jobs, width),
         _failures(report, jobs),
         cut(_not_started(report), width),
         cut(_waits(report), width),
         _results(report, width),
+        # The end is what is seen on a small terminal.
+        gpu_use(report, jobs, width, _LONGEST_TEXT),
+        advice(report),
     )
     lines = [line for block in blocks if block for line in ["", *block]]
     return lines[1:]

@@ -107,8 +107,11 @@ def _use(gpus: Sequence[Measured], lane: GpuLane | None) -> UseOfGpu | None:
     return UseOfGpu(lane.seconds, lane.mean("utilization"), lane.idle, lane.energy) if lane else None
 
 
-def totals(gpus: Iterable[UseOfGpu], held: float) -> Measured | None:
-    """Those of the run; `held` is for how long its jobs had GPUs, measured or not. None if nothing was measured."""
+def totals(gpus: Iterable[UseOfGpu], held: float, wasted: Iterable[float | None]) -> Measured | None:
+    """Those of the run; `held` is for how long its jobs had GPUs, measured or not. None if nothing was measured.
+
+    `wasted` is what its jobs did.
+    """
     known = list(gpus)
     if not known:
         return None
@@ -120,6 +123,7 @@ def totals(gpus: Iterable[UseOfGpu], held: float) -> Measured | None:
         "held": held,
         "measured": measured,
         "utilization": area / seconds if seconds else None,
+        "wasted": _sum(wasted),
         "idle": _sum(each.idle for each in known),
         "energy": _sum(each.energy for each in known),
     }

@@ -34,7 +34,8 @@ MEASURED = {
     "cpu": {"seconds": 120.0, "cores": 32}, "held": 3000.0, "utilization": 72.4, "wasted": 828.0, "idle": 600.0,
     "energy": 750_000.0, "energy_of_gpu": False,
 }  # fmt: skip
-USE = {"held": 3000.0, "measured": 3000.0, "utilization": 72.4, "idle": 600.0, "energy": 750_000.0}
+USE = {"held": 3000.0, "measured": 3000.0, "utilization": 72.4, "idle": 600.0, "energy": 750_000.0,
+       "wasted": 828.0, "held_by_failed": 0.0}  # fmt: skip
 
 
 def measured_report(**values) -> dict:
@@ -119,7 +120,8 @@ def test_the_details_of_a_job_show_what_was_measured(view: Page) -> None:
 
 def test_the_jobs_that_wasted_a_gpu_are_listed_and_advice_is_shown(view: Page) -> None:
     view.open(measured_report(advice=[HOSTILE, "Four of these fit on one GPU."]))
-    assert "72 %" in view.text("#use")
+    said = view.text("#use").replace("\u00a0", " ")
+    assert "0.8 GPU-hours held, 0.2 of them wasted (0.2 at 0 %), 208 Wh" in said
     assert view.text("#use tbody tr").startswith("13 min 48 s1python train.py --seed 1")
     assert "Four of these fit on one GPU." in view.text("#advice")
     assert view.js("return document.body.dataset.owned") is None

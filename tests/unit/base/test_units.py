@@ -166,6 +166,13 @@ def test_durations_in_a_wide_table_have_one_unit(seconds: float, shown: str) -> 
     assert show_in_one_unit(seconds) == shown
 
 
+def test_in_a_column_all_have_the_unit_of_the_largest() -> None:
+    assert [show_in_one_unit(each, 7200) for each in (7200, 600, 100, 0)] == ["2.0 h", "0.2 h", "<0.1 h", "0.0 h"]
+    assert [show_in_one_unit(each, 100) for each in (100, 3)] == ["100 s", "3.0 s"]
+    assert [show_energy(each, 5e6) for each in (5e6, 36_000, 9, 0)] == ["1.39 kWh", "0.01 kWh", "<0.01 kWh", "0.00 kWh"]
+    assert [show_energy(each, 5e5) for each in (5e5, 36_000, 9)] == ["139 Wh", "10 Wh", "<1 Wh"]
+
+
 @pytest.mark.parametrize(
     ("used", "total", "shown"),
     [

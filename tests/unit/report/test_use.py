@@ -97,7 +97,8 @@ class TestOfGpus:
         ]
         report = built(began(), read(1), read(2), *records, over(400))
         assert report["gpus"][0]["measured"] == {"measured": 400, "utilization": 30, "idle": None, "energy": 12e4}
-        assert report["use"] == {"held": 400, "measured": 400, "utilization": 30, "idle": None, "energy": 12e4}
+        use = {"held": 400, "measured": 400, "utilization": 30, "wasted": 280, "idle": None, "energy": 12e4}
+        assert report["use"] == use | {"held_by_failed": 0}
         assert report["worst"] == [2]  # of the other, a tenth of 100 s is no waste to speak of
 
     def test_the_energy_of_jobs_that_shared_a_gpu_is_not_summed(self) -> None:
