@@ -69,6 +69,12 @@ def test_the_page_of_a_job_has_only_it(dark: Path) -> None:
     assert [job["job"] for job in values["jobs"]] == [3]
 
 
+@pytest.mark.parametrize("name", ["x.pdf", "x.SVG", "x.jpeg"])
+def test_a_picture_is_not_written_under_the_name_of_another_format(dark: Path, name: str) -> None:
+    assert refusal("--png", name, "--html", "x.html", cwd=dark).endswith("--png writes PNG; name it x.png")
+    assert os.listdir(dark) == []
+
+
 class TestPictures:
     @pytest.fixture(autouse=True)
     def with_matplotlib(self) -> None:
@@ -127,8 +133,8 @@ def test_a_real_run_tells_which_job_left_its_gpu_idle(program: Program, idle_gpu
     assert report["worst"][0] == idle["job"]
     assert [lane["gpu"] for lane in report["lanes"]] == ["0", "1"]
     assert report["lanes"][1]["idle"] == pytest.approx(report["lanes"][1]["seconds"])
-    text = told(cwd=program.directory)
-    row = next(line for line in text.splitlines()[text.splitlines().index("") :] if " gpu 1 " in line)
+    use = told(cwd=program.directory).partition("GPU USE")[2]
+    row = next(line for line in use.splitlines() if " gpu 1 " in line)
     assert " 0 % " in row
     one = told(str(idle["job"]), cwd=program.directory)
     assert "utilisation over 3." in one

@@ -57,6 +57,22 @@ only if it is empty, an earlier report (--html), or a PNG image (--png). Images 
 simple_gpu_scheduler[plot].
 """
 _MOST_DIGITS = 5
+_PICTURES = (
+    ".avif",
+    ".bmp",
+    ".emf",
+    ".eps",
+    ".gif",
+    ".heic",
+    ".jpeg",
+    ".jpg",
+    ".svg",
+    ".svgz",
+    ".tif",
+    ".tiff",
+    ".webp",
+)
+_DOCUMENTS = (".doc", ".docx", ".htm", ".html", ".odp", ".odt", ".pdf", ".pgf", ".ppt", ".pptx", ".ps")
 _SECTIONS = (
     Section(
         "Output (default: a summary)",
@@ -174,6 +190,9 @@ def _check(html: str | None, png: str | None) -> None:
     """Refuse, before any work, to overwrite what is no earlier report: jobs.txt is quickly typed."""
     if html is not None:
         check_replaceable(html, is_page, "a report")
+    stem, suffix = os.path.splitext(png or "")
+    if png and suffix.lower() in (*_PICTURES, *_DOCUMENTS) and not _is_directory(png):
+        raise UserError(f"--png writes PNG; name it {_safe(stem)}.png")
     for path in _paths(png) if png is not None else ():
         check_replaceable(path, is_picture, "a PNG image")
 
