@@ -61,8 +61,18 @@ function useTiles(report) {
 
 function showAdvice(report) {
   if (!report.advice?.length) return;
+  const jobs = new Map((report.job ?? null) === null ? report.jobs.map((job) => [job.job, job]) : []);
   byId("advice").hidden = false;
-  byId("advice").append(...report.advice.map((sentence) => element("li", {}, user(sentence, 2000))));
+  byId("advice").querySelector(".here").append(...report.advice.map((said) => adviceOf(short(said, 2000), jobs)));
+}
+
+// A sentence about a job begins with it, and that opens its details.
+function adviceOf(said, jobs) {
+  const number = said.match(/^job (\d+) /)?.[1];
+  const job = number === undefined ? undefined : jobs.get(Number(number));
+  if (!job) return element("li", {}, user(said, 4000));
+  const open = button("job " + number, () => openDetails(job), { class: "open" });
+  return element("li", {}, open, user(said.slice(4 + number.length), 4000));
 }
 
 function showUse(report) {
