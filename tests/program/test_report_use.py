@@ -62,6 +62,18 @@ def test_a_job_can_be_named(program: Program) -> None:
     assert told("--job", "big", cwd=program.directory).startswith('job 1 "big" of run ')
 
 
+def test_a_word_that_is_the_name_of_a_job_and_not_a_run_is_met_with_the_option_for_it(program: Program) -> None:
+    program.run("--gpus", "0", stdin="true #: name=zebra\n")
+    here = program.directory
+    said = refusal("zebra", cwd=here)
+    assert "no run matches 'zebra'" in said
+    assert said.endswith("; for the job named zebra: --job zebra")
+    assert "--job" not in refusal("zebr", cwd=here)
+    run = as_json(cwd=here)["run"]["id"]
+    assert "; for a job of this run: --job 1 (see " in refusal(run, "1", cwd=here)
+    assert "--job" not in refusal(run, "zebra", cwd=here)
+
+
 def test_the_page_of_a_job_has_only_it(dark: Path) -> None:
     assert ask("3", "--html", "job.html", cwd=dark).returncode == 0
     text = (dark / "job.html").read_text()
