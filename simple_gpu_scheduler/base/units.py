@@ -130,7 +130,9 @@ def show_size(size: float) -> str:
 
 
 def show_bytes(size: int) -> str:
-    """The same for what may be small, as on a disk: `0 B`, `12 KiB`, `300 MiB`."""
+    """The same for what may be small or very large, as on a disk: `0 B`, `12 KiB`, `300 MiB`, `1.16 TiB`."""
+    if size >= 1000 * 2**30:
+        return f"{size / 2**40:.2f} TiB"
     if size >= 2**20:
         return show_size(size)
     return f"{-(-size // 2**10)} KiB" if size else "0 B"

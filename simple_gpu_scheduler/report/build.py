@@ -16,7 +16,7 @@ from simple_gpu_scheduler.scheduling.templates import template_of
 
 from . import lanes, log_tails, numbers, use, waste
 from .advice import Replay, find_advice
-from .measured import Measured, replaced
+from .measured import Measured, replaced, tell_cores
 from .parameters import Parameters, find_parameters
 from .timeline import Span, Spans
 
@@ -78,7 +78,9 @@ def build(basis: Basis) -> Report:
     for job, each in spans.of_jobs.items():
         for span in each:
             span.measured = replaced(span.measured, basis.measured.get((job, span.number)))
-    waste.charge([span for each in spans.of_jobs.values() for span in each], until)
+    everything = [span for each in spans.of_jobs.values() for span in each]
+    waste.charge(everything, until)
+    tell_cores(span.measured for span in everything if span.measured)
     rows = [row._replace(runtime=_runtime(row, spans.of_jobs.get(row.number, ()))) for row in rows]
     run = _run(basis, sessions) | {"heard": until}
     counted = [_counted(row, spans.of_jobs.get(row.number, ()), until) for row in rows]

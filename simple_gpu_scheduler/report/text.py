@@ -58,6 +58,7 @@ _MEASURED: Mapping[str, Callable[[dict[str, Any]], object]] = {
     "throttled_seconds": throttled_seconds,
     "cpu_seconds": lambda measured: measured["cpu"].get("seconds"),
     "cpu_memory_peak": lambda measured: measured["cpu"].get("peak_memory"),
+    "energy_of_gpu": lambda measured: _told(measured["energy_of_gpu"]) if measured["energy"] is not None else None,
 }
 
 
@@ -98,6 +99,10 @@ def table(report: Report) -> Iterable[Sequence[object]]:
         row = [*(cells[column] for column in _COLUMNS), *measured, *values, *([job["result"]] if metric else [])]
         # Spreadsheets handle control characters no better than terminals.
         yield [safe(cell) if isinstance(cell, str) else cell for cell in row]
+
+
+def _told(is_so: bool) -> str:
+    return "true" if is_so else "false"
 
 
 def _most(measured: Report, name: str, figure: str) -> float | None:

@@ -141,7 +141,15 @@ def test_sizes_are_shown_as_tools_for_gpus_show_them(size: int, shown: str) -> N
 
 @pytest.mark.parametrize(
     ("size", "shown"),
-    [(0, "0 B"), (1, "1 KiB"), (4096, "4 KiB"), (4097, "5 KiB"), (3 * 2**20, "3 MiB"), (12 * 2**30, "12.0 GiB")],
+    [
+        (0, "0 B"),
+        (1, "1 KiB"),
+        (4096, "4 KiB"),
+        (4097, "5 KiB"),
+        (3 * 2**20, "3 MiB"),
+        (12 * 2**30, "12.0 GiB"),
+        (1187 * 2**30, "1.16 TiB"),
+    ],
 )
 def test_what_is_small_on_a_disk_is_shown_too(size: int, shown: str) -> None:
     assert show_bytes(size) == shown

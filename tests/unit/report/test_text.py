@@ -135,3 +135,15 @@ def test_the_table_of_jobs_has_what_was_measured_before_the_parameters() -> None
     names = "gpu_utilization_mean", "gpu_utilization_p95", "gpu_idle_seconds", "gpu_memory_peak", "energy_joules"
     assert [found[name] for name in names] == [50, 99, 3, 7, 9]
     assert [found[name] for name in ("throttled_seconds", "cpu_seconds", "cpu_memory_peak")] == [5, 2.5, None]
+    assert found["energy_of_gpu"] == "false"
+
+
+def test_the_table_of_jobs_marks_the_energy_of_a_gpu_that_others_used() -> None:
+    shared = {"shared": 9, "of_gpu": ["energy"], "energy": 9}
+    records = [began()]
+    for job, more in enumerate((shared, {"energy": 5}, {}), 1):
+        gpu = str(job)
+        records += [read(job), started(0, job, gpus=(gpu,)), measured(9, job, use_of_gpu(gpu, **more)), ended(9, job)]
+    headings, *rows = table(built(*records, over(10)))
+    place = [*headings].index("energy_of_gpu")
+    assert [row[place] for row in rows] == ["true", "false", None]
