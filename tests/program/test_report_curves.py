@@ -146,6 +146,9 @@ def test_the_head_of_the_page_of_a_job_tells_about_it_and_not_about_the_run(view
     head = " ".join(view.text("#head dl").split())
     assert "Took30.0 s" in head or "Took30 s" in head
     assert head.endswith("Exit code3")
+    for state, said in (("running", "Endednot yet"), ("interrupted", "Endedunknown")):
+        view.open({**report([job(7, 60, 30, state=state) | {"ended": None}]), "job": 7})
+        assert said in view.text("#head dl")
     view.open({**report([job(7, 60, 30, measured=MEASURED)], advice=["job 7 held gpu 0"]), "job": 7})
     assert view.all("#advice .open") == []
 

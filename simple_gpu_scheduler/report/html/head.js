@@ -40,7 +40,7 @@ function timesOfJob(job, report) {
   const tries = job.attempts.length;
   return [
     ["Started", moment(job.started)],
-    ["Ended", endOf(job.ended, report)],
+    ["Ended", job.state === "interrupted" ? "unknown" : endOf(job.ended, report)],
     ["Took", duration(job.runtime) + (tries > 1 ? " in the last of " + tries + " attempts" : "")],
   ];
 }
