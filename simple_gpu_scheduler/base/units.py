@@ -100,11 +100,14 @@ def show_duration(seconds: float) -> str:
     return f"{whole} s"
 
 
-def show_in_one_unit(seconds: float) -> str:
-    """A duration in a table of many, where `3 min 54 s` is too wide: `0.3 s`, `42 s`, `3.9 min`, `2.4 h`, `12.0 d`."""
+def show_in_one_unit(seconds: float, largest: float | None = None) -> str:
+    """A duration in a table of many, where `3 min 54 s` is too wide: `0.3 s`, `42 s`, `3.9 min`, `2.4 h`, `12.0 d`.
+
+    The unit is that of the largest of them, if it is given; what is too small for it is `<0.1 h`.
+    """
     for least, size, unit in _ALONE:
-        if seconds >= least:
-            return f"{seconds / size:.1f} {unit}"
+        if (seconds if largest is None else largest) >= least:
+            return f"{_at_least(seconds / size, 1)} {unit}"
     return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"  # noqa: PLR2004 - as above
 
 
@@ -127,7 +130,9 @@ def show_size(size: float) -> str:
 
 
 def show_bytes(size: int) -> str:
-    """The same for what may be small, as on a disk: `0 B`, `12 KiB`, `300 MiB`."""
+    """The same for what may be small or very large, as on a disk: `0 B`, `12 KiB`, `300 MiB`, `1.16 TiB`."""
+    if size >= 1000 * 2**30:
+        return f"{size / 2**40:.2f} TiB"
     if size >= 2**20:
         return show_size(size)
     return f"{-(-size // 2**10)} KiB" if size else "0 B"
@@ -139,14 +144,23 @@ def show_share(size: float, total: float) -> str:
     return f"{size / divisor:.{digits}f} / {total / divisor:.{digits}f} {unit}"
 
 
-def show_energy(joules: float) -> str:
-    """Joules in the unit that people pay for, unless there are few: `950 J`, `83 Wh`, `1.24 kWh`."""
-    hours = joules / 3600
-    if hours < 1:
+def show_energy(joules: float, largest: float | None = None) -> str:
+    """Joules in the unit that people pay for, unless there are few: `950 J`, `83 Wh`, `1.24 kWh`.
+
+    The unit is that of the largest of them, if it is given, and so is the number of digits.
+    """
+    most = (joules if largest is None else largest) / 3600
+    if most < 1:
         return f"{joules:.0f} J"
-    number, unit = (hours / 1000, "kWh") if hours >= 1000 else (hours, "Wh")  # noqa: PLR2004 - a kilo
-    digits = 2 if number < 10 else 1 if number < 100 else 0  # noqa: PLR2004 - three figures
-    return f"{number:.{digits}f} {unit}"
+    size, unit = (1000, "kWh") if most >= 1000 else (1, "Wh")  # noqa: PLR2004 - a kilo
+    digits = 2 if most < 10 * size else 1 if most < 100 * size else 0
+    return f"{_at_least(joules / 3600 / size, digits)} {unit}"
+
+
+def _at_least(number: float, digits: int) -> str:
+    """So many digits after the point; what would be 0 with them is less than the smallest of such numbers."""
+    smallest = 10.0**-digits
+    return f"<{smallest:.{digits}f}" if 0 < number < smallest / 2 else f"{number:.{digits}f}"
 
 
 def _scale(size: float) -> tuple[int, int, str]:

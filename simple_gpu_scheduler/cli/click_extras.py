@@ -4,6 +4,8 @@ It is loaded only if `reader` cannot read a command line. It knows how arguments
 for.
 """
 
+import re
+
 import click
 
 from simple_gpu_scheduler.base.program import LONG, PROGRAM
@@ -13,6 +15,7 @@ from .call import see_help
 from .declarations import Argument, Command, CommandLine, Defaults, OneOf, Option, Parsed, UsageError, Whole
 
 _BETWEEN = "\0"  # the one character that no argument can hold
+_EXTRA = re.compile(r"Got unexpected extra argument \((\S+)\)")
 
 
 def read_by_click(command: Command, argv: Sequence[str], path: str, defaults: Defaults) -> CommandLine | int:
@@ -65,6 +68,12 @@ class ClickCommand(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             raise click.UsageError(self._say_unknown(error.option_name, argv)) from None
+        except click.UsageError as error:
+            extra = _EXTRA.fullmatch(error.message)
+            hint = self.declared.if_extra(extra[1]) if extra and self.declared.if_extra else ""
+            if not hint:
+                raise
+            raise click.UsageError(f"{error.message}; {hint}") from None
 
     def _say_unknown(self, option: str, argv: Sequence[str]) -> str:
         declared = self.declared

@@ -112,7 +112,8 @@ class Command(NamedTuple):
     `is_for_program`: from the first word on, all words belong to another program.
 
     `if_unknown`: what to say of an option that is none and is like none. `hint_at`: what to say, if anything, instead
-    of naming an unknown option, given the words from the first that is no option.
+    of naming an unknown option, given the words from the first that is no option. `if_extra`: what to add, if anything,
+    when there is a word too many, given that word.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Command(NamedTuple):
     version: str = ""
     if_unknown: str = ""
     hint_at: Callable[[Sequence[str]], str] | None = None
+    if_extra: Callable[[str], str] | None = None
     has_machine_defaults: bool = False
     is_for_program: bool = False
     is_run: bool = False

@@ -14,9 +14,9 @@ from simple_gpu_scheduler.journal.run_state import JobState, RunState
 from simple_gpu_scheduler.journal.samples import DrawnCurve
 from simple_gpu_scheduler.scheduling.templates import template_of
 
-from . import lanes, log_tails, numbers, use
+from . import lanes, log_tails, numbers, use, waste
 from .advice import Replay, find_advice
-from .measured import Measured, replaced
+from .measured import Measured, replaced, tell_cores
 from .parameters import Parameters, find_parameters
 from .timeline import Span, Spans
 
@@ -78,6 +78,9 @@ def build(basis: Basis) -> Report:
     for job, each in spans.of_jobs.items():
         for span in each:
             span.measured = replaced(span.measured, basis.measured.get((job, span.number)))
+    everything = [span for each in spans.of_jobs.values() for span in each]
+    waste.charge(everything, until)
+    tell_cores(span.measured for span in everything if span.measured)
     rows = [row._replace(runtime=_runtime(row, spans.of_jobs.get(row.number, ()))) for row in rows]
     run = _run(basis, sessions) | {"heard": until}
     counted = [_counted(row, spans.of_jobs.get(row.number, ()), until) for row in rows]
@@ -104,7 +107,7 @@ def build(basis: Basis) -> Report:
         "templates": [each._asdict() for each in templates],
         "gpus": gpus,
         "lanes": drawn,
-        "use": _use_of_run(gpus),
+        "use": _use_of_run(gpus, jobs, _held_by(failures, spans, sessions, until)),
         "worst": use.worst(jobs, _MOST_WORST),
         "longest": numbers.longest(counted),
         "failures": failures,
@@ -172,11 +175,21 @@ def _told(of_gpu: use.UseOfGpu | None) -> Report | None:
     return use.rounded(of_gpu._asdict()) if of_gpu else None
 
 
-def _use_of_run(gpus: Iterable[Report]) -> Report | None:
+def _use_of_run(gpus: Iterable[Report], jobs: Iterable[Report], by_failed: float) -> Report | None:
     held = [each for each in gpus if each["gpu"] != numbers.CPU]
-    return use.totals(
-        [use.UseOfGpu(**each["measured"]) for each in held if each["measured"]], sum(each["busy"] for each in held)
+    found = use.totals(
+        [use.UseOfGpu(**each["measured"]) for each in held if each["measured"]],
+        sum(each["busy"] for each in held),
+        (job["measured"]["wasted"] for job in jobs if job["measured"]),
     )
+    return found | {"held_by_failed": by_failed} if found else None
+
+
+def _held_by(jobs: Iterable[int], spans: Spans, sessions: Sequence[numbers.Times], until: float) -> float:
+    """For how long these jobs held GPUs, in seconds."""
+    known = [span for number in jobs for span in spans.of_jobs.get(number, ())]
+    found = numbers.by_gpu(known, sessions, until)
+    return round(sum(each.busy for each in found if each.gpu != numbers.CPU), 3)
 
 
 def _sessions(spans: Spans, basis: Basis) -> list[tuple[float, float]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from simple_gpu_scheduler.base.jobs import Outcome
+from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.text import safe, show_curve, show_gpus, show_moment, show_outcome
 from simple_gpu_scheduler.base.units import show_bytes, show_duration, show_energy, show_percent, show_size
 from simple_gpu_scheduler.base.values import Any, Callable
@@ -16,14 +17,13 @@ Report = Mapping[str, Any]
 _NOT_MEASURED = (
     "nothing was measured: it ran for less than a second, or the run had --no-samples, or was of an older version"
 )
-_NOT_YET = "it is still running: the figures follow when it has ended, curves every 5 minutes or so"
+_NOT_YET = (
+    "it is still running: the figures follow when it has ended, curves every 5 minutes or so; "
+    f"now: {PROGRAM} status --json"
+)
 _LAST_LINES = 10
-_TRAFFIC = {
-    "pcie_received": "read over PCIe",
-    "pcie_sent": "sent over PCIe",
-    "nvlink_received": "read over NVLink",
-    "nvlink_sent": "sent over NVLink",
-}
+_LINKS = {"PCIe": "pcie", "NVLink": "nvlink"}
+_WAYS = {"received": "to the GPU", "sent": "from it"}
 
 
 def show_one(report: Report, width: int | None) -> list[str]:
@@ -71,9 +71,7 @@ def _waste(measured: Report | None) -> list[str]:
     if not measured or measured["wasted"] is None or not measured["held"]:
         return []
     wasted, held = measured["wasted"], measured["held"]
-    told = (
-        f"wasted {show_duration(wasted)} ({show_percent(wasted / held)}) of the {show_duration(held)} of a GPU it held"
-    )
+    told = f"wasted {show_duration(wasted)} ({show_percent(wasted / held)}) of {show_duration(held)} of GPU time"
     energy = "" if measured["energy"] is None else f", {show_energy(measured['energy'])}"
     return [f"  {told}{energy}"]
 
@@ -167,10 +165,10 @@ def _facts(gpu: Report) -> Iterable[tuple[str, str]]:
         reasons = [f"{show_duration(each)} by {safe(why)}" for why, each in gpu["throttled"].items() if each]
         yield "throttled", ", ".join(reasons) or "never"
     traffic = gpu.get("traffic", {})
-    yield (
-        "traffic",
-        ", ".join(f"{show_bytes(traffic[name])} {told}" for name, told in _TRAFFIC.items() if name in traffic),
-    )
+    for link, name in _LINKS.items():
+        told = {way: traffic[f"{name}_{way}"] for way in _WAYS if f"{name}_{way}" in traffic}
+        where = "from the GPU" if [*told] == ["sent"] else ""
+        yield link, ", ".join(f"{show_bytes(size)} {where or _WAYS[way]}" for way, size in told.items())
     yield "XID errors", ", ".join(f"{safe(xid)} ({count} times)" for xid, count in gpu.get("xids", {}).items())
     yield "shared", f"{show_duration(gpu['shared'])} with other jobs" if gpu.get("shared") else ""
 

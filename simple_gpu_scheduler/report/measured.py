@@ -28,6 +28,14 @@ def replaced(own: Measured | None, other: Measured | None) -> Measured | None:
     return {"gpus": list(gpus.values()), "cpu": {**own["cpu"], **other["cpu"]}}
 
 
+def tell_cores(attempts: Iterable[Measured]) -> None:
+    """Add how many cores an attempt may use where it ended before that was read, if all others of the run agree."""
+    used = [each["cpu"] for each in attempts if "seconds" in each["cpu"]]
+    known = {cpu["cores"] for cpu in used if "cores" in cpu}
+    for cpu in used if len(known) == 1 else ():
+        cpu.setdefault("cores", *known)
+
+
 def has_shared(records: Iterable[Mapping[str, Any]]) -> bool:
     """Whether jobs shared a GPU, so that its figures are not the sum of theirs, and only curves tell them."""
     measured = (each for each in records if each["event"] == "attempt measured" and is_sound(each))

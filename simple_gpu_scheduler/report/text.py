@@ -58,6 +58,7 @@ _MEASURED: Mapping[str, Callable[[dict[str, Any]], object]] = {
     "throttled_seconds": throttled_seconds,
     "cpu_seconds": lambda measured: measured["cpu"].get("seconds"),
     "cpu_memory_peak": lambda measured: measured["cpu"].get("peak_memory"),
+    "energy_of_gpu": lambda measured: _told(measured["energy_of_gpu"]) if measured["energy"] is not None else None,
 }
 
 
@@ -68,13 +69,14 @@ def show(report: Report, width: int | None) -> list[str]:
         _head(report),
         _templates(report, width),
         cut(_gpus(report), width),
-        gpu_use(report, jobs, width, _LONGEST_TEXT),
-        advice(report),
         _longest(report, jobs, width),
         _failures(report, jobs),
         cut(_not_started(report), width),
         cut(_waits(report), width),
         _results(report, width),
+        # The end is what is seen on a small terminal.
+        gpu_use(report, jobs, width, _LONGEST_TEXT),
+        advice(report),
     )
     lines = [line for block in blocks if block for line in ["", *block]]
     return lines[1:]
@@ -97,6 +99,10 @@ def table(report: Report) -> Iterable[Sequence[object]]:
         row = [*(cells[column] for column in _COLUMNS), *measured, *values, *([job["result"]] if metric else [])]
         # Spreadsheets handle control characters no better than terminals.
         yield [safe(cell) if isinstance(cell, str) else cell for cell in row]
+
+
+def _told(is_so: bool) -> str:
+    return "true" if is_so else "false"
 
 
 def _most(measured: Report, name: str, figure: str) -> float | None:

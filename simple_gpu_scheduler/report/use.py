@@ -72,23 +72,11 @@ def job_use(gpus: Sequence[Measured]) -> JobUse:
     return JobUse(
         held if gpus else None,
         area / known if known else None,
-        sum(map(wasted, with_utilization)) if with_utilization else None,
+        _sum(each.get("wasted") for each in gpus),
         sum(with_idle) if with_idle else None,
         sum(energies) if energies else None,
         any(is_of_gpu(each, "energy") for each in gpus),
     )
-
-
-def wasted(gpu: Measured) -> float:
-    """For how long a GPU that an attempt held did not work.
-
-    Of the time in which other jobs were on it, half is charged to this one, so that two jobs on an idle GPU do not
-    waste twice what there is.
-    """
-    seconds, mean = gpu["seconds"], min(1.0, gpu["utilization"]["mean"] / 100)
-    held = max(0.0, seconds - gpu.get("shared", 0.0) / 2)
-    is_split = bool(gpu.get("shared")) and not is_of_gpu(gpu, "utilization")
-    return float(max(0.0, held - mean * (seconds if is_split else held)))
 
 
 def is_of_gpu(gpu: Mapping[str, Any], name: str) -> bool:
@@ -119,8 +107,11 @@ def _use(gpus: Sequence[Measured], lane: GpuLane | None) -> UseOfGpu | None:
     return UseOfGpu(lane.seconds, lane.mean("utilization"), lane.idle, lane.energy) if lane else None
 
 
-def totals(gpus: Iterable[UseOfGpu], held: float) -> Measured | None:
-    """Those of the run; `held` is for how long its jobs had GPUs, measured or not. None if nothing was measured."""
+def totals(gpus: Iterable[UseOfGpu], held: float, wasted: Iterable[float | None]) -> Measured | None:
+    """Those of the run; `held` is for how long its jobs had GPUs, measured or not. None if nothing was measured.
+
+    `wasted` is what its jobs did.
+    """
     known = list(gpus)
     if not known:
         return None
@@ -132,6 +123,7 @@ def totals(gpus: Iterable[UseOfGpu], held: float) -> Measured | None:
         "held": held,
         "measured": measured,
         "utilization": area / seconds if seconds else None,
+        "wasted": _sum(wasted),
         "idle": _sum(each.idle for each in known),
         "energy": _sum(each.energy for each in known),
     }

@@ -34,7 +34,8 @@ MEASURED = {
     "cpu": {"seconds": 120.0, "cores": 32}, "held": 3000.0, "utilization": 72.4, "wasted": 828.0, "idle": 600.0,
     "energy": 750_000.0, "energy_of_gpu": False,
 }  # fmt: skip
-USE = {"held": 3000.0, "measured": 3000.0, "utilization": 72.4, "idle": 600.0, "energy": 750_000.0}
+USE = {"held": 3000.0, "measured": 3000.0, "utilization": 72.4, "idle": 600.0, "energy": 750_000.0,
+       "wasted": 828.0, "held_by_failed": 0.0}  # fmt: skip
 
 
 def measured_report(**values) -> dict:
@@ -119,11 +120,37 @@ def test_the_details_of_a_job_show_what_was_measured(view: Page) -> None:
 
 def test_the_jobs_that_wasted_a_gpu_are_listed_and_advice_is_shown(view: Page) -> None:
     view.open(measured_report(advice=[HOSTILE, "Four of these fit on one GPU."]))
-    assert "72 %" in view.text("#use")
+    said = view.text("#use").replace("\u00a0", " ")
+    assert "0.8 GPU-hours held, 0.2 of them wasted (0.2 at 0 %), 208 Wh" in said
     assert view.text("#use tbody tr").startswith("13 min 48 s1python train.py --seed 1")
     assert "Four of these fit on one GPU." in view.text("#advice")
     assert view.js("return document.body.dataset.owned") is None
     assert [each.replace("\u00a0", " ") for each in view.column("#outcomes th")][4:6] == ["Used", "Energy"]
+
+
+def test_advice_has_a_heading_and_opens_the_job_that_it_begins_with(view: Page) -> None:
+    view.open(measured_report(advice=["job 1 held gpu 0 for 1 h at 0 %", "job 77 is none of them", "gpu 0: job 2 "]))
+    assert view.one("#advice h2").text == "Advice"
+    [link] = view.all("#advice .open")
+    assert "job 1 held gpu 0 for 1 h at 0 %" in view.text("#advice")
+    bottom = view.js("return document.getElementById('advice').getBoundingClientRect().bottom")
+    assert view.js("return document.getElementById('tiles').getBoundingClientRect().top") >= bottom + 8
+    link.click()
+    assert view.text("#details-title").startswith("Job 1")
+
+
+def test_the_head_of_the_page_of_a_job_tells_about_it_and_not_about_the_run(view: Page) -> None:
+    failed = job(7, 60, 30, state="failed", code=3)
+    view.open({**report([failed]), "job": 7})
+    assert view.text("#state") == "failed"
+    head = " ".join(view.text("#head dl").split())
+    assert "Took30.0 s" in head or "Took30 s" in head
+    assert head.endswith("Exit code3")
+    for state, said in (("running", "Endednot yet"), ("interrupted", "Endedunknown")):
+        view.open({**report([job(7, 60, 30, state=state) | {"ended": None}]), "job": 7})
+        assert said in view.text("#head dl")
+    view.open({**report([job(7, 60, 30, measured=MEASURED)], advice=["job 7 held gpu 0"]), "job": 7})
+    assert view.all("#advice .open") == []
 
 
 def test_without_measurements_there_is_none_of_this(view: Page) -> None:

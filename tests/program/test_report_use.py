@@ -62,11 +62,29 @@ def test_a_job_can_be_named(program: Program) -> None:
     assert told("--job", "big", cwd=program.directory).startswith('job 1 "big" of run ')
 
 
+def test_a_word_that_is_the_name_of_a_job_and_not_a_run_is_met_with_the_option_for_it(program: Program) -> None:
+    program.run("--gpus", "0", stdin="true #: name=zebra\n")
+    here = program.directory
+    said = refusal("zebra", cwd=here)
+    assert "no run matches 'zebra'" in said
+    assert said.endswith("; for the job named zebra: --job zebra")
+    assert "--job" not in refusal("zebr", cwd=here)
+    run = as_json(cwd=here)["run"]["id"]
+    assert "; for a job of this run: --job 1 (see " in refusal(run, "1", cwd=here)
+    assert "--job" not in refusal(run, "zebra", cwd=here)
+
+
 def test_the_page_of_a_job_has_only_it(dark: Path) -> None:
     assert ask("3", "--html", "job.html", cwd=dark).returncode == 0
     text = (dark / "job.html").read_text()
     values = json.loads(text.partition('id="report">')[2].partition("</script>")[0])
     assert [job["job"] for job in values["jobs"]] == [3]
+
+
+@pytest.mark.parametrize("name", ["x.pdf", "x.SVG", "x.jpeg"])
+def test_a_picture_is_not_written_under_the_name_of_another_format(dark: Path, name: str) -> None:
+    assert refusal("--png", name, "--html", "x.html", cwd=dark).endswith("--png writes PNG; name it x.png")
+    assert os.listdir(dark) == []
 
 
 class TestPictures:
@@ -127,8 +145,8 @@ def test_a_real_run_tells_which_job_left_its_gpu_idle(program: Program, idle_gpu
     assert report["worst"][0] == idle["job"]
     assert [lane["gpu"] for lane in report["lanes"]] == ["0", "1"]
     assert report["lanes"][1]["idle"] == pytest.approx(report["lanes"][1]["seconds"])
-    text = told(cwd=program.directory)
-    row = next(line for line in text.splitlines()[text.splitlines().index("") :] if " gpu 1 " in line)
+    use = told(cwd=program.directory).partition("GPU USE")[2]
+    row = next(line for line in use.splitlines() if " gpu 1 " in line)
     assert " 0 % " in row
     one = told(str(idle["job"]), cwd=program.directory)
     assert "utilisation over 3." in one

@@ -8,7 +8,7 @@ import time
 
 from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
-from simple_gpu_scheduler.base.stdlib import json
+from simple_gpu_scheduler.base.stdlib import json, shlex, suppress
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe
 from simple_gpu_scheduler.base.values import Callable, NamedTuple
 from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Section, UsageError
@@ -57,6 +57,8 @@ only if it is empty, an earlier report (--html), or a PNG image (--png). Images 
 simple_gpu_scheduler[plot].
 """
 _MOST_DIGITS = 5
+_OTHER_PICTURES = (".avif", ".bmp", ".emf", ".eps", ".gif", ".heic", ".jpeg", ".jpg", ".svg", ".tif", ".tiff", ".webp")
+_DOCUMENTS = (".doc", ".docx", ".htm", ".html", ".odp", ".odt", ".pdf", ".pgf", ".ppt", ".pptx", ".ps")
 _SECTIONS = (
     Section(
         "Which job",
@@ -176,6 +178,9 @@ def _check(html: str | None, png: str | None) -> None:
     """Refuse, before any work, to overwrite what is no earlier report: jobs.txt is quickly typed."""
     if html is not None:
         check_replaceable(html, is_page, "a report")
+    stem, suffix = os.path.splitext(png or "")
+    if png and suffix.lower() in (*_OTHER_PICTURES, *_DOCUMENTS) and not _is_directory(png):
+        raise UserError(f"--png writes PNG; name it {_safe(stem)}.png")
     for path in _paths(png) if png is not None else ():
         check_replaceable(path, is_picture, "a PNG image")
 
@@ -189,7 +194,7 @@ def _is_directory(png: str) -> bool:
 
 
 def _build(asked: ReportOptions) -> Report:
-    journal = choose(asked.run)
+    journal = _journal(asked.run)
     seen, records = look_at_records(journal)
     is_running = seen.is_alive or seen.is_kept
     is_unseen = not is_running and is_elsewhere(seen.state) and not seen.state.ended
@@ -242,6 +247,27 @@ def _number(state: RunState, word: str) -> int:
         if not _is_job(word):
             raise
         raise UserError(f"{error}; for a run whose ID begins with {word}: --run {word}") from None
+
+
+def _journal(word: str) -> str:
+    """Of the run; if there is none, the word may be a job of the newest run."""
+    try:
+        return choose(word)
+    except UserError as error:
+        if not word or "/" in word or not _is_named(word):
+            raise
+        raise UserError(f"{error}; for the job named {_safe(word)}: --job {_safe(shlex.quote(word))}") from None
+
+
+def _is_named(word: str) -> bool:
+    """Whether a job of the newest run has this name."""
+    with suppress(UserError):
+        return find_job(look_at_records(choose(""))[0].state, word).job.name == word
+    return False
+
+
+def _if_extra(word: str) -> str:
+    return f"for a job of this run: --job {word}" if _is_job(word) else ""
 
 
 def _page(report: Report) -> bytes:
@@ -297,4 +323,5 @@ report_command = Command(
     others=[also_run("the newest run in this directory, or else of all")],
     sections=_SECTIONS,
     examples=_EXAMPLES,
+    if_extra=_if_extra,
 )

@@ -44,11 +44,15 @@ function jobFacts(job) {
     ["Ended", moment(job.ended)],
     ["Runtime", duration(job.runtime)],
     ["GPUs", placeOf(job.gpus)],
-    [job.state === "killed" ? "Signal" : "Exit code", job.code === null ? null : String(job.code)],
+    exitOf(job),
     ["Result", job.result === null ? null : figure(job.result)],
     ["Parameters", parameters.length ? listed(parameters) : null],
     ["Log", job.log ? element("bdi", { class: "user", dir: "ltr" }, visible(job.log)) : null],
   ]);
+}
+
+function exitOf(job) {
+  return [job.state === "killed" ? "Signal" : "Exit code", job.code === null ? null : String(job.code)];
 }
 
 function listed(parameters) {

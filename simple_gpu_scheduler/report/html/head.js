@@ -2,18 +2,17 @@
 
 function showHead(report) {
   const run = report.run;
-  const what = isOfOneJob(report) ? "Job " + report.job + " of run " : "Run ";
+  const job = isOfOneJob(report) ? report.jobs[0] : null;
+  const what = job ? "Job " + report.job + " of run " : "Run ";
   document.title = what + short(run.id, 80);
   byId("title").replaceChildren(what, user(run.id, 80));
-  byId("state").textContent = short(run.state, 40);
+  byId("state").textContent = short(job ? job.state : run.state, 40);
   byId("head").append(
     facts([
-      ["Started", moment(run.begun)],
-      ["Ended", run.ended === null ? "not yet (as of " + moment(report.made) + ")" : moment(run.ended)],
-      ["Took", duration(run.seconds) + (run.sessions.length > 1 ? " in " + run.sessions.length + " sessions" : "")],
+      ...(job ? timesOfJob(job, report) : timesOfRun(report)),
       ["Host", user(run.host)],
       ["Directory", user(run.directory, 500)],
-      ["Exit code", run.code === null ? null : String(run.code)],
+      job ? exitOf(job) : ["Exit code", run.code === null ? null : String(run.code)],
     ]),
     commandLine(run),
   );
@@ -25,6 +24,29 @@ function showHead(report) {
     ". Times are in your time zone (" +
     zoneName(run.begun) +
     ").";
+}
+
+function timesOfRun(report) {
+  const run = report.run;
+  return [
+    ["Started", moment(run.begun)],
+    ["Ended", endOf(run.ended, report)],
+    ["Took", duration(run.seconds) + (run.sessions.length > 1 ? " in " + run.sessions.length + " sessions" : "")],
+  ];
+}
+
+function timesOfJob(job, report) {
+  if (job.started === null) return [];
+  const tries = job.attempts.length;
+  return [
+    ["Started", moment(job.started)],
+    ["Ended", job.state === "interrupted" ? "unknown" : endOf(job.ended, report)],
+    ["Took", duration(job.runtime) + (tries > 1 ? " in the last of " + tries + " attempts" : "")],
+  ];
+}
+
+function endOf(ended, report) {
+  return ended === null ? "not yet (as of " + moment(report.made) + ")" : moment(ended);
 }
 
 function commandLine(run) {

@@ -61,8 +61,18 @@ function useTiles(report) {
 
 function showAdvice(report) {
   if (!report.advice?.length) return;
+  const jobs = new Map((report.job ?? null) === null ? report.jobs.map((job) => [job.job, job]) : []);
   byId("advice").hidden = false;
-  byId("advice").append(...report.advice.map((sentence) => element("li", {}, user(sentence, 2000))));
+  byId("advice").querySelector(".here").append(...report.advice.map((said) => adviceOf(short(said, 2000), jobs)));
+}
+
+// A sentence about a job begins with it, and that opens its details.
+function adviceOf(said, jobs) {
+  const number = said.match(/^job (\d+) /)?.[1];
+  const job = number === undefined ? undefined : jobs.get(Number(number));
+  if (!job) return element("li", {}, user(said, 4000));
+  const open = button("job " + number, () => openDetails(job), { class: "open" });
+  return element("li", {}, open, user(said.slice(4 + number.length), 4000));
 }
 
 function showUse(report) {
@@ -70,16 +80,30 @@ function showUse(report) {
   const worst = (report.worst ?? []).map((number) => byNumber.get(number)).filter((job) => job?.measured?.wasted > 0);
   if (!report.use || !worst.length) return;
   const box = shown("use");
-  box.append(element("p", {}, useSentence(report.use)), wasteTable(worst).box);
-  const note = "Wasted is the time for which a job held GPUs, times the part of it in which they did not work.";
-  const shared = " Of the time that jobs shared a GPU, each is charged with half.";
+  box.append(element("p", {}, useSentence(report)), wasteTable(worst).box);
+  const note = "Wasted: how much GPU time the job held and did not use. An hour at 25" + GAP + "% wastes 45 minutes.";
+  const shared = " While several jobs share a GPU, what it does not use is divided equally among them.";
   box.append(element("p", { class: "quiet" }, note + shared));
 }
 
-function useSentence(use) {
-  const idle = use.idle === null ? "" : " They were at 0" + GAP + "% for " + gpuHours(use.idle) + " of that.";
-  const busy = use.utilization === null ? "" : ", with a mean utilisation of " + amount(use.utilization, "%");
-  return "Jobs held GPUs for " + gpuHours(use.held) + busy + "." + idle;
+// In the words of the terminal (use_text.py).
+function useSentence(report) {
+  const { use, failures } = report;
+  const idle = use.idle === null ? "" : " (" + partOf(use.idle, use.held) + " at 0" + GAP + "%)";
+  const told = [
+    gpuHours(use.held) + " held",
+    use.wasted === null ? null : partOf(use.wasted, use.held) + " of them wasted" + idle,
+    use.energy === null ? null : energyOf(use.energy),
+  ].filter(Boolean);
+  const isMuch = failures.length && use.held_by_failed >= Math.max(3600, 0.05 * use.held);
+  const failed = isMuch ? "; " + counted(failures.length, "failed job") + " held " + gpuHours(use.held_by_failed) : "";
+  return told.join(", ") + failed;
+}
+
+// Without the unit if it is that of all.
+function partOf(seconds, held) {
+  const isPlain = held >= 360 && (seconds === 0 || seconds >= 180);
+  return isPlain ? (seconds / 3600).toFixed(1) : duration(seconds);
 }
 
 function measuredColumn(label, name, cell) {

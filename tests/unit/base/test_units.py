@@ -141,7 +141,15 @@ def test_sizes_are_shown_as_tools_for_gpus_show_them(size: int, shown: str) -> N
 
 @pytest.mark.parametrize(
     ("size", "shown"),
-    [(0, "0 B"), (1, "1 KiB"), (4096, "4 KiB"), (4097, "5 KiB"), (3 * 2**20, "3 MiB"), (12 * 2**30, "12.0 GiB")],
+    [
+        (0, "0 B"),
+        (1, "1 KiB"),
+        (4096, "4 KiB"),
+        (4097, "5 KiB"),
+        (3 * 2**20, "3 MiB"),
+        (12 * 2**30, "12.0 GiB"),
+        (1187 * 2**30, "1.16 TiB"),
+    ],
 )
 def test_what_is_small_on_a_disk_is_shown_too(size: int, shown: str) -> None:
     assert show_bytes(size) == shown
@@ -164,6 +172,13 @@ def test_what_is_small_on_a_disk_is_shown_too(size: int, shown: str) -> None:
 )
 def test_durations_in_a_wide_table_have_one_unit(seconds: float, shown: str) -> None:
     assert show_in_one_unit(seconds) == shown
+
+
+def test_in_a_column_all_have_the_unit_of_the_largest() -> None:
+    assert [show_in_one_unit(each, 7200) for each in (7200, 600, 100, 0)] == ["2.0 h", "0.2 h", "<0.1 h", "0.0 h"]
+    assert [show_in_one_unit(each, 100) for each in (100, 3)] == ["100 s", "3.0 s"]
+    assert [show_energy(each, 5e6) for each in (5e6, 36_000, 9, 0)] == ["1.39 kWh", "0.01 kWh", "<0.01 kWh", "0.00 kWh"]
+    assert [show_energy(each, 5e5) for each in (5e5, 36_000, 9)] == ["139 Wh", "10 Wh", "<1 Wh"]
 
 
 @pytest.mark.parametrize(

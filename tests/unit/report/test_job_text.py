@@ -12,7 +12,7 @@ FIGURES: dict[str, Any] = {
     "memory": {"mean": 30 * GIB, "max": 42 * GIB}, "total_memory": 80 * GIB, "idle": 30.0,
     "temperature": {"mean": 61.2, "max": 70}, "power": {"mean": 250.0, "max": 300.0}, "energy": 25_000.0,
     "by_power": True, "clock": {"mean": 1395.0, "max": 1410}, "throttled": {"heat": 12.0, "power": 0},
-    "traffic": {"pcie_sent": GIB, "pcie_received": 2 * GIB}, "xids": {"13": 2}, "shared": 40.0,
+    "traffic": {"pcie_sent": GIB, "pcie_received": 1187 * GIB, "nvlink_sent": GIB}, "xids": {"13": 2}, "shared": 40.0,
     "of_gpu": ["energy", "power"],
 }  # fmt: skip
 
@@ -35,7 +35,7 @@ def test_it_tells_all_that_a_job_did_to_its_gpus() -> None:
         "job 1 of run r: succeeded",
         "python train.py\\x1b",
         "waited 0.0 s, ran for 1 min 40 s, on gpu 0",
-        "wasted 17 s (17 %) of the 1 min 40 s of a GPU it held, 6.94 Wh",
+        "wasted 37 s (37 %) of 1 min 40 s of GPU time, 6.94 Wh",
         "▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁" + "█" * 42 + " utilisation over 1 min 40 s",
         "utilisation 0 % 63 % 100 % 99 %",
         "memory - 30.0 GiB 42.0 GiB -",
@@ -46,7 +46,8 @@ def test_it_tells_all_that_a_job_did_to_its_gpus() -> None:
         "peak memory 42.0 / 80.0 GiB",
         "energy 6.94 Wh (computed from the power, of the whole GPU)",
         "throttled 12 s by heat",
-        "traffic 2.0 GiB read over PCIe, 1.0 GiB sent over PCIe",
+        "PCIe 1.16 TiB to the GPU, 1.0 GiB from it",
+        "NVLink 1.0 GiB from the GPU",
         "XID errors 13 (2 times)",
         "shared 40 s with other jobs",
         "time 5 min 50 s, 3.5 of 32 cores busy on average",
@@ -54,6 +55,24 @@ def test_it_tells_all_that_a_job_did_to_its_gpus() -> None:
     ):
         assert line in text
     assert "\x1b" not in text
+
+
+def test_how_many_cores_there_were_is_told_of_a_short_attempt_too_if_all_others_agree() -> None:
+    def said(*cores: int) -> str:
+        records = [began(), read(1), started(0, 1), measured(8, 1, use_of_gpu(), seconds=4.0), ended(8, 1, runtime=8)]
+        for job, each in enumerate(cores, 2):
+            used = measured(60, job, use_of_gpu(str(job)), seconds=9.0, cores=each)
+            records += [read(job), started(9, job, gpus=(str(job),)), used, ended(60, job, runtime=51)]
+        return shown(built(*records, over(60), job=1))
+
+    assert "0.5 of 32 cores busy" in said(32, 32)
+    assert "0.5 cores busy" in said(32, 8)
+    assert "0.5 cores busy" in said()
+
+
+def test_of_a_running_job_it_says_where_the_figures_are_now() -> None:
+    report = built(began(), read(1), started(0, 1), is_alive=True, runs_jobs=True, standing="running", job=1)
+    assert "every 5 minutes or so; now: simple_gpu_scheduler status --json" in shown(report)
 
 
 def test_each_attempt_is_listed_and_the_figures_are_those_of_the_last_measured() -> None:
