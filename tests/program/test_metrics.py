@@ -18,6 +18,7 @@ from prometheus_client.openmetrics import parser as open_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from simple_gpu_scheduler.metrics.families import NAMES
+from simple_gpu_scheduler.metrics.textfile import TextFile
 from tests.conftest import Program, needs, until
 from tests.support.dashboard import queries_for_prometheus
 from tests.support.nvml import GIB, GPU_IS_LOST, Ramp, StandIn, a_gpu, an_instance
@@ -398,6 +399,40 @@ def test_a_run_writes_the_file_as_long_as_it_lasts(idle_gpus: StandIn, program: 
     out, err = run.communicate(timeout=120)
     assert (run.returncode, out, err.count(b"\n")) == (1, b"", 1), err
     assert [*program.directory.glob("*.prom*")] == []
+
+
+def test_a_file_that_two_write_stays_until_the_last_has_ended(idle_gpus: StandIn, program: Program) -> None:
+    idle_gpus.show([a_gpu(0), a_gpu(1)])
+    path = program.directory / "sgs.prom"
+    runs = {}
+    for go, gpu in (("first", "0"), ("second", "1")):
+        runs[go] = program.start("-q", "--textfile", "sgs.prom", "--gpus", gpu)
+        program.feed(runs[go], f"until [ -e {go} ]; do sleep 0.05; done\n")
+    until(lambda: path.exists() and len(samples(path.read_text()).get("sgs_job_info", ())) == 2, "both are in it")
+    exporting = Exporting(program, "--textfile", "sgs.prom", "--every", "1h")
+    kept = os.open(path, os.O_RDONLY)
+    until(lambda: not os.path.samestat(os.fstat(kept), path.stat()), "the exporter has written it too")
+    os.close(kept)
+    for go, run in runs.items():
+        (program.directory / go).touch()
+        assert run.wait(timeout=120) == 0
+        assert path.exists(), f"others write it when the {go} ends"
+    assert exporting.end()[0] == 143
+    assert [*program.directory.glob("*.prom*")] == []
+
+
+@pytest.mark.parametrize("last", ["writer", "other"])
+def test_whoever_writes_the_file_last_the_last_to_end_removes_it(tmp_path: Path, last: str) -> None:
+    path = tmp_path / "sgs.prom"
+    files = {"writer": TextFile(str(path)), "other": TextFile(str(path))}
+    elsewhere = TextFile(str(tmp_path / "another.prom"))
+    elsewhere.write(b"# HELP sgs_ else\n")
+    for name in ("writer", "other", "writer"):
+        files[name].write(b"# HELP sgs_ \n")
+    files.pop("other" if last == "writer" else "writer").close()
+    assert path.exists()
+    files.pop(last).close()
+    assert [each.name for each in tmp_path.iterdir()] == ["another.prom"], "not even a lock is left"
 
 
 @pytest.mark.parametrize("args", [[], ["--textfile", "other.prom"]])
