@@ -1,5 +1,6 @@
 """The metrics as a file for the textfile collector of node_exporter, which reads it at each scrape of its own."""
 
+import errno
 import fcntl
 import os
 import stat
@@ -41,7 +42,7 @@ class TextFile:
             replace_file(self._path, text, mode=_FOR_ALL)
             self._written = os.lstat(self._path)
         except OSError as error:
-            raise UserError(f"cannot write {safe(self._path)}: {error.strerror}") from None
+            raise UserError(f"cannot write {safe(self._path)}: {error.strerror}{_advice(error)}") from None
 
     def close(self) -> None:
         """Remove it, if nobody else writes it, and it is one that this program wrote."""
@@ -55,6 +56,10 @@ class TextFile:
             return False
         with open(self._path, "rb", buffering=0) as file:
             return file.read(len(_BEGINNING)) == _BEGINNING
+
+
+def _advice(error: OSError) -> str:
+    return "; create the directory first" if error.errno == errno.ENOENT else ""
 
 
 class _Writers:
@@ -78,7 +83,8 @@ class _Writers:
         if self._fd < 0:
             return False
         try:
-            fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, region(fcntl.F_UNLCK, self._byte))
+            with suppress(OSError):  # a file system without locks
+                fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, region(fcntl.F_UNLCK, self._byte))
             return is_locked(self._fd, self._byte)
         finally:
             os.close(self._fd)

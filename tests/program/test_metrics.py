@@ -253,8 +253,14 @@ def test_wrong_options_are_sentences_before_anything_starts(idle_gpus: StandIn, 
             (["--textfile", "sgs.txt"], "sgs.txt does not end in .prom, so node_exporter would ignore it; rename it"),
             (["--textfile", "mine.prom"], "mine.prom is not a file of such metrics and is not overwritten"),
             (["--textfile", "link.prom"], "cannot write link.prom: it is not a regular file"),
-            (["--textfile", "missing/a.prom"], "/missing/a.prom: No such file or directory"),
-            (["--dcgm-job-map", "missing"], "cannot use missing for DCGM's job map: No such file or directory"),
+            (
+                ["--textfile", "missing/a.prom"],
+                "/missing/a.prom: No such file or directory; create the directory first",
+            ),
+            (
+                ["--dcgm-job-map", "missing"],
+                "cannot use missing for DCGM's job map: No such file or directory; create the directory first",
+            ),
             (["--dcgm-job-map", "mine"], "cannot use mine for DCGM's job map: Not a directory"),
             (["--dcgm-job-map", "link"], "cannot use link for DCGM's job map: it is a symbolic link"),
             (["--gpus", "7"], "there is no GPU 7"),
@@ -571,7 +577,7 @@ def test_a_real_prometheus_scrapes_it_and_answers(running: Program, prometheus: 
     exporting = Exporting(running, "--port", "0")
     server = prometheus(urllib.parse.urlsplit(exporting.url).netloc)
     until(lambda: server.query("up") and server.query("up")[0][1] == 1, "it has scraped")
-    joined = "sgs_gpu_utilization_ratio * on (gpu, uuid) group_left (run, job) sgs_job_gpu_info"
+    [joined] = [text for text in queries_for_prometheus() if text.startswith("sgs_job_gpu_info *")]
     until(lambda: len(server.query(joined)) == 2, "each GPU has its job")
     assert sorted(each for _, each in server.query(joined)) == [0, 0.93]
     rate = 'rate(sgs_gpu_idle_leased_seconds_total{gpu="1"}[10s])'
@@ -587,3 +593,17 @@ def test_a_real_prometheus_scrapes_it_and_answers(running: Program, prometheus: 
     known = {name.name for name in NAMES}
     histograms = {name.name for name in NAMES if name.kind == "histogram"}
     assert names <= known | {f"{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")}
+
+
+def test_jobs_that_share_a_gpu_each_have_its_utilization(
+    idle_gpus: StandIn, program: Program, prometheus: Callable[[str], Prometheus]
+) -> None:
+    idle_gpus.show([a_gpu(0, utilization=93), a_gpu(1)])
+    run = program.start("-q", "--gpus", "0", "--jobs-per-gpu", "2")
+    program.feed(run, f"{HOLD}\n{HOLD}\n")
+    until(lambda: b"2 running" in program.run("status").stdout, "both run")
+    exporting = Exporting(program, "--port", "0")
+    server = prometheus(urllib.parse.urlsplit(exporting.url).netloc)
+    until(lambda: len(server.query("sgs_job_gpu_info")) == 2, "it has scraped")
+    [joined] = [text for text in queries_for_prometheus() if text.startswith("sgs_job_gpu_info *")]
+    assert sorted((each["job"], share) for each, share in server.query(joined)) == [("1", 0.93), ("2", 0.93)]
