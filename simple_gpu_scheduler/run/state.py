@@ -109,6 +109,8 @@ class State:
         self.asked_peaks = False
         self.peaks_due = float("-inf")  # until when the peaks of earlier runs are awaited
         self.has_told_of_peaks = history.unmeasured is None  # that jobs run alone since nobody knows what they need
+        self.has_told_of_scouts = False  # that jobs wait for those that run alone
+        self.told_kinds: set[str] = set()  # the templates of which it was said what they are given
         # The attempts under way, in the order in which they were started, and the next deadline of those that have one:
         # the timeout or, once they are being ended, the end of the grace period.
         self.attempts: dict[Key, UnderWay] = {}

@@ -73,6 +73,8 @@ def _head(job: Report, *, is_alive: bool) -> str:
     took = show_duration(job["runtime"]) if is_alive else "when it died"
     if is_alive and job.get("estimate") is not None:
         took += f" of about {show_duration(job['estimate'])}"
+    if is_alive and job.get("alone"):
+        took += f", alone on its GPU{'s' * (len(job['gpus']) > 1)} (mem=auto)"
     name = f' "{safe(job["name"])}"' if job["name"] else ""
     again = f", attempt {job['attempt']}" if job["attempt"] > 1 else ""
     return f"  {safe(show_gpus(job['gpus']))}, {took}: job {job['job']}{name}{again}: "
