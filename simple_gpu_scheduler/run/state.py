@@ -54,7 +54,7 @@ class UnderWay(NamedTuple):
 
     It began at `began` by the loop's clock and at `began_at` by the wall clock, or waits in a cluster's queue. `ending`
     is why we end it, `why` in words; `ended` is when its main process ended, if processes that it left behind are still
-    being ended.
+    being ended. `warned` is when it was last warned of, since it seems stalled, and why.
     """
 
     attempt: Attempt
@@ -63,6 +63,7 @@ class UnderWay(NamedTuple):
     ending: Ending = ""
     ended: float | None = None
     why: str = ""
+    warned: tuple[float, str] | None = None
 
     def runtime(self, now: float) -> float:
         """How long its main process has been running, or ran."""

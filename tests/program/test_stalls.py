@@ -89,6 +89,11 @@ def test_a_silent_job_at_a_constant_utilisation_is_warned_of_once(program: Progr
     log = program.directory / "logs" / "0001.log"
     until(has_text(log, "it continues after"), "it is warned of")
     are_read(idle_gpus, 4)  # it would be warned of again
+    [report] = [each for each in json.loads(program.run("status", "--json").stdout) if each["alive"]]
+    [stalled] = [each["stalled"] for each in report["running"]]
+    shown = program.run("status").stdout.decode()
+    assert f": seems stalled: {stalled['reason']}\n" in shown, shown
+    assert report["began"] < stalled["at"] < report["last"]
     (program.directory / "go").touch()
     until(has_text(program.directory / "logs" / "0002.log", "it continues after"), "and so is the next job")
     process.terminate()
@@ -100,7 +105,7 @@ def test_a_silent_job_at_a_constant_utilisation_is_warned_of_once(program: Progr
         "to end it: simple_gpu_scheduler cancel 1"
     )
     assert [line[:5] for line in said if "seems stalled" in line] == ["job 1", "job 2"]
-    assert remarks(log)[0] == reason
+    assert remarks(log)[0] == stalled["reason"] == reason
     assert [(seen["job"], seen["ends"]) for seen in of(program, "stall seen")] == [(1, False), (2, False)]
 
 
