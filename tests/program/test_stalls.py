@@ -203,7 +203,7 @@ UUID = ("--gpus", a_gpu(0).uuid)
         (["--stall", "1m"], "", f"--stall {NO_LOGS}"),
         ([], " #: stall=1m", f"line 1 of jobs: stall= {NO_LOGS}"),
         (["--stall", "1m", "--output", "inherit"], "", f"--stall {NO_LOGS}"),
-        (["--idle", "1m", "--no-samples"], "", f"--idle {UNMEASURABLE} --no-samples; leave that out"),
+        (["--idle", "1m", "--no-samples"], "", f"--idle {UNMEASURABLE} --no-samples or SGS_NO_SAMPLES; leave that out"),
         (["--stall", "1m", "--logs", "logs", "--no-journal"], "", f"--stall {UNMEASURABLE} --no-journal"),
         ([*UUID, "--ignore-occupancy", "--idle", "1m"], "", f"--idle {UNMEASURABLE} --ignore-occupancy"),
         (["--idle", "1m:kill"], "", "'1m:kill' is not understood; write 30m to be warned, or 30m:end to end the job"),

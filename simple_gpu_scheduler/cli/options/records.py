@@ -20,6 +20,7 @@ SECTION = Section(
         Option(
             ["--no-samples"],
             is_flag=True,
+            envvar="SGS_NO_SAMPLES",
             help="Do not measure what jobs do to their GPUs and the CPU (see 'report').",
         ),
         Option(

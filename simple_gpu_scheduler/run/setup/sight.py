@@ -23,7 +23,7 @@ def lack(name: str, options: Options, layout: Layout, find: Callable[[], Machine
     if options.execution.runs_nothing:
         return ""
     if not options.takes_samples:
-        which = "--no-samples" if options.records.no_samples else "--no-journal"
+        which = "--no-samples or SGS_NO_SAMPLES" if options.records.no_samples else "--no-journal"
         return f"{_NO_UTILIZATION} not measured with {which}; leave that out"
     if name == "stall" and not layout.logs_all:
         return _NO_LOGS
