@@ -20,6 +20,8 @@ def read(
         values = {}
         for option in options:
             said = environment.get(option.envvar)
+            if option.is_flag and said and said != "1":  # click knows the words for yes and no
+                return None
             unless_typed = [said] if said else defaults.get(option.key, ())
             values[option.key] = value_of(option, given.get(option.key) or unless_typed)
         if command.argument:

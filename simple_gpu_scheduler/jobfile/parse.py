@@ -131,7 +131,7 @@ class LineParser:
         for name in settings.keys() & _TO_NOTICE:
             lack = settings[name].seconds and self._lack_of(name)
             if lack:
-                raise ValueError(f"{name}: {lack}")
+                raise ValueError(f"{name}= {lack}")
         gpus, mem = settings.get("gpus", 1), settings.get("mem", 0)
         if mem == AUTO:
             mem = 0

@@ -100,7 +100,7 @@ def check_own(fd: int, path: str) -> None:
 def lock(fd: int, byte: int, *, if_unsure: bool = True) -> bool:
     """Lock it; False if another process has. On a file system without locks this always succeeds."""
     try:
-        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _region(fcntl.F_WRLCK, byte))
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, region(fcntl.F_WRLCK, byte))
     except BlockingIOError:
         return False
     except PermissionError:  # another errno for the same
@@ -124,7 +124,7 @@ def is_kept(fd: int, *, but: int = 0) -> bool:
 def is_locked(fd: int, byte: int, size: int = 1) -> bool:
     """Whether a process has locked it."""
     try:
-        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _region(fcntl.F_WRLCK, byte, size))
+        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, region(fcntl.F_WRLCK, byte, size))
     except OSError:
         return False
     return int.from_bytes(answer[:2], sys.byteorder) != fcntl.F_UNLCK
@@ -133,11 +133,11 @@ def is_locked(fd: int, byte: int, size: int = 1) -> bool:
 def wait_until_unlocked(fd: int, byte: int) -> None:
     """Wait until the process that locked it ends."""
     with suppress(OSError):
-        fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, _region(fcntl.F_RDLCK, byte))
-        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _region(fcntl.F_UNLCK, byte))
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLKW, region(fcntl.F_RDLCK, byte))
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, region(fcntl.F_UNLCK, byte))
 
 
-def _region(kind: int, byte: int, size: int = 1) -> bytes:
+def region(kind: int, byte: int, size: int = 1) -> bytes:
     """A `struct flock`: two short numbers, two long ones, each at a multiple of its size, and a pid."""
     numbers = ((kind, 2), (os.SEEK_SET, 2), (0, 4), (byte, 8), (size, 8), (0, 8))
     return b"".join([number.to_bytes(bytes_, sys.byteorder) for number, bytes_ in numbers])

@@ -3,6 +3,7 @@
 They are in a directory that others may write to as well. No link is followed, and what is not ours stays as it is.
 """
 
+import errno
 import os
 import stat
 
@@ -41,6 +42,7 @@ class JobMap:
             self._fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             reason = "it is a symbolic link; name the directory itself" if os.path.islink(path) else error.strerror
+            reason = f"{reason}; create the directory first" if error.errno == errno.ENOENT else reason
             raise UserError(f"cannot use {safe(path)} for DCGM's job map: {reason}") from None
         if not os.access(path, os.W_OK | os.X_OK):
             os.close(self._fd)

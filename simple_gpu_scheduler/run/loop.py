@@ -285,6 +285,7 @@ def start_what_fits(state: State) -> None:
         gpu_watch.review(state)
     if state.starts and not history.is_awaited(state):
         _start_all(state, state.clock.now())
+        history.tell_of_scouts(state)
         stop.check_gpus(state)
     gpu_watch.tend(state)
     ends.drop(state, state.scheduler.drop_unfit())
@@ -306,6 +307,7 @@ def _start(state: State, choice: Choice, now: float) -> bool:
         state.engine.release(attempt)
         return False
     state.scheduler.start(choice, now)
+    history.tell_need(state, attempt)
     log = state.rules.log_of(attempt.job)
     state.publish(JobStarted(attempt, log))
     state.start_limit = state.start_limit.started(len(state.attempts), now)

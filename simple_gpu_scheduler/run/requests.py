@@ -66,6 +66,8 @@ def _show(state: State, attempt: Attempt, runtime: float) -> Answer:
         shown["mem"] = job.mem
     if attempt.alone:
         shown["alone"] = True
+    if warned := state.attempts[attempt.key].warned:
+        shown["stalled"] = {"at": round(warned[0], 3), "reason": warned[1]}
     if job.time is not None:
         shown["estimate"] = job.time
     if measured := state.engine.measured(attempt.key):

@@ -128,6 +128,7 @@ def diagnosed(state: State, report: Diagnosed) -> None:
     for reason, ends in watched.found:
         state.publish(StallSeen(attempt, reason, ends, log, written))
         written = None  # it is told once
+        state.attempts[key] = state.attempts[key]._replace(warned=(state.clock.wall(), reason))
     state.watched[key] = state.watched[key]._replace(found=())
     state.watch_at = min(state.watch_at, state.clock.now())
     ending = [reason for reason, ends in watched.found if ends]

@@ -54,7 +54,7 @@ class UnderWay(NamedTuple):
 
     It began at `began` by the loop's clock and at `began_at` by the wall clock, or waits in a cluster's queue. `ending`
     is why we end it, `why` in words; `ended` is when its main process ended, if processes that it left behind are still
-    being ended.
+    being ended. `warned` is when it was last warned of, since it seems stalled, and why.
     """
 
     attempt: Attempt
@@ -63,6 +63,7 @@ class UnderWay(NamedTuple):
     ending: Ending = ""
     ended: float | None = None
     why: str = ""
+    warned: tuple[float, str] | None = None
 
     def runtime(self, now: float) -> float:
         """How long its main process has been running, or ran."""
@@ -109,6 +110,8 @@ class State:
         self.asked_peaks = False
         self.peaks_due = float("-inf")  # until when the peaks of earlier runs are awaited
         self.has_told_of_peaks = history.unmeasured is None  # that jobs run alone since nobody knows what they need
+        self.has_told_of_scouts = False  # that jobs wait for those that run alone
+        self.told_kinds: set[str] = set()  # the templates of which it was said what they are given
         # The attempts under way, in the order in which they were started, and the next deadline of those that have one:
         # the timeout or, once they are being ended, the end of the grace period.
         self.attempts: dict[Key, UnderWay] = {}

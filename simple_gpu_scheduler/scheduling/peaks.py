@@ -60,6 +60,16 @@ def _peak(uses: Sequence[tuple[Any, Any, Any]], gpus: int) -> int | None:
     return math.ceil(max(known)) if known and len(known) == len(uses) == gpus else None
 
 
+def _with_reserve(peak: float) -> int:
+    """What is promised to jobs of such a peak: a fifth more, in whole MiB."""
+    return -(-math.ceil(peak) * 6 // (5 * _MIB)) * _MIB
+
+
+def measured_of(mem: int) -> int:
+    """About the peak for which so much is promised."""
+    return mem * 5 // 6
+
+
 class Peaks:
     """The peaks known in one run, and the jobs that wait and go by them."""
 
@@ -114,13 +124,18 @@ class Peaks:
 
     def _take_in(self, template: str, peak: float) -> Iterable[int]:
         """In one run, only higher peaks change anything, so waiting jobs are seldom sorted again."""
-        mem = -(-math.ceil(peak) * 6 // (5 * _MIB)) * _MIB
+        mem = _with_reserve(peak)
         if mem <= self._known.get(template, 0):
             return ()
         self._known[template] = mem
         if len(self._known) > _MOST_TEMPLATES:
             del self._known[next(iter(self._known))]
         return tuple(self._waiting.get(template, ()))
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any job that goes by them waits."""
+        return bool(self._waiting)
 
     def waiting(self) -> Iterable[int]:
         """The numbers of all jobs that go by them."""

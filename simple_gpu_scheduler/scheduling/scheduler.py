@@ -127,6 +127,11 @@ class Scheduler:
         """Whether it matters how much memory jobs need."""
         return self._peaks.is_asked
 
+    @property
+    def waits_for_peaks(self) -> bool:
+        """Whether jobs wait that go by the memory of others."""
+        return self._peaks.has_waiting
+
     def add_history(self, history: History, peaks: PeakHistory | None = None) -> None:
         """Take in how long such jobs took in earlier runs, and how much memory they needed."""
         self._front = None

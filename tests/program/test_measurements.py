@@ -242,9 +242,14 @@ def _rests(nvml: StandIn) -> bool:
 
 
 class TestWithoutSamples:
-    def test_nothing_is_measured_if_that_is_wanted(self, program: Program, idle_gpus: StandIn) -> None:
+    @pytest.mark.parametrize("way", ["--no-samples", "SGS_NO_SAMPLES"])
+    def test_nothing_is_measured_if_that_is_wanted(
+        self, program: Program, idle_gpus: StandIn, way: str, monkeypatch
+    ) -> None:
         idle_gpus.show([busy()])
-        assert program.run("--gpus", "0", "--no-samples", stdin="sleep 1.5\n").returncode == 0
+        monkeypatch.setenv("SGS_NO_SAMPLES", "" if way.startswith("-") else "1")
+        args = [way] if way.startswith("-") else []
+        assert program.run("--gpus", "0", *args, stdin="sleep 1.5\n").returncode == 0
         assert (records(), samples()) == ([], [])
         assert idle_gpus.calls(METERS[0]) == 0
 

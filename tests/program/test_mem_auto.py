@@ -57,9 +57,13 @@ def test_the_first_job_is_alone_and_tells_the_others_and_later_runs_what_they_ne
     shared.runs(1)
     assert running(program)[0]["alone"] is True
     assert "mem" not in running(program)[0]
+    assert b", alone on its GPU (mem=auto): job 1: " in program.run("status").stdout
+    assert shared.words.read_text().count("jobs with mem=auto run alone on their GPUs until one of their kind") == 1
     use(program, idle_gpus, shared, 1, 20 * GIB)
     shared.runs(2, 3, 4)
     assert [(each["mem"], each.get("alone")) for each in running(program)] == [(24 * GIB, None)] * 3
+    assert b"alone on" not in program.run("status").stdout
+    assert shared.words.read_text().count(" are given 24.0 GiB (20.0 GiB measured, and a fifth)") == 1
     shared.end(2, 3, 4, 5)
     assert shared.process.wait(60) == 0
     begun = starts(program)
@@ -85,6 +89,18 @@ def test_what_jobs_need_decides_how_many_fit(program: Program, idle_gpus: StandI
     assert [each["mem"] for each in running(program)] == [36 * GIB] * 2
     shared.end(2, 3, 4)
     assert shared.process.wait(60) == 0
+
+
+def test_jobs_that_need_the_largest_gpu_run_alone_and_that_is_said_once(program: Program, idle_gpus: StandIn) -> None:
+    idle_gpus.show([a_gpu(0)])
+    shared = Shared(program, ["mem=auto"] * 3, *THREE)
+    shared.runs(1)
+    use(program, idle_gpus, shared, 1, 70 * GIB)
+    shared.runs(2)
+    assert running(program)[0]["alone"] is True
+    shared.end(2, 3)
+    assert shared.process.wait(60) == 0
+    assert shared.words.read_text().count("run alone on their GPUs: what was measured, and a fifth, is as much as") == 1
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from prometheus_client.openmetrics import parser as open_parser
 from prometheus_client.parser import text_string_to_metric_families
 
 from simple_gpu_scheduler.metrics.families import NAMES
+from simple_gpu_scheduler.metrics.textfile import TextFile
 from tests.conftest import Program, needs, until
 from tests.support.dashboard import queries_for_prometheus
 from tests.support.nvml import GIB, GPU_IS_LOST, Ramp, StandIn, a_gpu, an_instance
@@ -252,8 +253,14 @@ def test_wrong_options_are_sentences_before_anything_starts(idle_gpus: StandIn, 
             (["--textfile", "sgs.txt"], "sgs.txt does not end in .prom, so node_exporter would ignore it; rename it"),
             (["--textfile", "mine.prom"], "mine.prom is not a file of such metrics and is not overwritten"),
             (["--textfile", "link.prom"], "cannot write link.prom: it is not a regular file"),
-            (["--textfile", "missing/a.prom"], "/missing/a.prom: No such file or directory"),
-            (["--dcgm-job-map", "missing"], "cannot use missing for DCGM's job map: No such file or directory"),
+            (
+                ["--textfile", "missing/a.prom"],
+                "/missing/a.prom: No such file or directory; create the directory first",
+            ),
+            (
+                ["--dcgm-job-map", "missing"],
+                "cannot use missing for DCGM's job map: No such file or directory; create the directory first",
+            ),
             (["--dcgm-job-map", "mine"], "cannot use mine for DCGM's job map: Not a directory"),
             (["--dcgm-job-map", "link"], "cannot use link for DCGM's job map: it is a symbolic link"),
             (["--gpus", "7"], "there is no GPU 7"),
@@ -400,6 +407,40 @@ def test_a_run_writes_the_file_as_long_as_it_lasts(idle_gpus: StandIn, program: 
     assert [*program.directory.glob("*.prom*")] == []
 
 
+def test_a_file_that_two_write_stays_until_the_last_has_ended(idle_gpus: StandIn, program: Program) -> None:
+    idle_gpus.show([a_gpu(0), a_gpu(1)])
+    path = program.directory / "sgs.prom"
+    runs = {}
+    for go, gpu in (("first", "0"), ("second", "1")):
+        runs[go] = program.start("-q", "--textfile", "sgs.prom", "--gpus", gpu)
+        program.feed(runs[go], f"until [ -e {go} ]; do sleep 0.05; done\n")
+    until(lambda: path.exists() and len(samples(path.read_text()).get("sgs_job_info", ())) == 2, "both are in it")
+    exporting = Exporting(program, "--textfile", "sgs.prom", "--every", "1h")
+    kept = os.open(path, os.O_RDONLY)
+    until(lambda: not os.path.samestat(os.fstat(kept), path.stat()), "the exporter has written it too")
+    os.close(kept)
+    for go, run in runs.items():
+        (program.directory / go).touch()
+        assert run.wait(timeout=120) == 0
+        assert path.exists(), f"others write it when the {go} ends"
+    assert exporting.end()[0] == 143
+    assert [*program.directory.glob("*.prom*")] == []
+
+
+@pytest.mark.parametrize("last", ["writer", "other"])
+def test_whoever_writes_the_file_last_the_last_to_end_removes_it(tmp_path: Path, last: str) -> None:
+    path = tmp_path / "sgs.prom"
+    files = {"writer": TextFile(str(path)), "other": TextFile(str(path))}
+    elsewhere = TextFile(str(tmp_path / "another.prom"))
+    elsewhere.write(b"# HELP sgs_ else\n")
+    for name in ("writer", "other", "writer"):
+        files[name].write(b"# HELP sgs_ \n")
+    files.pop("other" if last == "writer" else "writer").close()
+    assert path.exists()
+    files.pop(last).close()
+    assert [each.name for each in tmp_path.iterdir()] == ["another.prom"], "not even a lock is left"
+
+
 @pytest.mark.parametrize("args", [[], ["--textfile", "other.prom"]])
 def test_a_resumed_run_writes_its_file_again_or_another_where_it_is_resumed(
     idle_gpus: StandIn, program: Program, args: list[str]
@@ -536,7 +577,7 @@ def test_a_real_prometheus_scrapes_it_and_answers(running: Program, prometheus: 
     exporting = Exporting(running, "--port", "0")
     server = prometheus(urllib.parse.urlsplit(exporting.url).netloc)
     until(lambda: server.query("up") and server.query("up")[0][1] == 1, "it has scraped")
-    joined = "sgs_gpu_utilization_ratio * on (gpu, uuid) group_left (run, job) sgs_job_gpu_info"
+    [joined] = [text for text in queries_for_prometheus() if text.startswith("sgs_job_gpu_info *")]
     until(lambda: len(server.query(joined)) == 2, "each GPU has its job")
     assert sorted(each for _, each in server.query(joined)) == [0, 0.93]
     rate = 'rate(sgs_gpu_idle_leased_seconds_total{gpu="1"}[10s])'
@@ -552,3 +593,17 @@ def test_a_real_prometheus_scrapes_it_and_answers(running: Program, prometheus: 
     known = {name.name for name in NAMES}
     histograms = {name.name for name in NAMES if name.kind == "histogram"}
     assert names <= known | {f"{name}_{part}" for name in histograms for part in ("bucket", "sum", "count")}
+
+
+def test_jobs_that_share_a_gpu_each_have_its_utilization(
+    idle_gpus: StandIn, program: Program, prometheus: Callable[[str], Prometheus]
+) -> None:
+    idle_gpus.show([a_gpu(0, utilization=93), a_gpu(1)])
+    run = program.start("-q", "--gpus", "0", "--jobs-per-gpu", "2")
+    program.feed(run, f"{HOLD}\n{HOLD}\n")
+    until(lambda: b"2 running" in program.run("status").stdout, "both run")
+    exporting = Exporting(program, "--port", "0")
+    server = prometheus(urllib.parse.urlsplit(exporting.url).netloc)
+    until(lambda: len(server.query("sgs_job_gpu_info")) == 2, "it has scraped")
+    [joined] = [text for text in queries_for_prometheus() if text.startswith("sgs_job_gpu_info *")]
+    assert sorted((each["job"], share) for each, share in server.query(joined)) == [("1", 0.93), ("2", 0.93)]

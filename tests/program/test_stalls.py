@@ -89,6 +89,11 @@ def test_a_silent_job_at_a_constant_utilisation_is_warned_of_once(program: Progr
     log = program.directory / "logs" / "0001.log"
     until(has_text(log, "it continues after"), "it is warned of")
     are_read(idle_gpus, 4)  # it would be warned of again
+    [report] = [each for each in json.loads(program.run("status", "--json").stdout) if each["alive"]]
+    [stalled] = [each["stalled"] for each in report["running"]]
+    shown = program.run("status").stdout.decode()
+    assert f": seems stalled: {stalled['reason']}\n" in shown, shown
+    assert report["began"] < stalled["at"] < report["last"]
     (program.directory / "go").touch()
     until(has_text(program.directory / "logs" / "0002.log", "it continues after"), "and so is the next job")
     process.terminate()
@@ -100,7 +105,7 @@ def test_a_silent_job_at_a_constant_utilisation_is_warned_of_once(program: Progr
         "to end it: simple_gpu_scheduler cancel 1"
     )
     assert [line[:5] for line in said if "seems stalled" in line] == ["job 1", "job 2"]
-    assert remarks(log)[0] == reason
+    assert remarks(log)[0] == stalled["reason"] == reason
     assert [(seen["job"], seen["ends"]) for seen in of(program, "stall seen")] == [(1, False), (2, False)]
 
 
@@ -187,20 +192,20 @@ def test_a_survivor_counts_from_the_resumption_on(program: Program, idle_gpus: S
     assert of(program, "job ended")[-1]["outcome"] == "stalled"
 
 
-NO_LOGS = "only be seen if the jobs' output is kept; add --output files (or group, or tag), or --logs DIR"
-UNMEASURABLE = "the utilisation of GPUs is not measured with"
+NO_LOGS = "needs the jobs' output in logs; add --output files (or group, or tag), or --logs DIR"
+UNMEASURABLE = "needs the utilisation of GPUs, which is not measured with"
 UUID = ("--gpus", a_gpu(0).uuid)
 
 
 @pytest.mark.parametrize(
     ("args", "line", "problem"),
     [
-        (["--stall", "1m"], "", f"--stall: this can {NO_LOGS}"),
-        ([], " #: stall=1m", f"line 1 of jobs: stall: this can {NO_LOGS}"),
-        (["--stall", "1m", "--output", "inherit"], "", f"--stall: this can {NO_LOGS}"),
-        (["--idle", "1m", "--no-samples"], "", f"--idle: {UNMEASURABLE} --no-samples; leave that out"),
-        (["--stall", "1m", "--logs", "logs", "--no-journal"], "", f"--stall: {UNMEASURABLE} --no-journal"),
-        ([*UUID, "--ignore-occupancy", "--idle", "1m"], "", f"--idle: {UNMEASURABLE} --ignore-occupancy"),
+        (["--stall", "1m"], "", f"--stall {NO_LOGS}"),
+        ([], " #: stall=1m", f"line 1 of jobs: stall= {NO_LOGS}"),
+        (["--stall", "1m", "--output", "inherit"], "", f"--stall {NO_LOGS}"),
+        (["--idle", "1m", "--no-samples"], "", f"--idle {UNMEASURABLE} --no-samples or SGS_NO_SAMPLES; leave that out"),
+        (["--stall", "1m", "--logs", "logs", "--no-journal"], "", f"--stall {UNMEASURABLE} --no-journal"),
+        ([*UUID, "--ignore-occupancy", "--idle", "1m"], "", f"--idle {UNMEASURABLE} --ignore-occupancy"),
         (["--idle", "1m:kill"], "", "'1m:kill' is not understood; write 30m to be warned, or 30m:end to end the job"),
         (["--idle", "0.1"], "", "'0.1' is too short: GPUs are read once a second; write 1s or more, or 0 for no limit"),
     ],
@@ -219,7 +224,7 @@ def test_what_cannot_be_seen_is_refused_before_anything_starts(
 def test_without_nvml_it_is_refused_too(program: Program) -> None:
     done = program.run("--gpus", "0", "--idle", "1m", stdin="touch began\n")
     assert (done.returncode, (program.directory / "began").exists()) == (2, False)
-    assert b"--idle: the utilisation of GPUs is unknown: NVML was not found" in done.stderr
+    assert b"--idle needs the utilisation of GPUs, which is unknown: NVML was not found" in done.stderr
 
 
 def test_0_turns_it_off_and_a_dry_run_takes_it(program: Program, idle_gpus: StandIn) -> None:

@@ -31,7 +31,12 @@ _SECTIONS = (
         "Display",
         (
             Option(["--json", "as_json"], is_flag=True, help="Print a JSON array; with --watch, one per line."),
-            Option(["--watch"], is_flag=True, help="Repeat every two seconds until Ctrl-C."),
+            Option(
+                ["--watch"],
+                is_flag=True,
+                help=f"Repeat every two seconds until Ctrl-C. The column {_RECENT} shows the utilisation of the last "
+                "five minutes; it is left out where the terminal is too narrow.",
+            ),
         ),
     ),
 )

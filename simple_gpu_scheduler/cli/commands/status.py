@@ -6,7 +6,7 @@ import time
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.program import PROGRAM
 from simple_gpu_scheduler.base.stdlib import json
-from simple_gpu_scheduler.base.text import safe, show_command, show_gpus, show_wait
+from simple_gpu_scheduler.base.text import safe, show_command, show_gpus, show_moment, show_wait
 from simple_gpu_scheduler.base.units import show_duration
 from simple_gpu_scheduler.base.values import Any, Iterable, Mapping, Sequence
 from simple_gpu_scheduler.cli.declarations import Command, Option
@@ -65,6 +65,8 @@ def _jobs(jobs: Sequence[Report], width: int | None, *, is_alive: bool) -> Itera
         commands = table.shorten_after(heads, commands, width)
     for job, head, command in zip(jobs, heads, commands, strict=True):
         yield head + command
+        if stalled := job.get("stalled"):
+            yield f"      {show_moment(stalled['at'])}: seems stalled: {safe(stalled['reason'])}"
         if job.get("last_line"):
             yield f"      {_shortened(job['last_line'])}"
 
@@ -73,6 +75,8 @@ def _head(job: Report, *, is_alive: bool) -> str:
     took = show_duration(job["runtime"]) if is_alive else "when it died"
     if is_alive and job.get("estimate") is not None:
         took += f" of about {show_duration(job['estimate'])}"
+    if is_alive and job.get("alone"):
+        took += f", alone on its GPU{'s' * (len(job['gpus']) > 1)} (mem=auto)"
     name = f' "{safe(job["name"])}"' if job["name"] else ""
     again = f", attempt {job['attempt']}" if job["attempt"] > 1 else ""
     return f"  {safe(show_gpus(job['gpus']))}, {took}: job {job['job']}{name}{again}: "

@@ -20,6 +20,7 @@ SECTION = Section(
         Option(
             ["--no-samples"],
             is_flag=True,
+            envvar="SGS_NO_SAMPLES",
             help="Do not measure how jobs use their GPUs and the CPU (see 'report').",
         ),
         Option(

@@ -6,7 +6,8 @@ from simple_gpu_scheduler.display.layout import Layout
 from simple_gpu_scheduler.gpus.discover import ABSENT, Machine, has_nvml
 from simple_gpu_scheduler.run.options import FailureOptions, Options
 
-_NO_LOGS = "this can only be seen if the jobs' output is kept; add --output files (or group, or tag), or --logs DIR"
+_NO_LOGS = "needs the jobs' output in logs; add --output files (or group, or tag), or --logs DIR"
+_NO_UTILIZATION = "needs the utilisation of GPUs, which is"
 
 
 def check(failures: FailureOptions, lack_of: Callable[[str], str]) -> None:
@@ -14,7 +15,7 @@ def check(failures: FailureOptions, lack_of: Callable[[str], str]) -> None:
     for name, patience in (("stall", failures.stall), ("idle", failures.idle)):
         lack = patience and patience.seconds and lack_of(name)
         if lack:
-            raise UserError(f"--{name}: {lack}")
+            raise UserError(f"--{name} {lack}")
 
 
 def lack(name: str, options: Options, layout: Layout, find: Callable[[], Machine | None]) -> str:
@@ -22,13 +23,13 @@ def lack(name: str, options: Options, layout: Layout, find: Callable[[], Machine
     if options.execution.runs_nothing:
         return ""
     if not options.takes_samples:
-        which = "--no-samples" if options.records.no_samples else "--no-journal"
-        return f"the utilisation of GPUs is not measured with {which}; leave that out"
+        which = "--no-samples or SGS_NO_SAMPLES" if options.records.no_samples else "--no-journal"
+        return f"{_NO_UTILIZATION} not measured with {which}; leave that out"
     if name == "stall" and not layout.logs_all:
         return _NO_LOGS
     machine = find()
     if machine is None or machine.nvml is not None:
         return ""
     if options.wants.ignore_occupancy and has_nvml():
-        return "the utilisation of GPUs is not measured with --ignore-occupancy; leave that out"
-    return f"the utilisation of GPUs is unknown: {'NVML does not work' if has_nvml() else ABSENT}"
+        return f"{_NO_UTILIZATION} not measured with --ignore-occupancy; leave that out"
+    return f"{_NO_UTILIZATION} unknown: {'NVML does not work' if has_nvml() else ABSENT}"

@@ -132,6 +132,17 @@ def test_a_default_may_come_from_the_environment(value: str, argv: list[str], mo
         assert read(run, argv, {"SGS_KEEP_RUNS": value}, defaults) == by_click(run, argv, defaults)
 
 
+@pytest.mark.parametrize("value", ["1", "", "0", "no", "x"])
+@pytest.mark.parametrize("argv", [[], ["--no-samples"]])
+def test_a_flag_may_come_from_the_environment(value: str, argv: list[str], monkeypatch) -> None:
+    monkeypatch.setenv("SGS_NO_SAMPLES", value)
+    [run, *_] = EACH
+    line = read(run, argv, {"SGS_NO_SAMPLES": value}, {})
+    assert line == (by_click(run, argv, {}) if value in ("1", "") else None)
+    if line:
+        assert line.values["no_samples"] is (value == "1" or bool(argv))
+
+
 @pytest.mark.parametrize("argv", [[], ["--gpus", "7"], ["--retries", "5", "--share-with", "root"]])
 def test_a_default_may_come_from_the_machine_file(argv: list[str]) -> None:
     given = {"gpus": [("0", "1")], "retries": ["2"], "share_with": ["me", "root"], "policy": ["sjf"], "halt": ["never"]}

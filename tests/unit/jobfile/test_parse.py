@@ -315,8 +315,8 @@ def test_a_line_that_asks_for_what_the_run_cannot_see_is_refused() -> None:
     lines = b"a #: idle=1m", b"#: idle=1m:end", b"b", b"#: idle=0", b"c #: stall=1m"
     parsed = [parser.parse(number, line, len(line)) for number, line in enumerate(lines, 1)]
     assert [each.problem for each in parsed if isinstance(each, Refusal)] == [
-        "idle: it is not measured",
-        "idle: it is not measured",
+        "idle= it is not measured",
+        "idle= it is not measured",
         "the defaults in line 2 are invalid",
     ]
     assert parsed[4] == Job(4, b"c", Place(5), stall=Patience(60), idle=Patience(0))

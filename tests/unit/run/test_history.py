@@ -11,6 +11,7 @@ from simple_gpu_scheduler.scheduling.estimates import PastLengths
 from tests.unit.run.test_loop import World
 
 GIB = 2**30
+SCOUTS = "jobs with mem=auto run alone on their GPUs until one of their kind has succeeded and its memory is known"
 
 
 def job(number: int, **options) -> Job:
@@ -84,6 +85,26 @@ def test_what_a_success_measured_is_promised_to_the_next() -> None:
     subject.world.engine.leaves = {"measured": measured(20 * GIB)}
     starts = [(time, each.job.number, each.job.mem, each.alone) for time, each in subject.run()]
     assert starts == [(0.3, 1, None, True), (1.3, 2, 24 * GIB, False), (1.3, 3, 24 * GIB, False)]
+    assert said(subject.world) == [
+        SCOUTS,
+        'mem=auto: jobs like "true" are given 24.0 GiB (20.0 GiB measured, and a fifth)',
+    ]
+
+
+def test_what_earlier_runs_measured_is_told_too_and_of_a_few_kinds_only() -> None:
+    kinds = [f"python {'very_' * 20}long_{kind}.py" for kind in "abcdefg"]
+    jobs = [Job(at, kind.encode(), Place(at), mem_auto=True) for at, kind in enumerate(kinds * 2, 1)]
+    subject = Telling(*jobs, per_gpu=2, peaks={kind: [GIB] for kind in kinds})
+    subject.run()
+    told = said(subject.world)
+    shown = f"python {'very_' * 20}"[:60]
+    assert told == [f'mem=auto: jobs like "{shown}…" are given 1.2 GiB (1.0 GiB measured, and a fifth)'] * 5
+
+
+def test_nothing_waits_for_a_scout_that_has_the_last_job() -> None:
+    subject = Telling(job(1), peaks={})
+    subject.world.engine.leaves = {"measured": measured(20 * GIB)}
+    subject.run()
     assert said(subject.world) == []
 
 
@@ -94,7 +115,8 @@ def test_what_a_failure_measured_is_not() -> None:
     assert subject.world.run() == 1
     started = [event.attempt for event in subject.world.of(JobStarted)]
     assert [(each.job.mem, each.alone) for each in started] == [(None, True), (None, True), (24 * GIB, False)]
-    assert said(subject.world) == []
+    assert said(subject.world)[0] == SCOUTS
+    assert len(said(subject.world)) == len({SCOUTS, "what they need"})
 
 
 @pytest.mark.parametrize("leaves", [{}, {"measured": measured(0)}])
@@ -102,7 +124,8 @@ def test_scouts_that_tell_nothing_are_named_once(leaves: dict) -> None:
     subject = Telling(job(1), job(2), job(3), peaks={})
     subject.world.engine.leaves = leaves
     assert [each.alone for _, each in subject.run()] == [True] * 3
-    [sentence] = said(subject.world)
+    [waiting, sentence] = said(subject.world)
+    assert waiting == SCOUTS
     assert sentence.startswith("job 1 (line 1): how much memory it used on its GPU is unknown")
 
 
