@@ -54,9 +54,10 @@ class Sampler:
         self._looks = looks
         self._family = family
         self._put = put
+        self._new: dict[Key, tuple[Attempt, float]] = {}  # for which no account was opened yet: most end before that
         self._running: dict[Key, _Sampled] = {}
         self._drain_at = float("inf")
-        self._beat = Beat(self._sample_all, lambda: bool(self._running), put)
+        self._beat = Beat(self._sample_all, self._has_work, put)
         # Shared with its thread.
         self._present: dict[str, int] = {}  # how many attempts are on a GPU
         self._watched: set[str] = set()
@@ -67,14 +68,13 @@ class Sampler:
 
     def begin(self, attempt: Attempt, now: float) -> None:
         """An attempt runs from now on."""
-        if not self._running:
+        if not self._has_work():
             self._processes_due = now + _PAUSE_OF_PROCESSES
             self._watched = set()  # its thread rests, perhaps since an attempt ended while it sampled
-        self._running[attempt.key] = _Sampled(attempt, now, CpuAccount(now))
+        self._new[attempt.key] = attempt, now
         self._drain_at = min(self._drain_at, now + _DRAIN)
         for gpu in attempt.gpus:
             if gpu in self._accounts:
-                self._accounts[gpu].begin(attempt.key, now)
                 self._present[gpu] = self._present.get(gpu, 0) + 1
                 if gpu not in self._watched:
                     self._watched.add(gpu)
@@ -83,27 +83,48 @@ class Sampler:
 
     def end(self, attempt: Attempt, now: float, told: CpuUse) -> Measured | None:
         """It has ended; None if that was at once. `told` is what the kernel says that it used."""
-        running = self._running.pop(attempt.key, None)
-        if running is None:
-            return None
         gpus = [gpu for gpu in attempt.gpus if gpu in self._accounts]
+        began = self._began(attempt.key)
+        if began is None:
+            return None
         for gpu in gpus:
             self._present[gpu] -= 1
-            self._accounts[gpu].end(attempt.key, now)
-        is_long = now - running.began >= PAUSE  # of a shorter one nothing is told
-        if is_long:
-            self._last_samples(gpus, now)
-        used, curves = [], []
-        for gpu in gpus:
-            closed = self._accounts[gpu].close(attempt.key)
-            if closed and is_long:
-                used.append(closed[0])
-                curves.append(closed[1])
-        if not is_long:
+        if now - began < PAUSE:  # nothing is told of it
+            self._forget(attempt.key, gpus)
             return None
+        self._open_accounts()
+        for gpu in gpus:
+            self._accounts[gpu].end(attempt.key, now)
+        self._last_samples(gpus, now)
+        closed = [each for gpu in gpus if (each := self._accounts[gpu].close(attempt.key))]
         self._take_in_processes()
+        running = self._running.pop(attempt.key)
+        used, curves = [use for use, _ in closed], [curve for _, curve in closed]
         curves.append(running.cpu.curve)
         return Measured(running.began, Measurement(tuple(used), running.cpu.use(told)), curves)
+
+    def _has_work(self) -> bool:
+        return bool(self._new or self._running)
+
+    def _began(self, key: Key) -> float | None:
+        if key in self._new:
+            return self._new[key][1]
+        return self._running[key].began if key in self._running else None
+
+    def _forget(self, key: Key, gpus: Sequence[str]) -> None:
+        if not self._new.pop(key, None):
+            del self._running[key]
+            for gpu in gpus:
+                self._accounts[gpu].close(key)
+
+    def _open_accounts(self) -> None:
+        """Before samples are taken in. To open one costs more than all else that an attempt costs here."""
+        for key, (attempt, began) in self._new.items():
+            self._running[key] = _Sampled(attempt, began, CpuAccount(began))
+            for gpu in attempt.gpus:
+                if gpu in self._accounts:
+                    self._accounts[gpu].begin(key, began)
+        self._new.clear()
 
     def _last_samples(self, gpus: Sequence[str], now: float) -> None:
         """One more, for what is counted up: energy and traffic."""
@@ -123,6 +144,7 @@ class Sampler:
 
     def measured(self, key: Key) -> Measured | None:
         """What an attempt has done so far, without its curves."""
+        self._open_accounts()
         running = self._running.get(key)
         if running is None:
             return None
@@ -132,6 +154,7 @@ class Sampler:
 
     def stillness(self, key: Key) -> Stillness | None:
         """Since when an attempt has been doing nothing new; None if that is not known."""
+        self._open_accounts()
         running = self._running.get(key)
         if running is None:
             return None
@@ -145,6 +168,7 @@ class Sampler:
         if now < self._drain_at:
             return []
         self._beat.check(now)
+        self._open_accounts()
         self._drain_at = now + _DRAIN if self._running else float("inf")
         self._take_in_processes()
         found = []
@@ -230,7 +254,7 @@ class Sampler:
                 if not is_wanted():
                     return
         began = time.monotonic()
-        if self._running and began >= self._processes_due:
+        if self._has_work() and began >= self._processes_due:
             owners: dict[tuple[int, int], Key] = {}
             self._used.append((began, usage_by_session(lambda leader: self._owner(leader, owners))))
             self._owners = owners
