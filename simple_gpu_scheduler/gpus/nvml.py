@@ -46,6 +46,11 @@ class Reading(NamedTuple):
 class Nvml:
     """NVML, initialised. Making one takes as long as the driver needs, which may be seconds."""
 
+    # Of the process: NVML counts how often it was initialised, and a run that exports metrics has two of these.
+    _lock = threading.Lock()  # over what follows
+    _calls = 0  # under way, each in a thread of its own
+    _initialised = 0
+
     def __init__(self) -> None:
         import pynvml  # type: ignore[import-untyped] # noqa: PLC0415 - 16 ms that only machines with GPUs spend
 
@@ -54,11 +59,11 @@ class Nvml:
         self._problems: dict[str, str] = {}  # of those that do not work
         self._unasked: dict[str, Device] = {}  # of which only the UUID was known
         self._meter: dict[str, Meter] = {}
-        self._lock = threading.Lock()  # over what follows
-        self._calls = 0  # under way, each in a thread of its own
         self._renew_at, self._pause = _NEVER, _FIRST_PAUSE
         try:
             pynvml.nvmlInit()
+            with self._lock:
+                Nvml._initialised += 1
             self.devices = self._list()
         except pynvml.NVMLError as error:
             raise Unavailable(self._words(error), may_pass=error.value not in self._lasting()) from None
@@ -74,14 +79,14 @@ class Nvml:
     def _call(self) -> Iterator[None]:
         """No lock is held meanwhile, since it may hang. NVML is initialised again only when no call is under way."""
         with self._lock:
-            if not self._calls:
+            if not Nvml._calls:
                 self._renew_if_due()
-            self._calls += 1
+            Nvml._calls += 1
         try:
             yield
         finally:
             with self._lock:
-                self._calls -= 1
+                Nvml._calls -= 1
 
     def _look(self, gpu: Gpu, *, utilization: bool, processes: bool) -> Reading:
         try:
@@ -112,10 +117,12 @@ class Nvml:
         self._renew_at = _NEVER
         self._handles.clear()
         self._meter.clear()
-        with suppress(self._nvml.NVMLError):
-            self._nvml.nvmlShutdown()
+        for _ in range(Nvml._initialised):
+            with suppress(self._nvml.NVMLError):
+                self._nvml.nvmlShutdown()
         with suppress(self._nvml.NVMLError):  # then each look says why, and leads here again
-            self._nvml.nvmlInit()
+            for _ in range(Nvml._initialised):
+                self._nvml.nvmlInit()
             self._list()
 
     def identify(self, gpu: Gpu) -> Gpu:

@@ -471,6 +471,31 @@ def test_nvml_is_initialised_again_while_a_gpu_is_lost_since_it_may_repeat_its_a
     assert idle_gpus.initialisations == 3
 
 
+def test_a_run_that_exports_metrics_shuts_nvml_down_as_often_as_it_was_initialised(
+    program: Program, idle_gpus: StandIn
+) -> None:
+    """NVML counts; so long as one of two initialisations is left, it may repeat what it once said."""
+    idle_gpus.show([FOUR[0]._replace(errors=LOST)])
+    run = Patient(program, "echo one\n", "--textfile", "run.prom")
+    run.says("^waiting: gpu 0: fallen off the bus")
+    until(lambda: _was_shut_down(idle_gpus), "nobody has it open for a moment")
+    idle_gpus.show([FOUR[0]])
+    assert run.end() == (0, ["one"])
+
+
+def _was_shut_down(nvml: StandIn) -> bool:
+    """Whether it was open twice, and then not at all."""
+    depth = 0
+    was_open_twice = False
+    for call in nvml.called():
+        depth += call.startswith("nvmlInit")
+        depth -= call == "nvmlShutdown"
+        was_open_twice = was_open_twice or depth > 1
+        if was_open_twice and depth == 0:
+            return True
+    return False
+
+
 def test_nvml_is_initialised_again_while_a_gpu_is_lost_from_the_start_too(program: Program, idle_gpus: StandIn) -> None:
     idle_gpus.show([FOUR[0]._replace(errors=LOST)])
     run = Patient(program, "echo one\n")

@@ -239,9 +239,13 @@ class StandIn:
         """Show no driver at all, until the next `show`: what comes is refused as DRIVER_NOT_LOADED."""
         self._state.unlink(missing_ok=True)
 
+    def called(self) -> list[str]:
+        """The functions that programs have called, in order."""
+        return self._log.read_text().splitlines()
+
     def calls(self, function: str) -> int:
         """How often programs have called this function."""
-        return self._log.read_text().splitlines().count(function)
+        return self.called().count(function)
 
     @property
     def initialisations(self) -> int:
