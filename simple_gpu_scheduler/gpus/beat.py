@@ -31,7 +31,7 @@ class Beat:
         self._bell = Lock()
         self._bell.acquire()
         self._lock = Lock()  # over what follows
-        self._number = 0  # of the thread that counts, if it
+        self._number = 0  # of the newest thread, the only one that is wanted
         self._has_thread = False
         self._rests = True
         self._since: float | None = None  # when what is being done began

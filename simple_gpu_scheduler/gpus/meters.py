@@ -4,7 +4,6 @@ It turns NVML's answers into values, and knows which questions a GPU has no answ
 read the meters, is not known here.
 """
 
-from simple_gpu_scheduler.base.stdlib import suppress
 from simple_gpu_scheduler.base.values import Any, Callable, Mapping, Sequence
 
 # Bits of NVML's reasons why a clock is lower than it could be. Not here: that the GPU is idle (1), or that somebody set
@@ -56,13 +55,20 @@ class Meter:
         self._errors_since: Any = None  # NVML's event set, once it was made
         self._busy_since = 0  # NVML's time of the newest share of a process
 
-    def read(self, *, errors: bool, limits: bool) -> Mapping[str, Any]:
-        """Those of the fields of `Meters` that the GPU says, but for memory and processes. A lost GPU is an NVMLError.
+    def read(self, *, limits: bool) -> Mapping[str, Any]:
+        """The fields of `Meters` that the GPU says, but for errors, memory and processes. A lost GPU is an NVMLError.
 
-        Only one thread may ask for `errors`, since each is told once. The `limits` are the fields that hardly change.
+        The `limits` are the fields that hardly change.
         """
+        return self._read((*self._readers, *self._limits) if limits else self._readers)
+
+    def errors(self) -> Mapping[str, Any]:
+        """Those since this was last asked. Only one thread may ask, since each is told once."""
+        return self._read((self._errors,))
+
+    def _read(self, readers: Sequence[Callable[[], Mapping[str, Any]]]) -> Mapping[str, Any]:
         nvml, values = self._nvml, dict[str, Any]()
-        for reader in (*self._readers, *((self._errors,) if errors else ()), *(self._limits if limits else ())):
+        for reader in readers:
             if reader not in self._silent:
                 try:
                     values |= reader()
@@ -82,18 +88,13 @@ class Meter:
         counters = self._counters  # as of now: another thread may just learn which of them there are
         asked = [(field, scope) for _, field, scope, _ in counters]
         answers = self._nvml.nvmlDeviceGetFieldValues(self._handle, asked) if asked else ()
-        told = [
-            (counter, int(answer.value.ullVal))
-            for counter, answer in zip(counters, answers, strict=True)
+        answered = list(zip(counters, answers, strict=True))
+        self._counters = tuple([counter for counter, answer in answered if answer.nvmlReturn not in self._not_there])
+        return {
+            name: int(answer.value.ullVal) * unit
+            for (name, _, _, unit), answer in answered
             if answer.nvmlReturn == self._nvml.NVML_SUCCESS
-        ]
-        kept = [
-            counter
-            for counter, answer in zip(counters, answers, strict=True)
-            if answer.nvmlReturn not in self._not_there
-        ]
-        self._counters = tuple(kept)
-        return {name: count * unit for (name, _, _, unit), count in told}
+        }
 
     def _errors(self) -> Mapping[str, Any]:
         """NVML tells of each error once, from the moment on when it was first asked."""
@@ -107,9 +108,12 @@ class Meter:
                 raise
             self._errors_since = since
         xids: list[int] = []
-        with suppress(nvml.NVMLError_Timeout):
+        try:
             while len(xids) < _MOST_XIDS:
                 xids.append(int(nvml.nvmlEventSetWait_v2(self._errors_since, 0).eventData))
+        except nvml.NVMLError as error:
+            if not xids and error.value != nvml.NVML_ERROR_TIMEOUT:
+                raise
         return {"xids": tuple(xids)}
 
     def busy(self) -> Mapping[int, float] | None:

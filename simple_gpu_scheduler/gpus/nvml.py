@@ -181,11 +181,18 @@ class Nvml:
 
     def _meters(self, gpu: Gpu, *, errors: bool, by_process: bool, limits: bool) -> Meters | None:
         name = gpu.lease_name
-        if name in self._problems or name not in self._handles:
+        if name not in self._handles:
             return None
         handle, meter = self._handles[name], self._meter.get(name)
         if meter is None:
             meter = self._meter[name] = Meter(self._nvml, handle)
+        told = meter.errors() if errors else {}  # first: a GPU that is lost tells of nothing else
+        if name not in self._problems:
+            with suppress(self._nvml.NVMLError):
+                return self._shown(handle, meter, limits=limits, by_process=by_process)._replace(**told)
+        return Meters(**told) if told.get("xids") else None
+
+    def _shown(self, handle: Any, meter: Meter, *, limits: bool, by_process: bool) -> Meters:
         total, used, _ = self._memory(handle)
         processes = self._processes(handle)
         if total == NO_LIMIT:  # the computer's own memory: what its processes use is all that is known
@@ -195,7 +202,7 @@ class Nvml:
             memory = {"used": used, "total": int(total)}
         return Meters(
             **memory,
-            **meter.read(errors=errors, limits=limits),
+            **meter.read(limits=limits),
             processes=processes,
             busy=meter.busy() if by_process else None,
         )

@@ -193,7 +193,7 @@ def _note(account: _Account, key: Key, sample: GpuSample, seconds: float, *, is_
         account.throttled = account.throttled or {}
         for reason in meters.throttled:
             account.throttled[reason] = account.throttled.get(reason, 0.0) + seconds
-    account.total = meters.total
+    account.total = account.total if meters.total is None else meters.total
     values = {"memory": memory, "device_memory": meters.used}
     for name, quantity in account.quantities.items():
         quantity.add(values[name] if name in values else getattr(meters, name), seconds)

@@ -13,7 +13,7 @@ import pytest
 from simple_gpu_scheduler.journal import files
 from simple_gpu_scheduler.journal.samples import read_curves
 from tests.conftest import Program, until
-from tests.support.nvml import GIB, UNKNOWN, Process, Ramp, StandIn, Steps, a_gpu
+from tests.support.nvml import GIB, GPU_IS_LOST, UNKNOWN, Process, Ramp, StandIn, Steps, a_gpu
 
 WATTS = 250
 METERS = ("nvmlDeviceGetPowerUsage", "nvmlDeviceGetTemperature")
@@ -140,6 +140,21 @@ def test_an_xid_error_is_counted(program: Program, idle_gpus: StandIn) -> None:
     (program.directory / "go1").touch()
     assert process.wait(60) == 0
     assert records()[0]["gpus"][0]["xids"] == {"31": 2}
+
+
+def test_the_error_of_a_gpu_that_falls_off_the_bus_is_counted_although_it_tells_nothing_else(
+    program: Program, idle_gpus: StandIn
+) -> None:
+    idle_gpus.show([busy(), a_gpu(1)])
+    process = program.start("--gpus", "0")
+    program.feed(process, f"{HOLDS}\n")
+    until(lambda: idle_gpus.calls("nvmlDeviceRegisterEvents"), "it listens")
+    idle_gpus.show([busy(xids={79: 1}, errors={"*": GPU_IS_LOST}), a_gpu(1)])
+    seen = idle_gpus.calls("nvmlEventSetWait_v2")
+    until(lambda: idle_gpus.calls("nvmlEventSetWait_v2") >= seen + 3, "it was asked for errors again")
+    (program.directory / "go1").touch()
+    assert process.wait(60) == 0
+    assert records()[0]["gpus"][0]["xids"] == {"79": 1}
 
 
 def test_children_that_come_and_go_are_counted_with_their_parent(program: Program) -> None:

@@ -10,7 +10,7 @@ from simple_gpu_scheduler import __version__
 from simple_gpu_scheduler.base.errors import UserError
 from simple_gpu_scheduler.base.stdlib import json, shlex, suppress
 from simple_gpu_scheduler.base.text import print_bytes, print_text, safe
-from simple_gpu_scheduler.base.values import Callable, NamedTuple
+from simple_gpu_scheduler.base.values import Any, Callable, NamedTuple
 from simple_gpu_scheduler.cli.declarations import Argument, Command, Option, Section, UsageError
 from simple_gpu_scheduler.cli.options.order import choose_policy
 from simple_gpu_scheduler.cli.options.which_run import also_run, with_run
@@ -111,8 +111,8 @@ class ReportOptions(NamedTuple):
     as_csv: bool
     as_json: bool
     metric: str
-    prometheus: str | None = None
-    selector: str | None = None
+    prometheus: str | None
+    selector: str | None
 
     @property
     def needs_curves(self) -> bool:
@@ -120,31 +120,21 @@ class ReportOptions(NamedTuple):
         return self.as_json or any(each is not None for each in (self.html, self.png, self.job))
 
 
-def _call(
-    run: str | None,
-    named: str | None,
-    job: str | None,
-    html: str | None,
-    png: str | None,
-    as_csv: bool,
-    as_json: bool,
-    metric: str,
-    prometheus: str | None,
-    selector: str | None,
-) -> int:
-    if as_csv and as_json:
+def _call(run: str | None, named: str | None, **typed: Any) -> int:
+    options = ReportOptions("", **typed)
+    if options.as_csv and options.as_json:
         raise UsageError("--csv and --json exclude each other")
-    if job == "":
+    if options.job == "":
         raise UsageError("JOB is empty; is a shell variable unset?")
-    if selector is not None and prometheus is None:
+    if options.selector is not None and options.prometheus is None:
         raise UsageError("--selector chooses among the series of a Prometheus: add --prometheus URL")
     if run is not None and _is_job(run):
-        if job is not None:
+        if options.job is not None:
+            job = _safe(options.job)
             raise UsageError(
-                f"two jobs are given, {run} and --job {_safe(job)}; for a run whose ID begins with {run}: --run {run}"
+                f"two jobs are given, {run} and --job {job}; for a run whose ID begins with {run}: --run {run}"
             )
-        run, job = None, run
-    options = ReportOptions("", job, html, png, as_csv, as_json, metric, prometheus, selector)
+        run, options = None, options._replace(job=run)
     return with_run(lambda run: _report(options._replace(run=run or "")))(run=run, named=named)
 
 

@@ -29,6 +29,6 @@ class _Nvml(SimpleNamespace):
 def test_two_threads_may_learn_at_once_that_it_counts_no_traffic() -> None:
     nvml = _Nvml()
     meter = Meter(nvml, "handle")
-    nvml.meanwhile = lambda: meter.read(errors=False, limits=False)
-    assert "pcie_sent" not in meter.read(errors=False, limits=False)
-    assert "pcie_sent" not in meter.read(errors=False, limits=True)
+    nvml.meanwhile = lambda: meter.read(limits=False)
+    assert "pcie_sent" not in meter.read(limits=False)
+    assert "pcie_sent" not in meter.read(limits=True)
