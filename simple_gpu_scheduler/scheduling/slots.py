@@ -212,9 +212,9 @@ class Slots:
         """Whether an attempt whose places are not taken yet still has the memory, after a closer look at its GPUs."""
         mem = attempt.job.mem
         return (
-            not (attempt.gpus and mem)
+            not (attempt.gpus and mem)  # `mem` of a CPU job means nothing
             or attempt.alone
-            or all(  # `mem` of a CPU job means nothing
+            or all(
                 gpu in rooms and self._left(self._position(slot), rooms[gpu]) >= mem
                 for gpu, slot in zip(attempt.gpus, attempt.slots, strict=True)
             )
